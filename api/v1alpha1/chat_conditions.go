@@ -1,0 +1,41 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Condition types of every kind in this package. They follow kstatus, so that kubectl wait, Argo CD and Flux understand
+// the objects without a plug-in: Ready is always present; Reconciling is present and True while work is under way;
+// Stalled is present and True when a person is needed; never both of the latter.
+const (
+	// ConditionReady is True when nothing is left to do, Unknown while work is under way, False when it failed.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while work is under way, and absent otherwise.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will happen until a person acts, and absent otherwise.
+	ConditionStalled = "Stalled"
+	// ConditionTruncated of a Chat is True when its newest reply outgrew what one object can hold and was cut there,
+	// and absent otherwise.
+	ConditionTruncated = "Truncated"
+)
+
+// Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).
+const (
+	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
+	ReasonAwaitingFirstMessage = "AwaitingFirstMessage"
+	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
+	ReasonAnswered = "Answered"
+	// ReasonMaxStepsReached surfaces in Ready (True) when the last turn was ended by limits.maxSteps.
+	ReasonMaxStepsReached = "MaxStepsReached"
+	// ReasonGenerating surfaces in Ready (Unknown) and Reconciling (True) while the model is asked.
+	ReasonGenerating = "Generating"
+	// ReasonExecutingTools surfaces in Ready (Unknown) and Reconciling (True) while tools run.
+	ReasonExecutingTools = "ExecutingTools"
+	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
+	ReasonWaitingForPod = "WaitingForPod"
+	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.
+	ReasonInterrupting = "Interrupting"
+	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.
+	ReasonRequiresAction = "RequiresAction"
+	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
+	ReasonReplyTooLarge = "ReplyTooLarge"
+)

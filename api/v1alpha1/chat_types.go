@@ -1,0 +1,322 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ChatPhase is where a chat stands. It is for people: programs read the conditions.
+// +kubebuilder:validation:Enum=Waiting;Running;Interrupting;RequiresAction;Error
+type ChatPhase string
+
+const (
+	// ChatWaiting means that nothing is left to do until a message comes.
+	ChatWaiting ChatPhase = "Waiting"
+	// ChatRunning means that a turn is under way.
+	ChatRunning ChatPhase = "Running"
+	// ChatInterrupting means that a turn was interrupted and its partial reply is being finished.
+	ChatInterrupting ChatPhase = "Interrupting"
+	// ChatRequiresAction means that the turn waits for a person or a client.
+	ChatRequiresAction ChatPhase = "RequiresAction"
+	// ChatError means that the last turn failed; a new message goes on.
+	ChatError ChatPhase = "Error"
+)
+
+// GenerationAction is what a generation pod is told to do.
+// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools
+type GenerationAction string
+
+const (
+	// ActionGenerateAssistant calls the model with the history and yields one Assistant message.
+	ActionGenerateAssistant GenerationAction = "GenerateAssistant"
+	// ActionExecuteTools runs the tool calls of the newest Assistant message and yields one Tool message.
+	ActionExecuteTools GenerationAction = "ExecuteTools"
+)
+
+const (
+	// DefaultMaxSteps is the number of Assistant messages after which a turn ends, unless limits.maxSteps says otherwise.
+	DefaultMaxSteps = 1200
+	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
+	DefaultMaxQueue = 20
+	// MaxLastReplyRunes bounds Chat.status.lastReply, so that "kubectl get chats" stays within 120 columns.
+	MaxLastReplyRunes = 28
+)
+
+// ChatSpec is what a person wants of a chat.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: go on with a ChatMessage"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: go on with a ChatMessage"
+type ChatSpec struct {
+	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
+	// "<name of the chat>-prompt". It cannot change afterwards.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=524288
+	// +optional
+	Prompt string `json:"prompt,omitempty"`
+
+	// systemPrompt stands before the conversation in every call of the model. A change takes effect with the next step.
+	// +kubebuilder:validation:MaxLength=131072
+	// +optional
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+
+	// modelConfigRef names the ChatModelConfig that answers. Default: the namespace's ChatModelConfig with default: true.
+	// +optional
+	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
+
+	// tools says which tools the model may call.
+	// +optional
+	Tools *ChatTools `json:"tools,omitempty"`
+
+	// limits bounds what the chat may do.
+	// +optional
+	Limits *ChatLimits `json:"limits,omitempty"`
+}
+
+// ChatTools says which tools the model may call.
+type ChatTools struct {
+	// builtIn says which of Parley's own tools the model may call. Default: all of them.
+	// +optional
+	BuiltIn *BuiltInTools `json:"builtIn,omitempty"`
+}
+
+// BuiltInTools selects among Parley's own tools.
+type BuiltInTools struct {
+	// allow lists the built-in tools that the model may call; an empty list allows none.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +required
+	Allow []BuiltInTool `json:"allow"`
+}
+
+// BuiltInTool is the name of a tool that Parley brings.
+// +kubebuilder:validation:Enum=current_time
+// +kubebuilder:validation:MaxLength=64
+type BuiltInTool string
+
+// BuiltInCurrentTime tells the model the time of day.
+const BuiltInCurrentTime BuiltInTool = "current_time"
+
+// ChatLimits bounds what a chat may do.
+type ChatLimits struct {
+	// maxSteps is the number of Assistant messages after which a turn ends. Default 1200.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	// +optional
+	MaxSteps *int32 `json:"maxSteps,omitempty"`
+
+	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Default 20.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	MaxQueue *int32 `json:"maxQueue,omitempty"`
+}
+
+// ChatStatus is the chat's state machine. Only the operator writes it, each time as one compare-and-swap.
+type ChatStatus struct {
+	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase is where the chat stands, for people; programs read the conditions.
+	// +optional
+	Phase ChatPhase `json:"phase,omitempty"`
+
+	// history is the chain of committed messages.
+	// +optional
+	History HistoryStatus `json:"history,omitempty,omitzero"`
+
+	// turn is the turn that is under way, or else the last one.
+	// +optional
+	Turn *TurnStatus `json:"turn,omitempty"`
+
+	// queue holds the messages that wait for the turn to end, next first.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Queue []QueuedMessage `json:"queue,omitempty"`
+
+	// generation is the attempt under way; absent when no generation pod has work for this chat.
+	// +optional
+	Generation *GenerationStatus `json:"generation,omitempty"`
+
+	// lastError is why the last turn failed; absent once a new one has begun.
+	// +optional
+	LastError *LastError `json:"lastError,omitempty"`
+
+	// lastReply is a preview of the newest reply: its first line, cut at 28 characters.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	LastReply string `json:"lastReply,omitempty"`
+
+	// model that answered last, or is answering, as the provider calls it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Model string `json:"model,omitempty"`
+
+	// usage is the sum of the tokens of all committed messages.
+	// +optional
+	Usage TokenUsage `json:"usage,omitempty,omitzero"`
+
+	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HistoryStatus names the chain of committed messages by its newest one.
+type HistoryStatus struct {
+	// version grows with every commit. It is part of the fence of an attempt.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Version int64 `json:"version,omitempty"`
+
+	// head is the name of the newest committed ChatMessage; each names its parent.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Head string `json:"head,omitempty"`
+
+	// length is the number of committed messages.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Length int64 `json:"length,omitempty"`
+}
+
+// TurnStatus is the turn that is under way, or else the last one. It carries what the user message's own status must
+// say, so that a crash between the two writes loses nothing.
+type TurnStatus struct {
+	// message is the name of the User message that began the turn.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it; empty for the first.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index of the User message in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// steps is the number of Assistant messages committed in this turn.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Steps int32 `json:"steps,omitempty"`
+
+	// pendingCalls is the number of tool calls of the newest message that have no result yet.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PendingCalls int32 `json:"pendingCalls,omitempty"`
+}
+
+// QueuedMessage is a message that waits for the turn to end.
+type QueuedMessage struct {
+	// name of the ChatMessage.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}
+
+// GenerationStatus is the attempt under way. Together with the chat's UID and history.version its attempt is the fence:
+// a result that carries another one is never committed.
+type GenerationStatus struct {
+	// attempt counts the tries of this step, from 1.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// action that the pod performs.
+	// +required
+	Action GenerationAction `json:"action"`
+
+	// pod that performs it, and the only one whose result counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// modelConfig is the name of the ChatModelConfig to use.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ModelConfig string `json:"modelConfig"`
+
+	// startedAt is when the attempt was assigned.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+}
+
+// LastError is why the last turn failed.
+type LastError struct {
+	GenerationError `json:",inline"`
+
+	// time of the failure.
+	// +optional
+	Time metav1.Time `json:"time,omitempty,omitzero"`
+}
+
+// Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; go on with ChatMessages.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=llm
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
+// +kubebuilder:selectablefield:JSONPath=`.status.generation.pod`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`
+// +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
+// +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
+// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
+// +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
+type Chat struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is what is wanted.
+	// +kubebuilder:default:={}
+	// +optional
+	Spec ChatSpec `json:"spec,omitempty,omitzero"`
+
+	// status is the state of the chat; only the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status ChatStatus `json:"status,omitempty,omitzero"`
+}
+
+// ChatList is a list of Chats.
+// +kubebuilder:object:root=true
+type ChatList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []Chat `json:"items"`
+}
+
+// MaxStepsOrDefault is limits.maxSteps, or DefaultMaxSteps.
+func (s *ChatSpec) MaxStepsOrDefault() int32 {
+	if s.Limits == nil || s.Limits.MaxSteps == nil {
+		return DefaultMaxSteps
+	}
+	return *s.Limits.MaxSteps
+}
+
+// MaxQueueOrDefault is limits.maxQueue, or DefaultMaxQueue.
+func (s *ChatSpec) MaxQueueOrDefault() int32 {
+	if s.Limits == nil || s.Limits.MaxQueue == nil {
+		return DefaultMaxQueue
+	}
+	return *s.Limits.MaxQueue
+}

@@ -1,0 +1,23 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Reasons of a User message's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled
+// (True) when the turn that the message began failed, and ReasonAnswered and ReasonMaxStepsReached, which are reasons of
+// Ready (True).
+const (
+	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
+	ReasonBeingAnswered = "BeingAnswered"
+	// ReasonQueued surfaces in Ready (Unknown) and Reconciling (True) while the message waits for a turn to end.
+	ReasonQueued = "Queued"
+	// ReasonChatNotFound surfaces in Ready (Unknown) and Reconciling (True) while the chat of chatRef does not exist.
+	ReasonChatNotFound = "ChatNotFound"
+	// ReasonWaitingForModelConfig surfaces in Ready (Unknown) and Reconciling (True) while the chat has no
+	// ChatModelConfig that could answer.
+	ReasonWaitingForModelConfig = "WaitingForModelConfig"
+	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was full.
+	ReasonQueueFull = "QueueFull"
+	// ReasonTurnFailed surfaces in Ready (False) and Stalled (True) when the turn failed and its cause is no longer known.
+	ReasonTurnFailed = "TurnFailed"
+)

@@ -1,0 +1,265 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MessageRole is who speaks.
+// +kubebuilder:validation:Enum=User;Assistant;Tool
+type MessageRole string
+
+const (
+	// RoleUser is a person or a program that asks.
+	RoleUser MessageRole = "User"
+	// RoleAssistant is the model.
+	RoleAssistant MessageRole = "Assistant"
+	// RoleTool holds the results of a batch of tool calls.
+	RoleTool MessageRole = "Tool"
+)
+
+// GenerationOutcome is how an attempt ended.
+// +kubebuilder:validation:Enum=Completed;Failed;Lost
+type GenerationOutcome string
+
+const (
+	// OutcomeCompleted means that the step is whole and waits to be committed, or is.
+	OutcomeCompleted GenerationOutcome = "Completed"
+	// OutcomeFailed means that the attempt ended in an error; error says which. Nothing of it is committed.
+	OutcomeFailed GenerationOutcome = "Failed"
+	// OutcomeLost means that the generation pod was restarted in the middle of the attempt. Nothing of it is committed.
+	OutcomeLost GenerationOutcome = "Lost"
+)
+
+// MessageState is where a User message stands.
+// +kubebuilder:validation:Enum=Pending;Queued;Committed;Rejected
+type MessageState string
+
+const (
+	// MessagePending means that the message has not been taken up; the Ready condition says why.
+	MessagePending MessageState = "Pending"
+	// MessageQueued means that the message waits for the turn under way to end.
+	MessageQueued MessageState = "Queued"
+	// MessageCommitted means that the message is part of the chat's history.
+	MessageCommitted MessageState = "Committed"
+	// MessageRejected means that the message will not be answered; the Ready condition says why.
+	MessageRejected MessageState = "Rejected"
+)
+
+// ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || has(self.content) != has(self.parts)",message="exactly one of content and parts must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) == (self.role != 'User')",message="role must be User (or left out): messages of the other roles are written by generation pods"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.all(p, p.type == 'Text')",message="parts of a User message must be of type Text"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.map(p, has(p.text) ? p.text.size() : 0).sum() <= 1048576",message="the texts of all parts together may have at most 1048576 characters: split the message"
+// +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: create a new message for the other chat"
+// +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation) && (!has(self.generation) || self.generation == oldSelf.generation)",message="a generated message cannot change"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
+type ChatMessageSpec struct {
+	// chatRef names the chat. It may be created after the message.
+	// +required
+	ChatRef ChatReference `json:"chatRef"`
+
+	// role is who speaks. People leave it out: User.
+	// +kubebuilder:default=User
+	// +optional
+	Role MessageRole `json:"role,omitempty"`
+
+	// content is the text of the message: short for one part of type Text. At most 1 MiB.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
+	Content string `json:"content,omitempty"`
+
+	// parts of the message, in order.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=atomic
+	// +optional
+	Parts []MessagePart `json:"parts,omitempty"`
+
+	// parent is the message before a generated one.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index of a generated message in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index *int64 `json:"index,omitempty"`
+
+	// generation says which attempt yielded a generated message.
+	// +optional
+	Generation *MessageGeneration `json:"generation,omitempty"`
+}
+
+// MessageGeneration is the fence and the account of the attempt that yielded a message.
+// +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
+type MessageGeneration struct {
+	// chatUID of the chat that was answered.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ChatUID string `json:"chatUID"`
+
+	// historyVersion that the attempt built on.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	HistoryVersion int64 `json:"historyVersion"`
+
+	// attempt number within the historyVersion.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// action that was performed.
+	// +required
+	Action GenerationAction `json:"action"`
+
+	// pod that performed it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// outcome is how the attempt ended.
+	// +required
+	Outcome GenerationOutcome `json:"outcome"`
+
+	// truncated is true when the content was cut at what one object can hold.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+
+	// finishReason is why the model stopped: stop, length, tool-calls, content-filter, other.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	FinishReason string `json:"finishReason,omitempty"`
+
+	// error is why the attempt failed.
+	// +optional
+	Error *GenerationError `json:"error,omitempty"`
+
+	// model that was called.
+	// +optional
+	Model *ModelIdentity `json:"model,omitempty"`
+
+	// usage of the call.
+	// +optional
+	Usage *TokenUsage `json:"usage,omitempty"`
+
+	// pendingCalls is the number of tool calls in parts that Parley must answer.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// preview is the first line of the reply's text, cut at 28 characters.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Preview string `json:"preview,omitempty"`
+
+	// startedAt is when the pod began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// finishedAt is when the pod was done.
+	// +required
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+}
+
+// ModelIdentity is a model as it was called.
+type ModelIdentity struct {
+	// config is the name of the ChatModelConfig.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Config string `json:"config,omitempty"`
+
+	// provider of the model.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// name of the model, as the provider calls it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ChatMessageStatus is where a User message stands. A generated message needs none: it is immutable, its spec says how
+// it came about, and it is part of the history if the chain from Chat.status.history.head holds it.
+type ChatMessageStatus struct {
+	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// state is where the message stands.
+	// +optional
+	State MessageState `json:"state,omitempty"`
+
+	// chatUID of the chat that took the message up.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ChatUID string `json:"chatUID,omitempty"`
+
+	// parent is the message before it in the history.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index of the message in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index *int64 `json:"index,omitempty"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// conditions of the message: Ready, Reconciling, Stalled.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the answer,
+// each written once by a generation pod.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cmsg,categories=llm
+// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
+// +kubebuilder:printcolumn:name="Index",type=integer,JSONPath=`..index`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`..['state','outcome']`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || oldSelf.status.state != 'Committed' || has(self.spec.parts) || (has(oldSelf.spec.content) && has(self.spec.content) && self.spec.content == oldSelf.spec.content)",message="content of a committed message cannot change: send a new message"
+type ChatMessage struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the message.
+	// +required
+	Spec ChatMessageSpec `json:"spec"`
+
+	// status is where the message stands; only the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status ChatMessageStatus `json:"status,omitempty,omitzero"`
+}
+
+// ChatMessageList is a list of ChatMessages.
+// +kubebuilder:object:root=true
+type ChatMessageList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ChatMessage `json:"items"`
+}

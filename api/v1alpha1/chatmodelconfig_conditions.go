@@ -1,0 +1,13 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Reasons of a ChatModelConfig's conditions.
+const (
+	// ReasonAccepted surfaces in Ready (True) when the configuration can be used.
+	ReasonAccepted = "Accepted"
+	// ReasonSeveralDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
+	// too, and comes first by name.
+	ReasonSeveralDefaults = "SeveralDefaults"
+)

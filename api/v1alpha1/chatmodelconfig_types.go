@@ -1,0 +1,214 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ModelProvider is a provider of models, or the protocol that a server speaks.
+// +kubebuilder:validation:Enum=openai;anthropic;google;openai-compatible;openrouter;azure;bedrock;vercel
+type ModelProvider string
+
+const (
+	// ProviderOpenAI is OpenAI's API: chat completions or responses, see transport.
+	ProviderOpenAI ModelProvider = "openai"
+	// ProviderAnthropic is Anthropic's messages API.
+	ProviderAnthropic ModelProvider = "anthropic"
+	// ProviderGoogle is Google's Gemini API.
+	ProviderGoogle ModelProvider = "google"
+	// ProviderOpenAICompatible is any server that speaks OpenAI's chat completions: Ollama, vLLM, llama.cpp and others.
+	ProviderOpenAICompatible ModelProvider = "openai-compatible"
+	// ProviderOpenRouter is OpenRouter's API.
+	ProviderOpenRouter ModelProvider = "openrouter"
+	// ProviderAzure is OpenAI on Azure.
+	ProviderAzure ModelProvider = "azure"
+	// ProviderBedrock is Anthropic on AWS Bedrock.
+	ProviderBedrock ModelProvider = "bedrock"
+	// ProviderVercel is Vercel's AI gateway.
+	ProviderVercel ModelProvider = "vercel"
+)
+
+// ModelTransport selects among the protocols of a provider.
+// +kubebuilder:validation:Enum=ChatCompletions;Responses
+type ModelTransport string
+
+const (
+	// TransportChatCompletions is OpenAI's chat completions API.
+	TransportChatCompletions ModelTransport = "ChatCompletions"
+	// TransportResponses is OpenAI's responses API.
+	TransportResponses ModelTransport = "Responses"
+)
+
+// DefaultMaxOutputTokens is sent when maxOutputTokens is not set: 32000, since some providers cut at a few thousand
+// otherwise.
+const DefaultMaxOutputTokens = 32000
+
+// ChatModelConfigSpec says which model answers, and how to call it.
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['openai-compatible', 'azure']) || has(self.baseURL)",message="baseURL must be set for the providers openai-compatible and azure"
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['openrouter', 'bedrock']) || !has(self.baseURL)",message="baseURL cannot be set for the providers openrouter and bedrock"
+// +kubebuilder:validation:XValidation:rule="has(self.apiKey) || self.provider in ['openai-compatible', 'bedrock']",message="apiKey must be set for this provider: name the Secret and the key that holds it in apiKey.secretKeyRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.provider in ['openai', 'azure']",message="transport can only be set for the providers openai and azure"
+// +kubebuilder:validation:XValidation:rule="!has(self.region) || self.provider == 'bedrock'",message="region can only be set for the provider bedrock"
+// +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.provider == 'azure'",message="apiVersion can only be set for the provider azure"
+type ChatModelConfigSpec struct {
+	// default makes this the ChatModelConfig of every chat in the namespace that names none. If several say so, the
+	// first by name is taken.
+	// +optional
+	Default bool `json:"default,omitempty"`
+
+	// provider of the model, or the protocol that the server speaks.
+	// +required
+	Provider ModelProvider `json:"provider"`
+
+	// model to call, as the provider names it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Model string `json:"model"`
+
+	// baseURL of the API, if not the provider's own: such as http://ollama.models:11434/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHost() != ''",message="baseURL must be a URL such as https://models.example.com/v1"
+	// +optional
+	BaseURL string `json:"baseURL,omitempty"`
+
+	// transport is the API of the provider to use. Default: ChatCompletions.
+	// +optional
+	Transport ModelTransport `json:"transport,omitempty"`
+
+	// region of AWS, for the provider bedrock. Default: that of the generation pod's environment.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// apiVersion of the API, for the provider azure.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+
+	// apiKey says where the provider's API key is. It is mounted into generation pods; nothing reads it through the API.
+	// +optional
+	APIKey *APIKeySource `json:"apiKey,omitempty"`
+
+	// headers to send with every call. Not for keys: they are readable by all who may read this object.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Headers []Header `json:"headers,omitempty"`
+
+	// maxOutputTokens of one call. Default 32000.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000000
+	// +optional
+	MaxOutputTokens *int64 `json:"maxOutputTokens,omitempty"`
+
+	// temperature of the sampling. Default: the provider's.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2
+	// +optional
+	Temperature *float64 `json:"temperature,omitempty"`
+
+	// topP of the sampling. Default: the provider's.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1
+	// +optional
+	TopP *float64 `json:"topP,omitempty"`
+
+	// topK of the sampling, where the provider takes one. Default: the provider's.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	TopK *int64 `json:"topK,omitempty"`
+
+	// presencePenalty of the sampling, where the provider takes one. Default: the provider's.
+	// +kubebuilder:validation:Minimum=-2
+	// +kubebuilder:validation:Maximum=2
+	// +optional
+	PresencePenalty *float64 `json:"presencePenalty,omitempty"`
+
+	// frequencyPenalty of the sampling, where the provider takes one. Default: the provider's.
+	// +kubebuilder:validation:Minimum=-2
+	// +kubebuilder:validation:Maximum=2
+	// +optional
+	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
+}
+
+// APIKeySource says where an API key is.
+type APIKeySource struct {
+	// secretKeyRef names the Secret and the key in it.
+	// +required
+	SecretKeyRef SecretKeyReference `json:"secretKeyRef"`
+}
+
+// Header is one HTTP header.
+type Header struct {
+	// name of the header.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[-!#$%&'*+.^_|~0-9A-Za-z]+$`
+	// +required
+	Name string `json:"name"`
+
+	// value of the header.
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Value string `json:"value"`
+}
+
+// ChatModelConfigStatus says whether the configuration can be used.
+type ChatModelConfigStatus struct {
+	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions of the configuration: Ready, Stalled.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ChatModelConfig says which model answers, and how to call it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cmc,categories=llm
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
+// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ChatModelConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec says which model, and how.
+	// +required
+	Spec ChatModelConfigSpec `json:"spec"`
+
+	// status says whether it can be used; only the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status ChatModelConfigStatus `json:"status,omitempty,omitzero"`
+}
+
+// ChatModelConfigList is a list of ChatModelConfigs.
+// +kubebuilder:object:root=true
+type ChatModelConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ChatModelConfig `json:"items"`
+}
+
+// MaxOutputTokensOrDefault is maxOutputTokens, or DefaultMaxOutputTokens.
+func (s *ChatModelConfigSpec) MaxOutputTokensOrDefault() int64 {
+	if s.MaxOutputTokens == nil {
+		return DefaultMaxOutputTokens
+	}
+	return *s.MaxOutputTokens
+}

@@ -1,0 +1,136 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// PartType discriminates the union MessagePart.
+// +kubebuilder:validation:Enum=Text;Reasoning;ToolCall;ToolResult;Source
+type PartType string
+
+const (
+	// PartText is text; its content is in text.
+	PartText PartType = "Text"
+	// PartReasoning is the model's reasoning, as far as the provider shows it; its content is in text.
+	PartReasoning PartType = "Reasoning"
+	// PartToolCall is a call that the model asks for.
+	PartToolCall PartType = "ToolCall"
+	// PartToolResult is the result of a call.
+	PartToolResult PartType = "ToolResult"
+	// PartSource is a source that the provider cites.
+	PartSource PartType = "Source"
+)
+
+const (
+	// MaxContentBytes is the most content that one ChatMessage holds: 1 MiB. etcd refuses requests over 1.5 MiB by
+	// default, and an object is more than its content.
+	MaxContentBytes = 1 << 20
+	// MaxParts is the most parts that one ChatMessage holds.
+	MaxParts = 512
+	// MaxProviderMetadataBytes bounds the opaque metadata of one part.
+	MaxProviderMetadataBytes = 256 << 10
+)
+
+// MessagePart is one piece of a message: a union, discriminated by type.
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Text' || self.type == 'Reasoning') == has(self.text)",message="text must be set for the types Text and Reasoning, and for no other"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ToolCall') == has(self.toolCall)",message="toolCall must be set for the type ToolCall, and for no other"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'ToolResult') == has(self.toolResult)",message="toolResult must be set for the type ToolResult, and for no other"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Source') == has(self.source)",message="source must be set for the type Source, and for no other"
+// +union
+type MessagePart struct {
+	// type says which of the other fields is set.
+	// +unionDiscriminator
+	// +required
+	Type PartType `json:"type"`
+
+	// text of a Text or Reasoning part.
+	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
+	Text *string `json:"text,omitempty"`
+
+	// toolCall of a ToolCall part.
+	// +optional
+	ToolCall *ToolCall `json:"toolCall,omitempty"`
+
+	// toolResult of a ToolResult part.
+	// +optional
+	ToolResult *ToolResult `json:"toolResult,omitempty"`
+
+	// source of a Source part.
+	// +optional
+	Source *Source `json:"source,omitempty"`
+
+	// providerMetadata is what the provider wants back when the history is replayed to it, such as the signature of a
+	// reasoning part: JSON, opaque to everybody else.
+	// +kubebuilder:validation:MaxLength=262144
+	// +optional
+	ProviderMetadata string `json:"providerMetadata,omitempty"`
+}
+
+// ToolCall is a call that the model asks for.
+type ToolCall struct {
+	// id of the call, unique within the chat.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// name of the tool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Name string `json:"name"`
+
+	// input is the JSON object of the arguments, as the model wrote it.
+	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
+	Input string `json:"input,omitempty"`
+
+	// providerExecuted is true for a tool that the provider runs itself; Parley never answers such a call.
+	// +optional
+	ProviderExecuted bool `json:"providerExecuted,omitempty"`
+}
+
+// ToolResult is the result of a tool call.
+type ToolResult struct {
+	// id of the call that it answers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// name of the tool.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// output that the model reads.
+	// +kubebuilder:validation:MaxLength=1048576
+	// +optional
+	Output string `json:"output,omitempty"`
+
+	// isError is true when the tool failed; output then says why.
+	// +optional
+	IsError bool `json:"isError,omitempty"`
+
+	// providerExecuted is true for the result of a tool that the provider ran itself.
+	// +optional
+	ProviderExecuted bool `json:"providerExecuted,omitempty"`
+}
+
+// Source is a source that the provider cites.
+type Source struct {
+	// id that the provider gave it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// url of the source.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// title of the source.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Title string `json:"title,omitempty"`
+}
