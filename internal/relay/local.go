@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"parley.dev/parley/internal/parts"
+)
+
+const (
+	// IncarnationHeader names the generator's incarnation in the requests of the generator's side.
+	IncarnationHeader = "Parley-Incarnation"
+	// FrameMediaType is the type of a stream of frames: one JSON document a line.
+	FrameMediaType = "application/x-ndjson"
+)
+
+// Opened answers PUT and POST .../frames.
+type Opened struct {
+	// LastSeq is the number of the last frame that the relay has.
+	LastSeq int64 `json:"lastSeq"`
+}
+
+// LocalHandler is the generator's side. It asks for no credentials: who can open the socket is the generator.
+//
+//	PUT  /v1/episodes/{uid}/{version}/{attempt}         201 opened, 200 was open already, 409 ErrExists
+//	POST /v1/episodes/{uid}/{version}/{attempt}/frames  a body of frames, as long as the attempt lasts
+//	POST /v1/episodes/{uid}/{version}/{attempt}/close   204
+func LocalHandler(store *Store) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
+		handleOpen(store, w, r)
+	})
+	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/frames", func(w http.ResponseWriter, r *http.Request) {
+		handleFrames(store, w, r)
+	})
+	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/close", func(w http.ResponseWriter, r *http.Request) {
+		ep, err := episodeOf(r)
+		if err == nil {
+			err = store.Close(ep)
+		}
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return mux
+}
+
+func handleOpen(store *Store, w http.ResponseWriter, r *http.Request) {
+	ep, incarnation, err := namesOf(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	last, created, err := store.Open(ep, incarnation)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	writeJSON(w, status, Opened{LastSeq: last})
+}
+
+func handleFrames(store *Store, w http.ResponseWriter, r *http.Request) {
+	ep, incarnation, err := namesOf(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	writer, err := store.Writer(ep, incarnation)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	defer writer.Release()
+	// A frame that the store has no room for anyway may be longer than all that it keeps, but not without limit.
+	lines := bufio.NewScanner(r.Body)
+	lines.Buffer(make([]byte, 0, 16<<10), 2*store.opts.EpisodeBytes)
+	for lines.Scan() {
+		if err := appendLine(writer, lines.Bytes()); err != nil {
+			writeError(w, err)
+			return
+		}
+	}
+	if err := lines.Err(); err != nil {
+		writeError(w, badRequest{fmt.Errorf("read frames: %w", err)})
+		return
+	}
+	writeJSON(w, http.StatusOK, Opened{LastSeq: writer.Received()})
+}
+
+func appendLine(writer *Writer, line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	var numbered struct {
+		Seq int64 `json:"seq"`
+	}
+	if err := json.Unmarshal(line, &numbered); err != nil {
+		return badRequest{fmt.Errorf("decode frame: %w", err)}
+	}
+	return writer.Append(numbered.Seq, line)
+}
+
+// badRequest is an error that the caller made.
+type badRequest struct{ error }
+
+func namesOf(r *http.Request) (parts.Episode, string, error) {
+	ep, err := episodeOf(r)
+	if err != nil {
+		return ep, "", err
+	}
+	incarnation := r.Header.Get(IncarnationHeader)
+	if incarnation == "" || len(incarnation) > 256 {
+		return ep, "", badRequest{fmt.Errorf("header %s must hold 1 to 256 characters", IncarnationHeader)}
+	}
+	return ep, incarnation, nil
+}
+
+func episodeOf(r *http.Request) (parts.Episode, error) {
+	uid := r.PathValue("uid")
+	if !uidPattern.MatchString(uid) {
+		return parts.Episode{}, badRequest{errors.New("the chat's UID in the path must be 1 to 64 letters, digits and dashes")}
+	}
+	version, err := strconv.ParseUint(r.PathValue("version"), 10, 63)
+	if err != nil {
+		return parts.Episode{}, badRequest{fmt.Errorf("history version in the path: %w", err)}
+	}
+	attempt, err := strconv.ParseUint(r.PathValue("attempt"), 10, 31)
+	if err != nil {
+		return parts.Episode{}, badRequest{fmt.Errorf("attempt in the path: %w", err)}
+	}
+	return parts.Episode{ChatUID: uid, HistoryVersion: int64(version), Attempt: int32(attempt)}, nil
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	var bad badRequest
+	switch {
+	case errors.Is(err, ErrExists), errors.Is(err, ErrClosed), errors.Is(err, ErrGap):
+		status = http.StatusConflict
+	case errors.Is(err, ErrUnknown):
+		status = http.StatusNotFound
+	case errors.As(err, &bad):
+		status = http.StatusBadRequest
+	}
+	writeJSON(w, status, map[string]string{"error": err.Error()})
+}
+
+// writeJSON answers with a document. An answer that cannot be written has no reader any more.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}

@@ -1,0 +1,110 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"parley.dev/parley/internal/parts"
+)
+
+// uidPattern is what a chat's UID may look like. It goes into file names.
+var uidPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
+// markers remembers in a directory who opened which episode: one file per episode that holds the incarnation. They
+// survive a crash of the relay's container, not the pod, which is exactly as long as the question can be asked.
+type markers struct {
+	dir string
+}
+
+func (m markers) path(ep parts.Episode) string {
+	return filepath.Join(m.dir, fmt.Sprintf("%s-%d-%d", ep.ChatUID, ep.HistoryVersion, ep.Attempt))
+}
+
+// create remembers who opened an episode. A marker that is left of an evicted episode with the same name says that
+// the attempt has been made, so that it is refused with ErrExists.
+func (m markers) create(ep parts.Episode, incarnation string) error {
+	if m.dir == "" {
+		return nil
+	}
+	f, err := os.OpenFile(m.path(ep), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if errors.Is(err, fs.ErrExist) {
+		return ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("create the marker of episode %s: %w", ep, err)
+	}
+	_, err = f.WriteString(incarnation)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write the marker of episode %s: %w", ep, err)
+	}
+	return nil
+}
+
+func (m markers) remove(ep parts.Episode) error {
+	if m.dir == "" {
+		return nil
+	}
+	if err := os.Remove(m.path(ep)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the marker: %w", err)
+	}
+	return nil
+}
+
+// load reads the markers of an earlier life. Files that are not markers are left alone.
+func (m markers) load() (map[parts.Episode]string, error) {
+	if m.dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(m.dir, 0o770); err != nil {
+		return nil, fmt.Errorf("make the directory of the markers: %w", err)
+	}
+	entries, err := os.ReadDir(m.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the directory of the markers: %w", err)
+	}
+	found := map[parts.Episode]string{}
+	for _, entry := range entries {
+		ep, ok := parseMarker(entry.Name())
+		if !ok || !entry.Type().IsRegular() {
+			continue
+		}
+		incarnation, err := os.ReadFile(filepath.Join(m.dir, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the marker of episode %s: %w", ep, err)
+		}
+		found[ep] = string(incarnation)
+	}
+	return found, nil
+}
+
+// parseMarker reads "<uid>-<version>-<attempt>", from the end because a UID has dashes of its own.
+func parseMarker(name string) (parts.Episode, bool) {
+	rest, attempt, ok := cutLast(name)
+	if !ok {
+		return parts.Episode{}, false
+	}
+	uid, version, ok := cutLast(rest)
+	if !ok || !uidPattern.MatchString(uid) {
+		return parts.Episode{}, false
+	}
+	a, errA := strconv.ParseInt(attempt, 10, 32)
+	v, errV := strconv.ParseInt(version, 10, 64)
+	return parts.Episode{ChatUID: uid, HistoryVersion: v, Attempt: int32(a)}, errA == nil && errV == nil
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '-')
+	if i < 0 {
+		return "", "", false
+	}
+	return s[:i], s[i+1:], true
+}

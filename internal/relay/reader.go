@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// DefaultHeartbeat is how often a silent stream carries an empty line, so that a dead connection is noticed.
+	DefaultHeartbeat = 15 * time.Second
+	// DefaultWriteTimeout is how long a subscriber may take to accept what it is sent before it is cut.
+	DefaultWriteTimeout = 10 * time.Second
+)
+
+// Authorizer decides whether a bearer token may read episodes. It returns ErrUnauthenticated or ErrForbidden, wrapped,
+// if not.
+type Authorizer interface {
+	Authorize(ctx context.Context, token string) error
+}
+
+var (
+	// ErrUnauthenticated means that the token proves nothing.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrForbidden means that the token is good, but its subject may not read.
+	ErrForbidden = errors.New("forbidden")
+)
+
+// Reader is the gateways' side.
+type Reader struct {
+	// Store to read from.
+	Store *Store
+	// Authorizer of every stream.
+	Authorizer Authorizer
+	// Heartbeat, default DefaultHeartbeat.
+	Heartbeat time.Duration
+	// WriteTimeout, default DefaultWriteTimeout.
+	WriteTimeout time.Duration
+}
+
+// Handler serves
+//
+//	GET /v1/episodes/{uid}/{version}/{attempt}?after=SEQ  frames, one a line, then {"closed":true} and the end
+//	GET /healthz, /readyz                                 200
+//
+// The stream waits for an episode that does not exist yet for as long as the client does. A body that ends without
+// {"closed":true} was cut.
+func (rd *Reader) Handler() http.Handler {
+	mux := http.NewServeMux()
+	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+	mux.HandleFunc("GET /healthz", healthy)
+	mux.HandleFunc("GET /readyz", healthy)
+	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", rd.stream)
+	return mux
+}
+
+func (rd *Reader) stream(w http.ResponseWriter, r *http.Request) {
+	if err := rd.authorize(r); err != nil {
+		refuse(w, err)
+		return
+	}
+	ep, err := episodeOf(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	after, err := parseAfter(r.URL.Query().Get("after"))
+	if err != nil {
+		writeError(w, badRequest{err})
+		return
+	}
+	sub := rd.Store.Subscribe(ep, after)
+	defer sub.Close()
+	w.Header().Set("Content-Type", FrameMediaType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	rd.copy(r.Context(), w, sub)
+}
+
+// copy sends frames until the episode is over or the client is gone or too slow. All three end the body; only the first
+// says so.
+func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
+	rc := http.NewResponseController(w)
+	timeout := orDefault(rd.WriteTimeout, DefaultWriteTimeout)
+	send := func(b []byte) error {
+		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+			return fmt.Errorf("set the write deadline: %w", err)
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		return rc.Flush()
+	}
+	if send(nil) != nil { // the header: the client learns that it is let in before the first frame
+		return
+	}
+	for {
+		batch, err := rd.next(ctx, sub)
+		switch {
+		case errors.Is(err, io.EOF):
+			_ = send(fmt.Appendf(nil, "{\"closed\":true,\"dropped\":%d}\n", sub.Dropped()))
+			return
+		case err != nil:
+			return
+		case send(batch) != nil:
+			return
+		}
+	}
+}
+
+// next is the next batch of frames, or a heartbeat.
+func (rd *Reader) next(ctx context.Context, sub *Subscription) ([]byte, error) {
+	beat, cancel := context.WithTimeout(ctx, orDefault(rd.Heartbeat, DefaultHeartbeat))
+	defer cancel()
+	batch, err := sub.Next(beat)
+	if err != nil && ctx.Err() == nil && beat.Err() != nil && !errors.Is(err, io.EOF) {
+		return []byte("\n"), nil
+	}
+	return batch, err
+}
+
+func (rd *Reader) authorize(r *http.Request) error {
+	const scheme = "Bearer "
+	header := r.Header.Get("Authorization")
+	if len(header) <= len(scheme) || header[:len(scheme)] != scheme {
+		return fmt.Errorf("%w: no bearer token", ErrUnauthenticated)
+	}
+	return rd.Authorizer.Authorize(r.Context(), header[len(scheme):])
+}
+
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, ErrUnauthenticated):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		status = http.StatusUnauthorized
+	case errors.Is(err, ErrForbidden):
+		status = http.StatusForbidden
+	}
+	writeJSON(w, status, map[string]string{"error": err.Error()})
+}
+
+func parseAfter(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || after < 0 {
+		return 0, fmt.Errorf("after must be a number from 0, not %q", s)
+	}
+	return after, nil
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}

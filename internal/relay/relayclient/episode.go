@@ -1,0 +1,212 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relayclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/relay"
+)
+
+const (
+	// firstRetry and lastRetry bound the pause before the relay is tried again; it doubles in between.
+	firstRetry = 20 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+// Episode is an attempt whose parts are being published. Close it, or its stream stays open.
+type Episode struct {
+	client *Client
+	name   parts.Episode
+	stop   context.CancelFunc
+	done   chan struct{} // closed when the stream's goroutine has ended
+
+	mu      sync.Mutex
+	log     []byte
+	ends    []int
+	seq     int64 // number of the last part, kept or dropped
+	full    bool
+	dropped int64
+	closing bool
+	changed chan struct{} // closed and replaced when log or closing changes and somebody waits
+	waiting bool
+	lost    error // why the relay takes nothing more, ErrExists
+}
+
+func newEpisode(c *Client, name parts.Episode, last int64) *Episode {
+	ctx, stop := context.WithCancel(context.Background())
+	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), changed: make(chan struct{}), seq: last}
+	go func() {
+		defer close(e.done)
+		e.run(ctx)
+	}()
+	return e
+}
+
+// Publish adds a part, spoken by a role (Assistant, or Tool for the results of tools), and gives it the next number. It
+// does not wait for the relay. After 1 MiB of encoded parts it drops the rest, as the relay would: they are a preview.
+func (e *Episode) Publish(role string, p parts.Part) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.full || e.closing || e.lost != nil {
+		e.dropped++
+		return
+	}
+	line, err := json.Marshal(parts.Frame{Seq: e.seq + 1, Role: role, Part: p})
+	if err != nil || len(e.log)+len(line)+1 > relay.DefaultEpisodeBytes {
+		e.full = true // what follows would leave a gap
+		e.dropped++
+		return
+	}
+	e.seq++
+	e.log = append(append(e.log, line...), '\n')
+	e.ends = append(e.ends, len(e.log))
+	e.notify()
+}
+
+// Dropped is the number of parts that were not sent because the episode was full, closed or lost.
+func (e *Episode) Dropped() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.dropped
+}
+
+// Close waits until the relay has every part and closes the episode there. If the relay stays away it gives up when ctx
+// is done; the attempt is none the worse. Nothing may be published after it. It must be called exactly once.
+func (e *Episode) Close(ctx context.Context) error {
+	defer e.stop()
+	e.mu.Lock()
+	e.closing = true
+	e.notify()
+	e.mu.Unlock()
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		e.stop()
+		<-e.done
+		return fmt.Errorf("close episode %s: %w", e.name, ctx.Err())
+	}
+	if e.lost != nil {
+		return nil // it is closed, or somebody else's
+	}
+	return e.client.Close(ctx, e.name)
+}
+
+// notify wakes the reader. The caller holds mu.
+func (e *Episode) notify() {
+	if e.waiting {
+		e.waiting = false
+		close(e.changed)
+		e.changed = make(chan struct{})
+	}
+}
+
+// run keeps a stream to the relay until everything was sent after Close, or ctx is done.
+func (e *Episode) run(ctx context.Context) {
+	pause := firstRetry
+	first := e.seq + 1 // number of the first frame in log
+	for last := e.seq; ; {
+		began := time.Now()
+		err := e.stream(ctx, last-first+1)
+		if err == nil {
+			return
+		}
+		if time.Since(began) > lastRetry {
+			pause = firstRetry
+		}
+		for {
+			if final(err) {
+				e.lose(err)
+				return
+			}
+			if !sleep(ctx, pause) {
+				return
+			}
+			pause = min(2*pause, lastRetry)
+			if last, err = e.client.open(ctx, e.name); err == nil {
+				break
+			}
+		}
+	}
+}
+
+func (e *Episode) lose(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lost, e.log, e.ends = err, nil, nil
+}
+
+// stream sends the frames behind the first skip ones in one request, until the episode is closed.
+func (e *Episode) stream(ctx context.Context, skip int64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var opened relay.Opened
+	return e.client.post(ctx, e.name, "/frames", &reader{ctx: ctx, e: e, at: e.offset(skip)}, http.StatusOK, &opened)
+}
+
+// offset of the frame behind the first skip ones. A relay that was restarted has forgotten frames; it never has more
+// than were sent.
+func (e *Episode) offset(skip int64) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if skip = min(skip, int64(len(e.ends))); skip <= 0 {
+		return 0
+	}
+	return e.ends[skip-1]
+}
+
+// reader is the body of the streamed request: it waits for parts as long as the episode is open.
+type reader struct {
+	ctx context.Context
+	e   *Episode
+	at  int
+}
+
+// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when the relay keeps up and
+// together when it does not.
+func (r *reader) Read(p []byte) (int, error) {
+	for {
+		n, changed, err := r.take(p)
+		if n > 0 || err != nil {
+			return n, err
+		}
+		select {
+		case <-changed:
+		case <-r.ctx.Done():
+			return 0, r.ctx.Err()
+		}
+	}
+}
+
+func (r *reader) take(p []byte) (int, <-chan struct{}, error) {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	if n := copy(p, r.e.log[min(r.at, len(r.e.log)):]); n > 0 {
+		r.at += n
+		return n, nil, nil
+	}
+	if r.e.closing {
+		return 0, nil, io.EOF
+	}
+	r.e.waiting = true
+	return 0, r.e.changed, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

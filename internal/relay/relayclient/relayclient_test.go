@@ -1,0 +1,309 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relayclient_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/relay/relayreader"
+)
+
+var episode1 = parts.Episode{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
+
+type allow string
+
+func (a allow) Authorize(_ context.Context, token string) error {
+	switch token {
+	case string(a):
+		return nil
+	case "stranger":
+		return relay.ErrForbidden
+	default:
+		return relay.ErrUnauthenticated
+	}
+}
+
+// sidecar is a relay that can be stopped and started again at the same places.
+type sidecar struct {
+	t       testing.TB
+	dir     string
+	public  string
+	options func(*relay.Reader)
+	stop    func()
+}
+
+func startSidecar(t testing.TB, options func(*relay.Reader)) *sidecar {
+	s := &sidecar{t: t, dir: t.TempDir(), public: "127.0.0.1:0", options: options}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *sidecar) socket() string { return filepath.Join(s.dir, "r.sock") }
+func (s *sidecar) url() string    { return "http://" + s.public }
+
+func (s *sidecar) start() {
+	s.t.Helper()
+	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(s.dir, "episodes")})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	local, err := relay.ListenLocal(s.socket())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	public, err := net.Listen("tcp", s.public)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.public = public.Addr().String()
+	reader := &relay.Reader{Store: store, Authorizer: allow("good")}
+	if s.options != nil {
+		s.options(reader)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- (&relay.Server{Reader: reader, Local: local, Public: public}).Run(ctx) }()
+	s.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Error(err)
+		}
+		s.stop = func() {}
+	}
+}
+
+func newReader(token string) *relayreader.Reader {
+	return &relayreader.Reader{Token: func() (string, error) { return token, nil }}
+}
+
+func text(i int) parts.Part { return parts.Part{Type: parts.Text, ID: "0", Text: fmt.Sprintf("token %d ", i)} }
+
+// follow reads an episode in the background, resuming after every lost connection, until it is closed.
+func follow(ctx context.Context, s *sidecar) <-chan []parts.Frame {
+	got := make(chan []parts.Frame, 1)
+	go func() {
+		var frames []parts.Frame
+		for ctx.Err() == nil {
+			whole := true
+			for f, err := range newReader("good").Subscribe(ctx, s.url(), episode1, int64(len(frames))) {
+				if err != nil {
+					whole = false
+					break
+				}
+				frames = append(frames, f)
+			}
+			if whole {
+				break
+			}
+		}
+		got <- frames
+	}()
+	return got
+}
+
+func check(t *testing.T, frames []parts.Frame, want int) {
+	t.Helper()
+	for i, f := range frames {
+		if f.Seq != int64(i+1) || f.Part != text(i+1) || f.Role != "Assistant" {
+			t.Fatalf("frame %d is %+v", i, f)
+		}
+	}
+	if len(frames) != want {
+		t.Errorf("%d frames, want %d", len(frames), want)
+	}
+}
+
+func publish(e *relayclient.Episode, from, to int) {
+	for i := from; i <= to; i++ {
+		e.Publish("Assistant", text(i))
+	}
+}
+
+func open(t testing.TB, c *relayclient.Client) *relayclient.Episode {
+	t.Helper()
+	e, err := c.Open(t.Context(), episode1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func closeEpisode(t testing.TB, e *relayclient.Episode) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := e.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPartsTravelFromGeneratorToReader(t *testing.T) {
+	s := startSidecar(t, nil)
+	early := follow(t.Context(), s)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	publish(e, 1, 500)
+	closeEpisode(t, e)
+	check(t, <-early, 500)
+	check(t, <-follow(t.Context(), s), 500)
+}
+
+func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
+	s := startSidecar(t, nil)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	publish(e, 1, 100)
+	waitFor(t, s, 100)
+	s.stop()
+	publish(e, 101, 150) // nobody listens
+	s.start()
+	publish(e, 151, 200)
+	waitFor(t, s, 200) // without being closed
+	closeEpisode(t, e)
+	check(t, <-follow(t.Context(), s), 200)
+}
+
+func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
+	s := startSidecar(t, nil)
+	got := follow(t.Context(), s)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	publish(e, 1, 50)
+	waitFor(t, s, 50)
+	s.stop()
+	s.start()
+	publish(e, 51, 60)
+	waitFor(t, s, 60)
+	closeEpisode(t, e)
+	check(t, <-got, 60)
+}
+
+// waitFor waits until a reader of its own has seen frame n.
+func waitFor(t *testing.T, s *sidecar, n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		for f, err := range newReader("good").Subscribe(ctx, s.url(), episode1, n-1) {
+			if err == nil && f.Seq == n {
+				return
+			}
+		}
+	}
+	t.Fatalf("frame %d did not come", n)
+}
+
+func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
+	s := startSidecar(t, nil)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	other := relayclient.New(s.socket(), "two")
+	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, relayclient.ErrExists) {
+		t.Errorf("got %v, want ErrExists", err)
+	}
+	s.stop()
+	s.start()
+	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, relayclient.ErrExists) {
+		t.Errorf("after a restart: %v, want ErrExists", err)
+	}
+	if err := other.Close(t.Context(), episode1); err != nil {
+		t.Errorf("close what another incarnation left behind: %v", err)
+	}
+	publish(e, 1, 1) // lost, and nobody fails
+	closeEpisode(t, e)
+}
+
+func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
+	s := startSidecar(t, nil)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	s.stop()
+	publish(e, 1, 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := e.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want DeadlineExceeded", err)
+	}
+}
+
+func TestWhatDoesNotFitIsDropped(t *testing.T) {
+	s := startSidecar(t, nil)
+	e := open(t, relayclient.New(s.socket(), "one"))
+	publish(e, 1, 1)
+	e.Publish("Tool", parts.Part{Type: parts.ToolResult, Text: strings.Repeat("x", relay.DefaultEpisodeBytes)})
+	publish(e, 2, 2)
+	if e.Dropped() != 2 {
+		t.Errorf("dropped %d, want 2", e.Dropped())
+	}
+	closeEpisode(t, e)
+	check(t, <-follow(t.Context(), s), 1)
+}
+
+func TestReadersMustProveThemselves(t *testing.T) {
+	s := startSidecar(t, nil)
+	for token, want := range map[string]string{"bad": "401", "stranger": "403"} {
+		for _, err := range newReader(token).Subscribe(t.Context(), s.url(), episode1, 0) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("token %s: %v, want %s", token, err, want)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/episodes/a/1/1": 401, "/v1/episodes/a/1/1/close": 404} {
+		resp, err := http.Get(s.url() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+}
+
+func TestABadRequestIsAnsweredWithWhatIsWrong(t *testing.T) {
+	s := startSidecar(t, nil)
+	for path, want := range map[string]string{
+		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt", "/v1/episodes/a/1/1?after=-1": "after",
+	} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
+		req.Header.Set("Authorization", "Bearer good")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %s, want 400 about %s", path, resp.StatusCode, body, want)
+		}
+	}
+}
+
+func TestASilentRelayIsNoticedAndAHeartbeatIsNotSilence(t *testing.T) {
+	quiet := startSidecar(t, nil)
+	reader := newReader("good")
+	reader.Silence = 50 * time.Millisecond
+	for _, err := range reader.Subscribe(t.Context(), quiet.url(), episode1, 0) {
+		if !errors.Is(err, relayreader.ErrSilent) {
+			t.Errorf("got %v, want ErrSilent", err)
+		}
+	}
+	beating := startSidecar(t, func(r *relay.Reader) { r.Heartbeat = 5 * time.Millisecond })
+	reader.Silence = time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer cancel()
+	for _, err := range reader.Subscribe(ctx, beating.url(), episode1, 0) {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the test's own deadline", err)
+		}
+	}
+}

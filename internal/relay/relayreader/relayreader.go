@@ -1,0 +1,133 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package relayreader is the gateway's side of the relay: it reads the frames of one episode as they come.
+//
+// A stream that ends without an error is a whole episode: everything that the relay will ever have of it was yielded.
+// Every other end is an error, after which the caller subscribes again behind the last frame that it has seen.
+package relayreader
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"time"
+
+	"parley.dev/parley/internal/parts"
+)
+
+const (
+	// silence is after how long without a byte a relay is taken for dead: three heartbeats.
+	silence = 45 * time.Second
+	// maxLine bounds one frame: the relay keeps no longer ones.
+	maxLine = 2 << 20
+)
+
+// ErrSilent means that a relay that should have sent a heartbeat sent nothing.
+var ErrSilent = errors.New("the relay sent nothing, not even a heartbeat")
+
+// TokenSource returns the bearer token for one request.
+type TokenSource func() (string, error)
+
+// Reader subscribes to relays. It is safe for concurrent use.
+type Reader struct {
+	// HTTP client to use; it must not have a timeout of its own. Default http.DefaultClient.
+	HTTP *http.Client
+	// Token proves to the relay who is reading.
+	Token TokenSource
+	// Silence after which a relay is taken for dead, default 45 s.
+	Silence time.Duration
+}
+
+// Subscribe yields the frames of an episode behind number after, from the relay at baseURL (http://ADDRESS:PORT). It
+// waits for an episode that does not exist yet. An error is the last thing that it yields.
+func (r *Reader) Subscribe(ctx context.Context, baseURL string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {
+	return func(yield func(parts.Frame, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		watchdog := time.AfterFunc(r.silence(), func() { cancel(ErrSilent) })
+		defer watchdog.Stop()
+		body, err := r.connect(ctx, fmt.Sprintf("%s/v1/episodes/%s?after=%d", baseURL, ep, after))
+		if err != nil {
+			yield(parts.Frame{}, because(ctx, fmt.Errorf("subscribe to episode %s: %w", ep, err)))
+			return
+		}
+		defer body.Close()
+		alive := func() { watchdog.Reset(r.silence()) }
+		if err := read(body, alive, func(f parts.Frame) bool { return yield(f, nil) }); err != nil {
+			yield(parts.Frame{}, because(ctx, fmt.Errorf("read episode %s: %w", ep, err)))
+		}
+	}
+}
+
+func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	token, err := r.Token()
+	if err != nil {
+		return nil, fmt.Errorf("get the token: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	client := r.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // only to say more in the error
+		return nil, fmt.Errorf("the relay answered %s: %s", resp.Status, answer)
+	}
+	return resp.Body, nil
+}
+
+// read hands over frames until the episode is over, which is no error, or yield wants no more.
+func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	for lines.Scan() {
+		alive()
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var line struct {
+			parts.Frame
+			Closed bool `json:"closed"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			return fmt.Errorf("decode frame: %w", err)
+		}
+		if line.Closed || !yield(line.Frame) {
+			return nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// because prefers the reason why a context was cancelled over the bare fact.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w (%w)", err, cause)
+	}
+	return err
+}
+
+func (r *Reader) silence() time.Duration {
+	if r.Silence == 0 {
+		return silence
+	}
+	return r.Silence
+}

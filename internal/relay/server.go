@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// socketMode lets the generator in by its group, and nobody else.
+	socketMode = 0o660
+	// sweepEvery is how often closed episodes are looked at.
+	sweepEvery = time.Second
+	// drain is how long subscribers get to read what is there when the relay is told to stop.
+	drain = 2 * time.Second
+	// headerTimeout bounds how long a client takes to say what it wants.
+	headerTimeout = 10 * time.Second
+)
+
+// Server is the whole sidecar: a unix socket for the generator beside it, a TCP listener for gateways.
+type Server struct {
+	// Reader is what gateways get; its Store is what the generator fills.
+	Reader *Reader
+	// Local listens for the generator.
+	Local net.Listener
+	// Public listens for gateways.
+	Public net.Listener
+	// Log, default slog.Default.
+	Log *slog.Logger
+}
+
+// ListenLocal makes the unix socket. A socket that an earlier life left behind is removed; any other file is not.
+func ListenLocal(path string) (net.Listener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.Mode().Type() == fs.ModeSocket:
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("remove the old socket: %w", err)
+		}
+	case err == nil:
+		return nil, fmt.Errorf("listen on %s: there is a file that is no socket", path)
+	}
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the generator: %w", err)
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("let the generator's group use the socket: %w", err), listener.Close())
+	}
+	return listener, nil
+}
+
+// Run serves until ctx is done, and closes both listeners.
+func (s *Server) Run(ctx context.Context) error {
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	local := s.server(serving, LocalHandler(s.Reader.Store))
+	public := s.server(serving, s.Reader.Handler())
+	failed := make(chan error, 2)
+	var running sync.WaitGroup
+	running.Go(func() { failed <- local.Serve(s.Local) })
+	running.Go(func() { failed <- public.Serve(s.Public) })
+	running.Go(func() { s.sweep(serving) })
+
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	draining, cancel := context.WithTimeout(serving, drain)
+	defer cancel()
+	if public.Shutdown(draining) != nil {
+		stop()
+		_ = public.Close()
+	}
+	stop()
+	_ = local.Close()
+	running.Wait()
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(s.log().Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *Server) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := s.Reader.Store.Collect(); err != nil {
+				s.log().WarnContext(ctx, "collect episodes", "error", err)
+			}
+		}
+	}
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.Default()
+	}
+	return s.Log
+}

@@ -1,0 +1,95 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relay
+
+import (
+	"context"
+	"io"
+	"sort"
+
+	"parley.dev/parley/internal/parts"
+)
+
+// maxBatch is about how many bytes a subscriber is handed at once: large enough to catch up fast, small enough that a
+// reader on a slow line takes it within the write deadline.
+const maxBatch = 64 << 10
+
+// Subscription reads one episode from a position on. It belongs to one goroutine.
+type Subscription struct {
+	store *Store
+	e     *episode
+	after int64
+	wake  chan struct{}
+}
+
+// Subscribe reads the frames of an episode behind number after. The episode need not exist yet: the subscription then
+// waits for it. Close it when done.
+func (s *Store) Subscribe(ep parts.Episode, after int64) *Subscription {
+	sub := &Subscription{store: s, after: max(after, 0), wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub.e = s.ensure(ep)
+	sub.e.mu.Lock()
+	defer sub.e.mu.Unlock()
+	sub.e.subscribers[sub] = struct{}{}
+	return sub
+}
+
+// Next waits for frames and returns as many as there are, each a line of JSON, at most about 64 KiB of them. The bytes
+// are shared and must not be changed. It returns io.EOF after the last frame of a closed episode.
+func (s *Subscription) Next(ctx context.Context) ([]byte, error) {
+	for {
+		batch, closed := s.take()
+		switch {
+		case batch != nil:
+			return batch, nil
+		case closed:
+			return nil, io.EOF
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Subscription) take() (batch []byte, closed bool) {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := int64(len(e.ends))
+	if s.after >= last {
+		return nil, e.closed
+	}
+	start := 0
+	if s.after > 0 {
+		start = e.ends[s.after-1]
+	}
+	upTo := int64(sort.SearchInts(e.ends, start+maxBatch))
+	upTo = min(max(upTo, s.after+1), last)
+	s.after = upTo
+	end := e.ends[upTo-1]
+	return e.log[start:end:end], false
+}
+
+// Dropped is the number of frames of the episode that found no room.
+func (s *Subscription) Dropped() int64 {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return s.e.received - int64(len(s.e.ends))
+}
+
+// Close ends the subscription. An episode that was only awaited, and by nobody else, is forgotten.
+func (s *Subscription) Close() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.subscribers, s)
+	if !e.opened && len(e.subscribers) == 0 && s.store.episodes[e.name] == e {
+		delete(s.store.episodes, e.name)
+	}
+}
