@@ -22,6 +22,19 @@ const (
 	ChatError ChatPhase = "Error"
 )
 
+// TurnResult is how a turn ended.
+// +kubebuilder:validation:Enum=Answered;MaxStepsReached;Failed
+type TurnResult string
+
+const (
+	// TurnAnswered means that the model had nothing left to do.
+	TurnAnswered TurnResult = "Answered"
+	// TurnMaxStepsReached means that limits.maxSteps ended the turn.
+	TurnMaxStepsReached TurnResult = "MaxStepsReached"
+	// TurnFailed means that lastError ended the turn.
+	TurnFailed TurnResult = "Failed"
+)
+
 // GenerationAction is what a generation pod is told to do.
 // +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools
 type GenerationAction string
@@ -206,10 +219,18 @@ type TurnStatus struct {
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
+	// result is how the turn ended; absent while it is under way.
+	// +optional
+	Result TurnResult `json:"result,omitempty"`
+
 	// steps is the number of Assistant messages committed in this turn.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps int32 `json:"steps,omitempty"`
+
+	// lastRole is the role of the newest message.
+	// +optional
+	LastRole MessageRole `json:"lastRole,omitempty"`
 
 	// pendingCalls is the number of tool calls of the newest message that have no result yet.
 	// +kubebuilder:validation:Minimum=0

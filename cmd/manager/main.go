@@ -1,0 +1,125 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command manager runs Parley's controllers.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+)
+
+type flags struct {
+	image, gatewayNamespace, gatewayAccount string
+	metricsAddress, healthAddress           string
+	leaderElect                             bool
+	capacity, workers                       int
+	idle                                    time.Duration
+	verbose                                 bool
+}
+
+func main() {
+	var f flags
+	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
+	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"), "namespace of the gateways")
+	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
+	flag.StringVar(&f.metricsAddress, "metrics-address", ":8080", "where to serve Prometheus metrics; 0: nowhere")
+	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
+	flag.BoolVar(&f.leaderElect, "leader-elect", false, "let one of several replicas work at a time; needed for none, since every write is fenced")
+	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
+	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
+	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
+	flag.BoolVar(&f.verbose, "verbose", false, "log every step")
+	flag.Parse()
+	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f flags) error {
+	if f.image == "" {
+		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
+	}
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the cluster: %w", err)
+	}
+	issuer, err := tokenIssuer(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
+		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddress},
+		HealthProbeBindAddress:        f.healthAddress,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              "manager.parley.dev",
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+		return fmt.Errorf("adding health checks: %w", err)
+	}
+	err = controllers.Setup(mgr, controllers.Options{
+		Pods: podspec.Settings{
+			Image: f.image, Issuer: issuer,
+			GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
+		},
+		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// tokenIssuer asks the API server who issues the cluster's service-account tokens: relays verify gateways by that.
+func tokenIssuer(ctx context.Context, cfg *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return "", fmt.Errorf("creating a client: %w", err)
+	}
+	raw, err := client.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("asking for the issuer of service-account tokens: %w", err)
+	}
+	var document struct {
+		Issuer string `json:"issuer"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil || document.Issuer == "" {
+		return "", fmt.Errorf("the API server names no issuer of service-account tokens: %w", err)
+	}
+	return document.Issuer, nil
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}

@@ -1,0 +1,83 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/status"
+	"parley.dev/parley/internal/turn"
+)
+
+// act does what must be done before the status may say it.
+func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
+	if err := r.recordEnded(ctx, s, plan.Ended); err != nil {
+		return err
+	}
+	for _, name := range plan.Rejected {
+		if err := r.reject(ctx, s, name); err != nil {
+			return err
+		}
+	}
+	if !plan.NeedsPod {
+		return nil
+	}
+	pod, err := r.choosePod(ctx, s, plan)
+	if err != nil {
+		return err
+	}
+	plan.Status.Generation.Pod = pod
+	return nil
+}
+
+// recordEnded sees to it that the message of a turn knows its place in the history before the turn record, which says
+// the same, is replaced. As a rule the message controller has long written it.
+func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.TurnStatus) error {
+	if ended == nil {
+		return nil
+	}
+	chat := s.facts.Chat
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		message, err := r.message(ctx, reader, chat.Namespace, ended.Message)
+		if err != nil {
+			return err
+		}
+		if message != nil && message.Status.State == v1alpha1.MessageCommitted {
+			return nil
+		}
+		if message == nil || reader == r.Client {
+			continue
+		}
+		before := message.DeepCopy()
+		status.Commit(&message.Status, string(chat.UID), ended)
+		status.Message(&message.Status, status.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
+		if err := r.Client.Status().Patch(ctx, message, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
+		}
+	}
+	return nil
+}
+
+// reject tells the author of a message that the queue has no room.
+func (r *Reconciler) reject(ctx context.Context, s *seen, name string) error {
+	chat := s.facts.Chat
+	message, err := r.message(ctx, r.Live, chat.Namespace, name)
+	if err != nil || message == nil {
+		return err
+	}
+	before := message.DeepCopy()
+	message.Status.State = v1alpha1.MessageRejected
+	message.Status.ChatUID = string(chat.UID)
+	status.Message(&message.Status, status.Failed(v1alpha1.ReasonQueueFull, fmt.Sprintf(
+		"The queue of chat %s is full (%d messages, limits.maxQueue): delete this message and create it again when there is room",
+		chat.Name, chat.Spec.MaxQueueOrDefault())), message.Generation, s.facts.Now)
+	if err := r.Client.Status().Patch(ctx, message, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("rejecting message %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chat reconciles Chats: it gathers facts, lets package turn decide, acts, and reports in one status write. It is
+// the only writer of Chat.status, and each write is a compare-and-swap on the Chat's resourceVersion.
+package chat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/turn"
+)
+
+// maxConflicts is how often one pass decides anew when somebody else changed the chat in between. More often than that
+// it goes back to the queue.
+const maxConflicts = 5
+
+// Reconciler drives Chats.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads past the cache, where a decision must not rest on an old view.
+	Live client.Reader
+	// Recorder of Events.
+	Recorder events.EventRecorder
+	// Ledger of generation pods.
+	Ledger *placement.Ledger
+	// Pods says what generation pods are built from, all but the namespace and its keys.
+	Pods podspec.Settings
+	// GatewayNamespace is the namespace of the gateways that may reach relays.
+	GatewayNamespace string
+	// PodCapacity is how many chats a generation pod serves at once.
+	PodCapacity int
+	// Workers is how many chats are reconciled at once.
+	Workers int
+	// Now tells the time.
+	Now func() time.Time
+
+	written written
+	access  access
+}
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("chat").
+		// The status is this reconciler's own; what it has written needs no second look.
+		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ChatMessage{}, handler.EnqueueRequestsFromMapFunc(chatOfMessage)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the chat controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
+// it is read anew and decided anew, so that an unrelated edit never costs an answer and a newer truth is never
+// overwritten.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	for range maxConflicts {
+		result, err := r.pass(ctx, req)
+		if !apierrors.IsConflict(err) {
+			return result, err
+		}
+		r.written.expectNewer(req.NamespacedName)
+	}
+	return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil
+}
+
+func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	seen, err := r.gather(ctx, req)
+	if err != nil || seen == nil {
+		return ctrl.Result{}, err
+	}
+	plan, err := turn.Advance(seen.facts)
+	if err != nil {
+		return ctrl.Result{}, reconcile.TerminalError(err)
+	}
+	if err := r.act(ctx, seen, &plan); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.report(ctx, seen, &plan); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: seen.lookAgain}, nil
+}
+
+func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
+}
+
+func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	var chats v1alpha1.ChatList
+	if err := r.Client.List(ctx, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.ChatsByPod: o.GetName()}); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(chats.Items))
+	for i := range chats.Items {
+		requests = append(requests, request(chats.Items[i].Namespace, chats.Items[i].Name))
+	}
+	return requests
+}
+
+func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
+	var messages v1alpha1.ChatMessageList
+	if err := r.Client.List(ctx, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(messages.Items))
+	for i := range messages.Items {
+		requests = append(requests, request(messages.Items[i].Namespace, messages.Items[i].Spec.ChatRef.Name))
+	}
+	return requests
+}
+
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}

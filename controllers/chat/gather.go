@@ -1,0 +1,215 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/turn"
+)
+
+// seen is all that one pass has read.
+type seen struct {
+	facts   turn.Facts
+	configs []v1alpha1.ChatModelConfig
+	// lookAgain is when time alone may change the decision; zero: never.
+	lookAgain time.Duration
+}
+
+// gather reads everything a decision needs. It returns nil when there is no chat to work on.
+func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error) {
+	chat, err := r.readChat(ctx, req.NamespacedName)
+	if err != nil || chat == nil {
+		return nil, err
+	}
+	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now()}}
+	for _, read := range []func(context.Context, *seen) error{r.readModel, r.readAttempt, r.readQueue, r.readOpen} {
+		if err := read(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v1alpha1.Chat, error) {
+	reader := client.Reader(r.Client)
+	if r.written.takeStale(key) {
+		reader = r.Live
+	}
+	var chat v1alpha1.Chat
+	err := reader.Get(ctx, key, &chat)
+	if apierrors.IsNotFound(err) {
+		r.written.forget(key)
+		r.Ledger.Book(key.String(), "")
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading chat %s: %w", key, err)
+	}
+	newest := r.written.newest(&chat)
+	if !newest.DeletionTimestamp.IsZero() || !chat.DeletionTimestamp.IsZero() {
+		r.Ledger.Book(keyOf(newest).String(), "")
+		return nil, nil
+	}
+	return newest, nil
+}
+
+func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
+	var configs v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+		return fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	s.configs = configs.Items
+	config, missing := modelconfig.Resolve(configs.Items, s.facts.Chat.Spec.ModelConfigRef)
+	if missing != nil {
+		s.facts.Blocked = missing
+		return nil
+	}
+	s.facts.Model = &turn.Model{Config: config.Name, Name: config.Spec.Model}
+	return nil
+}
+
+// readAttempt reads the result of the attempt under way, and how its pod is.
+func (r *Reconciler) readAttempt(ctx context.Context, s *seen) error {
+	chat := s.facts.Chat
+	if chat.Status.Generation == nil {
+		return nil
+	}
+	result, err := r.message(ctx, r.Client, chat.Namespace, ResultName(chat))
+	if err != nil {
+		return err
+	}
+	s.facts.Result = result
+	return r.readPod(ctx, s)
+}
+
+// ResultName is the name of the message that answers the chat's attempt under way.
+func ResultName(chat *v1alpha1.Chat) string {
+	return fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, chat.Status.Generation.Attempt)
+}
+
+// readQueue finds queued messages that were deleted. The cache alone does not prove that: it may not show them yet.
+func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
+	for _, queued := range s.facts.Chat.Status.Queue {
+		for _, reader := range []client.Reader{r.Client, r.Live} {
+			message, err := r.message(ctx, reader, s.facts.Chat.Namespace, queued.Name)
+			if err != nil {
+				return err
+			}
+			if message != nil {
+				break
+			}
+			if reader == r.Live {
+				s.facts.Gone = append(s.facts.Gone, queued.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// readOpen finds the User messages to take up, the chat's prompt first, then by age and name.
+func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{index.UnsettledByChat: chat.Name})
+	if err != nil {
+		return fmt.Errorf("listing open messages: %w", err)
+	}
+	open := slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool { return !isOpen(chat, &m) })
+	if open, err = r.withPrompt(ctx, chat, open); err != nil {
+		return err
+	}
+	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return takeOrder(chat, &a, &b) })
+	for i := range open {
+		if still, err := r.stillOpen(ctx, chat, &open[i]); err != nil {
+			return err
+		} else if still {
+			s.facts.Open = append(s.facts.Open, open[i].Name)
+		}
+	}
+	return nil
+}
+
+// isOpen tells whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.
+func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	switch {
+	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
+		return false
+	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
+		return false
+	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
+		return false
+	}
+	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
+}
+
+// stillOpen asks the API server, since the cache may not show yet that the message was taken up before. The chat was
+// read first: if it took the message up in an earlier turn, the message says so by now.
+func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+	live, err := r.message(ctx, r.Live, m.Namespace, m.Name)
+	if err != nil || live == nil {
+		return false, err
+	}
+	return live.UID == m.UID && live.Status.State != v1alpha1.MessageRejected && isOpen(chat, live), nil
+}
+
+// withPrompt creates the message that spec.prompt stands for, if the chat has not begun.
+func (r *Reconciler) withPrompt(ctx context.Context, chat *v1alpha1.Chat, open []v1alpha1.ChatMessage) ([]v1alpha1.ChatMessage, error) {
+	if chat.Spec.Prompt == "" || chat.Status.History.Version > 0 {
+		return open, nil
+	}
+	name := promptName(chat)
+	if slices.ContainsFunc(open, func(m v1alpha1.ChatMessage) bool { return m.Name == name }) {
+		return open, nil
+	}
+	prompt := promptMessage(chat)
+	err := r.Client.Create(ctx, prompt)
+	if apierrors.IsAlreadyExists(err) {
+		// The cache does not show it yet, or a chat of the same name left it behind and it is being removed. Its event
+		// wakes this chat again.
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating message %s for spec.prompt: %w", name, err)
+	}
+	return append(open, *prompt), nil
+}
+
+func takeOrder(chat *v1alpha1.Chat, a, b *v1alpha1.ChatMessage) int {
+	if prompt := promptName(chat); a.Name == prompt || b.Name == prompt {
+		if a.Name == prompt {
+			return -1
+		}
+		return 1
+	}
+	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// message reads a message; nil if there is none.
+func (r *Reconciler) message(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage, error) {
+	var m v1alpha1.ChatMessage
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading message %s: %w", name, err)
+	}
+	return &m, nil
+}

@@ -1,0 +1,82 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// written remembers what this process wrote last to each chat, until the cache shows it, so that a pass does not decide
+// from an older view and run into a conflict. Losing it is harmless: the conflict is met and the chat read anew.
+type written struct {
+	mu    sync.Mutex
+	chats map[types.NamespacedName]*v1alpha1.Chat
+	stale map[types.NamespacedName]bool
+}
+
+// put remembers the chat as the API server returned it.
+func (w *written) put(chat *v1alpha1.Chat) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.chats == nil {
+		w.chats = map[types.NamespacedName]*v1alpha1.Chat{}
+	}
+	w.chats[keyOf(chat)] = chat
+	delete(w.stale, keyOf(chat))
+}
+
+// newest is the newer one of the cached chat and the one that was written last.
+func (w *written) newest(cached *v1alpha1.Chat) *v1alpha1.Chat {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mine := w.chats[keyOf(cached)]
+	if mine == nil || mine.UID != cached.UID || !older(cached.ResourceVersion, mine.ResourceVersion) {
+		delete(w.chats, keyOf(cached))
+		return cached
+	}
+	return mine
+}
+
+// expectNewer says that neither the cache nor the own write is the newest: the next pass must read past them.
+func (w *written) expectNewer(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.chats, key)
+	if w.stale == nil {
+		w.stale = map[types.NamespacedName]bool{}
+	}
+	w.stale[key] = true
+}
+
+// takeStale says whether the next pass must read past the cache, once.
+func (w *written) takeStale(key types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer delete(w.stale, key)
+	return w.stale[key]
+}
+
+// forget drops a chat that is gone.
+func (w *written) forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.chats, key)
+	delete(w.stale, key)
+}
+
+// older compares resourceVersions of one resource, which the API defines to be decimal numbers that grow.
+func older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}
+
+func keyOf(chat *v1alpha1.Chat) types.NamespacedName {
+	return types.NamespacedName{Namespace: chat.Namespace, Name: chat.Name}
+}

@@ -1,0 +1,88 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+)
+
+// seen is what one pass has read.
+type seen struct {
+	message *v1alpha1.ChatMessage
+	// chat that the message names; nil if it does not exist.
+	chat *v1alpha1.Chat
+	// before is the message that the turn under way follows, if this message's turn ended before it; else nil.
+	before *v1alpha1.ChatMessage
+	// followed is true when another message names this one as its parent, which only a committed one can be.
+	followed bool
+}
+
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*seen, error) {
+	var message v1alpha1.ChatMessage
+	if err := r.Client.Get(ctx, key, &message); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading message %s: %w", key, err)
+	}
+	if !message.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	s := &seen{message: &message}
+	var chat v1alpha1.Chat
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
+	if apierrors.IsNotFound(err) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading chat %s: %w", message.Spec.ChatRef.Name, err)
+	}
+	s.chat = &chat
+	if message.Spec.Generation != nil {
+		return s, r.readFollowers(ctx, s)
+	}
+	return s, r.readBefore(ctx, s)
+}
+
+func (r *Reconciler) readFollowers(ctx context.Context, s *seen) error {
+	if turn := s.chat.Status.Turn; s.chat.Status.History.Head == s.message.Name || turn != nil && turn.Parent == s.message.Name {
+		s.followed = true
+		return nil
+	}
+	var followers v1alpha1.ChatMessageList
+	err := r.Client.List(ctx, &followers, client.InNamespace(s.chat.Namespace),
+		client.MatchingFields{index.MessagesByParent: s.message.Name}, client.Limit(1))
+	if err != nil {
+		return fmt.Errorf("listing what follows message %s: %w", s.message.Name, err)
+	}
+	s.followed = len(followers.Items) > 0
+	return nil
+}
+
+// readBefore reads the message that the turn under way follows, for a message whose own turn was replaced by it.
+func (r *Reconciler) readBefore(ctx context.Context, s *seen) error {
+	turn := s.chat.Status.Turn
+	if s.message.Status.State != v1alpha1.MessageCommitted || turn == nil || turn.Message == s.message.Name || turn.Parent == "" {
+		return nil
+	}
+	var before v1alpha1.ChatMessage
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.chat.Namespace, Name: turn.Parent}, &before)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading message %s: %w", turn.Parent, err)
+	}
+	s.before = &before
+	return nil
+}

@@ -1,0 +1,52 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import "parley.dev/parley/api/v1alpha1"
+
+// verdict says whether a message stays.
+type verdict int
+
+const (
+	// keep the message.
+	keep verdict = iota
+	// removeOrphan: the message belongs to a chat that exists no longer.
+	removeOrphan
+	// removeUseless: the message is a report of a failed or lost attempt that has been acted on.
+	removeUseless
+	// removeStale: the message answers an attempt that was given up, unless it is part of the history after all.
+	removeStale
+)
+
+// judge decides from the cache what may have to go. Before a step with content goes, remove looks at the history itself.
+func judge(s *seen) verdict {
+	m, g := s.message, s.message.Spec.Generation
+	uid := m.Status.ChatUID
+	if g != nil {
+		uid = g.ChatUID
+	}
+	switch {
+	case uid != "" && (s.chat == nil || string(s.chat.UID) != uid):
+		return removeOrphan
+	case g == nil || s.chat == nil || !past(s.chat, g):
+		return keep
+	case g.Outcome != v1alpha1.OutcomeCompleted:
+		return removeUseless
+	case s.followed:
+		return keep
+	}
+	return removeStale
+}
+
+// past tells whether the chat has moved on from the fence.
+func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
+	switch version := chat.Status.History.Version; {
+	case g.HistoryVersion != version:
+		return g.HistoryVersion < version
+	case chat.Status.Generation == nil:
+		return true
+	default:
+		return g.Attempt < chat.Status.Generation.Attempt
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// remove deletes the message if the API server confirms what the cache said.
+func (r *Reconciler) remove(ctx context.Context, s *seen, v verdict) error {
+	confirmed, err := r.confirm(ctx, s, v)
+	if err != nil || !confirmed {
+		return err
+	}
+	m := s.message
+	log.FromContext(ctx).V(1).Info("removing a message that belongs to no history", "message", client.ObjectKeyFromObject(m))
+	uid := m.UID
+	if err := r.Client.Delete(ctx, m, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("removing message %s/%s: %w", m.Namespace, m.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) confirm(ctx context.Context, s *seen, v verdict) (bool, error) {
+	m := s.message
+	var chat v1alpha1.Chat
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)
+	if apierrors.IsNotFound(err) {
+		return v == removeOrphan, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading chat %s: %w", m.Spec.ChatRef.Name, err)
+	}
+	g := m.Spec.Generation
+	switch v {
+	case removeOrphan:
+		return g != nil && g.ChatUID != string(chat.UID) || g == nil && m.Status.ChatUID != string(chat.UID), nil
+	case removeUseless:
+		return past(&chat, g), nil
+	}
+	if !past(&chat, g) {
+		return false, nil
+	}
+	inHistory, err := r.inHistory(ctx, &chat, m)
+	return !inHistory, err
+}
+
+// inHistory walks the chat's history from its head, down to the place that the message claims.
+func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+	var list v1alpha1.ChatMessageList
+	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+		return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
+	}
+	parents := make(map[string]string, len(list.Items))
+	for i := range list.Items {
+		parents[list.Items[i].Name] = parentOf(chat, &list.Items[i])
+	}
+	name := chat.Status.History.Head
+	for range chat.Status.History.Length {
+		if name == m.Name {
+			return true, nil
+		}
+		name = parents[name]
+	}
+	return false, nil
+}
+
+func parentOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
+	switch {
+	case m.Spec.Generation != nil:
+		return m.Spec.Parent
+	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
+		return chat.Status.Turn.Parent
+	}
+	return m.Status.Parent
+}

@@ -1,0 +1,89 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. All that one
+// of them can be wrong about alone is refused at admission; what is left concerns several.
+package chatmodelconfig
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/status"
+)
+
+// Reconciler writes the status of ChatModelConfigs.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("chatmodelconfig").
+		For(&v1alpha1.ChatModelConfig{}, changed).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the chatmodelconfig controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile writes the status of one ChatModelConfig.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var config v1alpha1.ChatModelConfig
+	if err := r.Client.Get(ctx, req.NamespacedName, &config); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var all v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &all, client.InNamespace(config.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	firstDefault := ""
+	if first := modelconfig.FirstDefault(all.Items); first != nil {
+		firstDefault = first.Name
+	}
+	next := config.DeepCopy()
+	status.ModelConfig(next, firstDefault, r.Now())
+	if equality.Semantic.DeepEqual(config.Status, next.Status) {
+		return ctrl.Result{}, nil
+	}
+	err := r.Client.Status().Update(ctx, next)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{}, nil // Its event brings it back.
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of ChatModelConfig %s: %w", req, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.
+func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.Request {
+	var all v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &all, client.InNamespace(o.GetNamespace())); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(all.Items))
+	for i := range all.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package generationpod removes generation pods that no chat needs: those without work for the idle time, and those
+// without work that were built from settings that hold no longer. The chat controller creates them.
+package generationpod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/podstate"
+)
+
+// DefaultIdle is how long a generation pod without work is kept warm.
+const DefaultIdle = 10 * time.Minute
+
+// Reconciler removes generation pods.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Ledger of generation pods, shared with the chat controller.
+	Ledger *placement.Ledger
+	// Pods says what generation pods are built from, all but the namespace and its keys.
+	Pods podspec.Settings
+	// Idle is how long a pod without work is kept.
+	Idle time.Duration
+	// Now tells the time.
+	Now func() time.Time
+
+	mu        sync.Mutex
+	idleSince map[client.ObjectKey]time.Time
+}
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	if err := ctrl.NewControllerManagedBy(mgr).Named("generationpod").For(&corev1.Pod{}).Complete(r); err != nil {
+		return fmt.Errorf("setting up the generationpod controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile looks at one generation pod, and again when it may have been idle for long enough.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var pod corev1.Pod
+	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Ledger.Forget(req.Namespace, req.Name)
+			r.busy(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if pod.Labels[podspec.LabelComponent] != podspec.ComponentGeneration || !pod.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	r.Ledger.Seen(pod.Namespace, pod.Name)
+	wait, err := r.idleFor(ctx, &pod)
+	if err != nil || wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, err
+	}
+	return r.remove(ctx, &pod)
+}
+
+// idleFor is how long the pod must still be watched before it may go.
+func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	key, now := client.ObjectKeyFromObject(pod), r.Now()
+	keep, err := r.keepFor(ctx, pod, now)
+	if err != nil {
+		return 0, err
+	}
+	var chats v1alpha1.ChatList
+	if err := r.Client.List(ctx, &chats, client.InNamespace(pod.Namespace), client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
+		return 0, fmt.Errorf("listing the chats of pod %s: %w", pod.Name, err)
+	}
+	if len(chats.Items) > 0 || r.Ledger.Load(pod.Name) > 0 {
+		r.busy(key)
+		return max(keep, time.Second), nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.idleSince == nil {
+		r.idleSince = map[client.ObjectKey]time.Time{}
+	}
+	since, ok := r.idleSince[key]
+	if !ok {
+		since = now
+		r.idleSince[key] = now
+	}
+	return max(0, since.Add(keep).Sub(now)), nil
+}
+
+// keepFor is the time that the pod is kept without work: none once it cannot be of use.
+func (r *Reconciler) keepFor(ctx context.Context, pod *corev1.Pod, now time.Time) (time.Duration, error) {
+	if podstate.Of(pod, now).Lost {
+		return 0, nil
+	}
+	var configs v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &configs, client.InNamespace(pod.Namespace)); err != nil {
+		return 0, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	settings := r.Pods
+	settings.Namespace = pod.Namespace
+	settings.Keys = podspec.KeysOf(configs.Items)
+	if pod.Labels[podspec.LabelTemplate] != settings.Hash() {
+		return 0, nil
+	}
+	return r.Idle, nil
+}
+
+func (r *Reconciler) busy(key client.ObjectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.idleSince, key)
+}
+
+// remove deletes the pod, unless a chat was given to it just now.
+func (r *Reconciler) remove(ctx context.Context, pod *corev1.Pod) (ctrl.Result, error) {
+	if !r.Ledger.Drain(pod.Name) {
+		return ctrl.Result{RequeueAfter: r.Idle}, nil
+	}
+	log.FromContext(ctx).Info("removing a generation pod without work", "pod", client.ObjectKeyFromObject(pod))
+	uid := pod.UID
+	if err := r.Client.Delete(ctx, pod, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("removing pod %s: %w", pod.Name, err)
+	}
+	return ctrl.Result{}, nil
+}

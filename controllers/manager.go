@@ -1,0 +1,56 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/podspec"
+)
+
+// Scheme holds the kinds that the manager knows.
+func Scheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods only
+// those that are Parley's.
+func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
+	// The API server's priority and fairness limits the manager; a second limit here would only add latency.
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	o.Scheme = Scheme()
+	o.Cache = cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&v1alpha1.Chat{}:        {Transform: index.StripChat},
+			&v1alpha1.ChatMessage{}: {Transform: index.StripMessage},
+			&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
+		},
+	}
+	mgr, err := ctrl.NewManager(cfg, o)
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	return mgr, nil
+}

@@ -1,0 +1,97 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package index names the indexes of the manager's cache, and says what the cache leaves out: message text. The manager
+// decides from names, fences and counts, so no content of a conversation is ever in its memory.
+package index
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/status"
+)
+
+const (
+	// ChatsByPod finds the chats whose attempt a pod has.
+	ChatsByPod = "status.generation.pod"
+	// UnsettledByChat finds the User messages of a chat whose status has not said its last word.
+	UnsettledByChat = "unsettledByChat"
+	// MessagesByChat finds all messages of a chat.
+	MessagesByChat = "spec.chatRef.name"
+	// ReportsByChat finds the reports of failed and lost attempts of a chat, which go once they have been acted on.
+	ReportsByChat = "reportsByChat"
+	// MessagesByParent finds the messages that follow a message in the history.
+	MessagesByParent = "parent"
+
+	// AnyChat as the key of UnsettledByChat finds the unsettled messages of all chats.
+	AnyChat = "*"
+)
+
+// Register adds every index to the cache.
+func Register(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		keys   client.IndexerFunc
+	}{
+		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
+		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
+		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
+		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
+		{&v1alpha1.ChatMessage{}, ReportsByChat, reportsByChat},
+	} {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
+			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
+		}
+	}
+	return nil
+}
+
+func chatsByPod(o client.Object) []string {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok || chat.Status.Generation == nil {
+		return nil
+	}
+	return []string{chat.Status.Generation.Pod}
+}
+
+func unsettledByChat(o client.Object) []string {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok || message.Spec.Role != v1alpha1.RoleUser || status.MessageSettled(&message.Status) {
+		return nil
+	}
+	return []string{message.Spec.ChatRef.Name, AnyChat}
+}
+
+func messagesByChat(o client.Object) []string {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok {
+		return nil
+	}
+	return []string{message.Spec.ChatRef.Name}
+}
+
+func messagesByParent(o client.Object) []string {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok {
+		return nil
+	}
+	for _, parent := range []string{message.Spec.Parent, message.Status.Parent} {
+		if parent != "" {
+			return []string{parent}
+		}
+	}
+	return nil
+}
+
+func reportsByChat(o client.Object) []string {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok || message.Spec.Generation == nil || message.Spec.Generation.Outcome == v1alpha1.OutcomeCompleted {
+		return nil
+	}
+	return []string{message.Spec.ChatRef.Name}
+}

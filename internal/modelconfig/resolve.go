@@ -1,0 +1,49 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package modelconfig finds the ChatModelConfig that answers a chat. It is pure.
+package modelconfig
+
+import (
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Resolve picks the configuration that ref names, or the namespace's default if ref is nil. If there is none, the error
+// says what to do about it.
+func Resolve(configs []v1alpha1.ChatModelConfig, ref *v1alpha1.ModelConfigReference) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
+	if ref == nil {
+		return resolveDefault(configs)
+	}
+	for i := range configs {
+		if configs[i].Name == ref.Name {
+			return &configs[i], nil
+		}
+	}
+	return nil, &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorModelConfigNotFound,
+		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef names, does not exist: create it, or change the reference", ref.Name),
+	}
+}
+
+func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
+	if first := FirstDefault(configs); first != nil {
+		return first, nil
+	}
+	return nil, &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorModelConfigNotFound,
+		Message: "no ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none: create one, or name one",
+	}
+}
+
+// FirstDefault is the first configuration by name that says default: true, or nil.
+func FirstDefault(configs []v1alpha1.ChatModelConfig) *v1alpha1.ChatModelConfig {
+	var first *v1alpha1.ChatModelConfig
+	for i := range configs {
+		if c := &configs[i]; c.Spec.Default && c.DeletionTimestamp.IsZero() && (first == nil || c.Name < first.Name) {
+			first = c
+		}
+	}
+	return first
+}

@@ -1,0 +1,56 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement decides which generation pod takes a chat's next attempt, and keeps account of how many chats each
+// pod has. It touches no cluster: callers tell it which pods there are.
+package placement
+
+import "time"
+
+// DefaultCapacity is how many chats one generation pod serves at once: 32, since model calls are waiting for the network.
+const DefaultCapacity = 32
+
+// Pod is a generation pod, as far as placement goes.
+type Pod struct {
+	// Name of the pod.
+	Name string
+	// Template is the hash of the settings that the pod was built from.
+	Template string
+	// Created is when the pod was created.
+	Created time.Time
+	// Usable is false for a pod that is being removed, has failed, or was ready and is no longer.
+	Usable bool
+	// Ready is true when the pod can begin at once.
+	Ready bool
+}
+
+// Want is what an attempt needs of its pod.
+type Want struct {
+	// Template that the pod must have been built from.
+	Template string
+	// After is the time after which the pod must have been created; zero: any.
+	After time.Time
+	// Prefer is the pod to take if it is good enough.
+	Prefer string
+	// Capacity is how many chats a pod may have.
+	Capacity int
+}
+
+// choose picks the preferred pod if it will do, else the least loaded ready one, else the least loaded starting one.
+func choose(pods []Pod, want Want, load func(string) int) (string, bool) {
+	best, bestLoad, bestReady := "", 0, false
+	for _, pod := range pods {
+		n := load(pod.Name)
+		if !pod.Usable || pod.Template != want.Template || !pod.Created.After(want.After) || n >= want.Capacity {
+			continue
+		}
+		if pod.Name == want.Prefer {
+			return pod.Name, true
+		}
+		better := best == "" || (pod.Ready && !bestReady) || (pod.Ready == bestReady && n < bestLoad)
+		if better {
+			best, bestLoad, bestReady = pod.Name, n, pod.Ready
+		}
+	}
+	return best, best != ""
+}

@@ -1,0 +1,132 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import "sync"
+
+// Ledger is the account of which chat has which pod. It lives in memory only: a new process fills it while it reads the
+// chats, and until then at worst gives a pod a few chats more than its capacity.
+type Ledger struct {
+	mu       sync.Mutex
+	podOf    map[string]string          // chat (namespace/name) -> pod
+	chatsOf  map[string]map[string]bool // pod -> chats
+	created  map[string]map[string]Pod  // namespace -> pods that the cache may not show yet
+	draining map[string]bool            // pods that get no more chats
+}
+
+// NewLedger returns an empty account.
+func NewLedger() *Ledger {
+	return &Ledger{
+		podOf: map[string]string{}, chatsOf: map[string]map[string]bool{},
+		created: map[string]map[string]Pod{}, draining: map[string]bool{},
+	}
+}
+
+// Choose picks a pod among those of the namespace and those just created there, and books the chat on it.
+func (l *Ledger) Choose(namespace string, pods []Pod, want Want, chat string) (string, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name, ok := choose(l.candidates(namespace, pods), want, func(pod string) int {
+		n := len(l.chatsOf[pod])
+		if l.chatsOf[pod][chat] {
+			n-- // The chat's own place does not stand in its way.
+		}
+		return n
+	})
+	if ok {
+		l.book(chat, name)
+	}
+	return name, ok
+}
+
+func (l *Ledger) candidates(namespace string, pods []Pod) []Pod {
+	all := make([]Pod, 0, len(pods)+1)
+	for _, pod := range pods {
+		delete(l.created[namespace], pod.Name)
+		if !l.draining[pod.Name] {
+			all = append(all, pod)
+		}
+	}
+	for _, pod := range l.created[namespace] {
+		all = append(all, pod)
+	}
+	return all
+}
+
+// Created tells of a pod that was created for the chat, before any cache shows it.
+func (l *Ledger) Created(namespace string, pod Pod, chat string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.created[namespace] == nil {
+		l.created[namespace] = map[string]Pod{}
+	}
+	l.created[namespace][pod.Name] = pod
+	l.book(chat, pod.Name)
+}
+
+// JustCreated tells whether the pod was created by this process and no cache has shown it yet.
+func (l *Ledger) JustCreated(namespace, pod string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.created[namespace][pod]
+	return ok
+}
+
+// Seen tells that a cache shows the pod.
+func (l *Ledger) Seen(namespace, pod string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.created[namespace], pod)
+}
+
+// Book records that the chat has the pod; an empty pod records that it has none.
+func (l *Ledger) Book(chat, pod string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.book(chat, pod)
+}
+
+func (l *Ledger) book(chat, pod string) {
+	if old, ok := l.podOf[chat]; ok {
+		delete(l.chatsOf[old], chat)
+		if len(l.chatsOf[old]) == 0 {
+			delete(l.chatsOf, old)
+		}
+		delete(l.podOf, chat)
+	}
+	if pod == "" {
+		return
+	}
+	l.podOf[chat] = pod
+	if l.chatsOf[pod] == nil {
+		l.chatsOf[pod] = map[string]bool{}
+	}
+	l.chatsOf[pod][chat] = true
+}
+
+// Load is the number of chats that the pod has.
+func (l *Ledger) Load(pod string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.chatsOf[pod])
+}
+
+// Drain stops giving chats to the pod if it has none, and says whether it did: then it can be removed.
+func (l *Ledger) Drain(pod string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.chatsOf[pod]) > 0 {
+		return false
+	}
+	l.draining[pod] = true
+	return true
+}
+
+// Forget drops a pod that is gone.
+func (l *Ledger) Forget(namespace, pod string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.draining, pod)
+	delete(l.created[namespace], pod)
+}

@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Account is the identity of a namespace's generation pods. It mounts no token by itself: the pod projects one.
+func Account(namespace string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		ObjectMeta:                   accessMeta(namespace),
+		AutomountServiceAccountToken: new(false),
+	}
+}
+
+// Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, and create
+// messages. It can write no status, read no Secret and change nothing that exists.
+func Role(namespace string) *rbacv1.Role {
+	read := []string{"get", "list", "watch"}
+	group := []string{v1alpha1.GroupVersion.Group}
+	return &rbacv1.Role{
+		ObjectMeta: accessMeta(namespace),
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: group, Resources: []string{"chats", "chatmodelconfigs", "chatmessages"}, Verbs: read},
+			{APIGroups: group, Resources: []string{"chatmessages"}, Verbs: []string{"create"}},
+		},
+	}
+}
+
+// RoleBinding gives the Role to the Account.
+func RoleBinding(namespace string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: accessMeta(namespace),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ServiceAccount},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: namespace}},
+	}
+}
+
+// NetworkPolicy lets only gateways reach the relay, and nobody the generator. Calls to models and to the API server go
+// out; which hosts those are, only the cluster's owner can say.
+func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPolicy {
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: accessMeta(namespace),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{LabelComponent: ComponentGeneration}},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				From: []networkingv1.NetworkPolicyPeer{{
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gatewayNamespace}},
+					PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "gateway"}},
+				}},
+				Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(RelayPort))}},
+			}},
+		},
+	}
+}
+
+func accessMeta(namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:      ServiceAccount,
+		Namespace: namespace,
+		Labels:    map[string]string{"app.kubernetes.io/name": "parley", "app.kubernetes.io/component": ComponentGeneration},
+	}
+}

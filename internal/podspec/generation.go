@@ -1,0 +1,237 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Settings is what a namespace's generation pods are built from.
+type Settings struct {
+	// Namespace that the pod serves.
+	Namespace string
+	// Image that holds the programs generator and relay.
+	Image string
+	// Issuer of the cluster's service-account tokens, which the relay verifies.
+	Issuer string
+	// GatewaySubjects may read from the relay: user names such as system:serviceaccount:parley-system:parley-gateway.
+	GatewaySubjects []string
+	// Keys are the API keys to mount.
+	Keys []v1alpha1.SecretKeyReference
+}
+
+// KeysOf collects the API keys that the ChatModelConfigs name, sorted and without repetition.
+func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
+	var keys []v1alpha1.SecretKeyReference
+	for i := range configs {
+		if key := configs[i].Spec.APIKey; key != nil {
+			keys = append(keys, key.SecretKeyRef)
+		}
+	}
+	slices.SortFunc(keys, func(a, b v1alpha1.SecretKeyReference) int {
+		return strings.Compare(a.Name+"/"+a.Key, b.Name+"/"+b.Key)
+	})
+	return slices.Compact(keys)
+}
+
+// Hash names the settings: two pods with the same hash can do the same work.
+func (s Settings) Hash() string {
+	sum := sha256.New()
+	// A Settings holds strings only, which always encode.
+	_ = json.NewEncoder(sum).Encode(s)
+	return hex.EncodeToString(sum.Sum(nil))[:10]
+}
+
+// Generation builds a generation pod with the given name.
+func Generation(s Settings, name string) *corev1.Pod {
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      name,
+			Namespace: s.Namespace,
+			Labels: map[string]string{
+				"app.kubernetes.io/name":      "parley",
+				"app.kubernetes.io/component": ComponentGeneration,
+				LabelComponent:                ComponentGeneration,
+				LabelTemplate:                 s.Hash(),
+			},
+		},
+		Spec: corev1.PodSpec{
+			ServiceAccountName:            ServiceAccount,
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			RestartPolicy:                 corev1.RestartPolicyAlways,
+			TerminationGracePeriodSeconds: new(int64(TerminationGrace.Seconds())),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   new(true),
+				RunAsUser:      new(int64(65532)),
+				RunAsGroup:     new(int64(65532)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			InitContainers: []corev1.Container{relayContainer(s)},
+			Containers:     []corev1.Container{generatorContainer(s)},
+			Volumes:        volumes(s),
+		},
+	}
+}
+
+// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes.
+func relayContainer(s Settings) corev1.Container {
+	args := []string{
+		"--socket=" + RelaySocket,
+		"--listen=:" + strconv.Itoa(RelayPort),
+		"--marker-dir=" + RuntimeDir + "/episodes",
+		"--issuer=" + s.Issuer,
+		"--audience=" + RelayAudience,
+	}
+	for _, subject := range s.GatewaySubjects {
+		args = append(args, "--allow-subject="+subject)
+	}
+	return corev1.Container{
+		Name:            "relay",
+		Image:           s.Image,
+		Command:         []string{"/relay"},
+		Args:            args,
+		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
+		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}},
+		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
+		ReadinessProbe:  probe("/readyz", RelayPort, 5, 2),
+		Resources:       resources("32Mi", "384Mi"),
+		SecurityContext: restricted(),
+		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "340MiB"}},
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "runtime", MountPath: RuntimeDir},
+			{Name: "token", MountPath: tokenDir, ReadOnly: true},
+		},
+	}
+}
+
+func generatorContainer(s Settings) corev1.Container {
+	mounts := []corev1.VolumeMount{
+		{Name: "runtime", MountPath: RuntimeDir},
+		{Name: "token", MountPath: tokenDir, ReadOnly: true},
+	}
+	for i, secret := range secretsOf(s.Keys) {
+		mounts = append(mounts, corev1.VolumeMount{
+			Name: keyVolume(i), MountPath: KeysDir + "/" + secret.name, ReadOnly: true,
+		})
+	}
+	return corev1.Container{
+		Name:    "generator",
+		Image:   s.Image,
+		Command: []string{"/generator"},
+		Args:    []string{"--health-address=:" + strconv.Itoa(HealthPort)},
+		Env: []corev1.EnvVar{
+			fieldEnv("POD_NAME", "metadata.name"),
+			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			{Name: "RELAY_SOCKET", Value: RelaySocket},
+			{Name: "KEYS_DIR", Value: KeysDir},
+			{Name: "GOMEMLIMIT", Value: "900MiB"},
+		},
+		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort}},
+		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
+		ReadinessProbe:  probe("/readyz", HealthPort, 5, 2),
+		LivenessProbe:   probe("/healthz", HealthPort, 10, 3),
+		Resources:       resources("64Mi", "1Gi"),
+		SecurityContext: restricted(),
+		VolumeMounts:    mounts,
+	}
+}
+
+// tokenDir is where client-go looks for the service-account token.
+const tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+func volumes(s Settings) []corev1.Volume {
+	vols := []corev1.Volume{
+		{Name: "runtime", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
+			Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi")),
+		}}},
+		{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+			Sources: []corev1.VolumeProjection{
+				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(3607))}},
+				{ConfigMap: &corev1.ConfigMapProjection{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+					Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+				}},
+			},
+		}}},
+	}
+	for i, secret := range secretsOf(s.Keys) {
+		source := &corev1.SecretVolumeSource{
+			SecretName: secret.name,
+			// A missing Secret must not keep the pod from starting: it serves the namespace's other chats too, and the
+			// generator says in the chat's condition which key is missing.
+			Optional: new(true),
+		}
+		for _, key := range secret.keys {
+			source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: key})
+		}
+		vols = append(vols, corev1.Volume{Name: keyVolume(i), VolumeSource: corev1.VolumeSource{Secret: source}})
+	}
+	return vols
+}
+
+type secretKeys struct {
+	name string
+	keys []string
+}
+
+// secretsOf groups sorted keys by their Secret.
+func secretsOf(keys []v1alpha1.SecretKeyReference) []secretKeys {
+	var secrets []secretKeys
+	for _, key := range keys {
+		if n := len(secrets); n > 0 && secrets[n-1].name == key.Name {
+			secrets[n-1].keys = append(secrets[n-1].keys, key.Key)
+			continue
+		}
+		secrets = append(secrets, secretKeys{name: key.Name, keys: []string{key.Key}})
+	}
+	return secrets
+}
+
+func keyVolume(i int) string { return fmt.Sprintf("key-%d", i) }
+
+func fieldEnv(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
+func probe(path string, port, period, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}},
+		PeriodSeconds:    period,
+		TimeoutSeconds:   2,
+		FailureThreshold: failures,
+	}
+}
+
+func resources(request, limit string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("20m"),
+			corev1.ResourceMemory: resource.MustParse(request),
+		},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
+	}
+}
+
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   new(true),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}

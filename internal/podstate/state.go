@@ -1,0 +1,96 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podstate reads from a Pod whether a generation pod can do its work. It is pure.
+package podstate
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+)
+
+// Grace is how long a generation pod may be not Ready before its attempts count as lost: 10 s, which is longer than a
+// restart of the generator takes; that reports its lost attempts itself.
+const Grace = 10 * time.Second
+
+// State is whether a generation pod can do its work.
+type State struct {
+	// Ready is true when the pod can begin at once.
+	Ready bool
+	// Starting says what keeps the pod from being ready for the first time; empty once it was.
+	Starting string
+	// Lost is true when the pod's attempts will not be answered.
+	Lost bool
+	// LostIn is the time after which it will be lost if nothing changes; zero: never.
+	LostIn time.Duration
+}
+
+// Of reads the state of a pod. A pod that is being removed still ends its attempts.
+func Of(pod *corev1.Pod, now time.Time) State {
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return State{Lost: true}
+	}
+	ready := readyCondition(pod)
+	if ready != nil && ready.Status == corev1.ConditionTrue {
+		return State{Ready: true}
+	}
+	if starting := starting(pod); starting != "" && pod.DeletionTimestamp.IsZero() {
+		return State{Starting: starting}
+	}
+	since := pod.CreationTimestamp.Time
+	if ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	if down := now.Sub(since); down < Grace {
+		return State{LostIn: Grace - down}
+	}
+	return State{Lost: true}
+}
+
+// Placement is the pod as package placement sees it.
+func Placement(pod *corev1.Pod, now time.Time) placement.Pod {
+	state := Of(pod, now)
+	return placement.Pod{
+		Name:     pod.Name,
+		Template: pod.Labels[podspec.LabelTemplate],
+		Created:  pod.CreationTimestamp.Time,
+		Usable:   pod.DeletionTimestamp.IsZero() && (state.Ready || state.Starting != ""),
+		Ready:    state.Ready,
+	}
+}
+
+func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// starting says what the pod waits for before its generator has ever run; empty if it has.
+func starting(pod *corev1.Pod) string {
+	containers := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
+	for i := range containers {
+		c := &containers[i]
+		if c.RestartCount > 0 {
+			return ""
+		}
+		if c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing" && c.State.Waiting.Reason != "ContainerCreating" {
+			return "container " + c.Name + ": " + c.State.Waiting.Reason + " " + c.State.Waiting.Message
+		}
+		if c.Name == "generator" && c.Started != nil && *c.Started {
+			return ""
+		}
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return "containers are being created"
+}

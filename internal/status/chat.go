@@ -1,0 +1,91 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// ChatFacts is what a Chat's conditions say beyond its state machine.
+type ChatFacts struct {
+	// Generation of the Chat's spec.
+	Generation int64
+	// PodStarting says what keeps the pod of the attempt from being ready for the first time; empty once it was.
+	PodStarting string
+	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
+	Blocked *v1alpha1.GenerationError
+	// Now is the time of transitions.
+	Now time.Time
+}
+
+// Chat computes every condition of a Chat from its status and the facts, and marks the generation as observed.
+func Chat(st *v1alpha1.ChatStatus, f ChatFacts) {
+	chatSummary(st, f).apply(&st.Conditions, f.Generation, f.Now)
+	for i := range st.Conditions {
+		st.Conditions[i].ObservedGeneration = f.Generation
+	}
+	st.ObservedGeneration = f.Generation
+}
+
+func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch st.Phase {
+	case v1alpha1.ChatRunning:
+		return runningSummary(st, f)
+	case v1alpha1.ChatInterrupting:
+		return Working(v1alpha1.ReasonInterrupting, "Finishing the partial reply")
+	case v1alpha1.ChatRequiresAction:
+		return Working(v1alpha1.ReasonRequiresAction, "Waiting for the results of tools that are not run by Parley")
+	case v1alpha1.ChatError:
+		if f.Blocked != nil {
+			return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+		}
+		return failedSummary(st.LastError)
+	}
+	switch {
+	case f.Blocked != nil:
+		return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+	case st.Turn == nil:
+		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
+	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
+		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); a message goes on", st.Turn.Steps))
+	}
+	return Done(v1alpha1.ReasonAnswered, "Every message is answered")
+}
+
+func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch {
+	case st.Generation == nil:
+		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
+	case f.PodStarting != "":
+		return Working(v1alpha1.ReasonWaitingForPod, "Generation pod "+st.Generation.Pod+" is starting: "+f.PodStarting)
+	case st.Generation.Action == v1alpha1.ActionExecuteTools:
+		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
+	}
+	return Working(v1alpha1.ReasonGenerating, "Asking "+st.Model)
+}
+
+func failedSummary(e *v1alpha1.LastError) Summary {
+	if e == nil {
+		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to go on")
+	}
+	return Failed(string(e.Reason), e.Message)
+}
+
+// MarkTruncated records whether the newest reply was cut at the size that one object can hold.
+func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now time.Time) {
+	if !truncated {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionTruncated)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplyTooLarge,
+		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message", message),
+	}, st.ObservedGeneration, now)
+}

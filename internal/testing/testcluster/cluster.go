@@ -1,0 +1,103 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testcluster starts a real kube-apiserver and etcd for tests, with Parley's resources installed.
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Cluster is a running control plane without nodes.
+type Cluster struct {
+	// Config reaches it as an administrator, with no limit on the rate of requests.
+	Config *rest.Config
+	// Client reaches it without a cache.
+	Client client.Client
+
+	env *envtest.Environment
+}
+
+// Start starts a control plane from the binaries in $KUBEBUILDER_ASSETS and waits until its resources can be created.
+func Start(ctx context.Context) (*Cluster, error) {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with make test, or name a folder with etcd and kube-apiserver")
+	}
+	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	cfg, err := env.Start()
+	if err != nil {
+		return nil, fmt.Errorf("starting the control plane: %w", err)
+	}
+	cfg.QPS = -1
+	scheme := k8sruntime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	cluster := &Cluster{Config: cfg, Client: c, env: env}
+	if err := cluster.warmUp(ctx); err != nil {
+		return nil, err
+	}
+	return cluster, nil
+}
+
+// Stop ends the control plane.
+func (c *Cluster) Stop() error {
+	if err := c.env.Stop(); err != nil {
+		return fmt.Errorf("stopping the control plane: %w", err)
+	}
+	return nil
+}
+
+// warmUp creates an object of each kind once: an API server holds the first create of a new resource back for 2 s.
+func (c *Cluster) warmUp(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Name: "warm-up", Namespace: metav1.NamespaceDefault}
+	for _, o := range []client.Object{
+		&v1alpha1.Chat{ObjectMeta: meta},
+		&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "none"}, Content: "-"}},
+		&v1alpha1.ChatModelConfig{ObjectMeta: meta, Spec: v1alpha1.ChatModelConfigSpec{
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://127.0.0.1",
+		}},
+	} {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+			err := c.Client.Create(ctx, o)
+			return err == nil || apierrors.IsAlreadyExists(err), nil
+		})
+		if err != nil {
+			return fmt.Errorf("creating the first %T: %w", o, err)
+		}
+		if err := c.Client.Delete(ctx, o); err != nil {
+			return fmt.Errorf("deleting the first %T: %w", o, err)
+		}
+	}
+	return nil
+}
+
+// Path is a path within the project.
+func Path(elements ...string) string {
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
+	return filepath.Join(append([]string{root}, elements...)...)
+}

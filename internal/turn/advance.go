@@ -1,0 +1,187 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"errors"
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/decide"
+	"parley.dev/parley/internal/status"
+)
+
+// Advance takes the chat as far as it can go without waiting. The error is a fault of Parley itself: the state machine
+// refused what this package asked of it.
+func Advance(f Facts) (Plan, error) {
+	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
+	for _, step := range []func() error{p.dropGone, p.endAttempt, p.takeOpen} {
+		if err := step(); err != nil {
+			return Plan{}, err
+		}
+	}
+	p.report()
+	return p.plan, nil
+}
+
+// pass is one run of Advance.
+type pass struct {
+	facts Facts
+	chat  *v1alpha1.Chat
+	plan  Plan
+}
+
+func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
+
+// dropGone takes deleted messages out of the queue.
+func (p *pass) dropGone() error {
+	for _, name := range p.facts.Gone {
+		if err := p.fire(chatstate.DeleteQueued, subject{message: name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAttempt ends the attempt under way if it has a result or its pod is gone.
+func (p *pass) endAttempt() error {
+	st := p.status()
+	switch {
+	case st.Phase != v1alpha1.ChatRunning:
+		return nil
+	case st.Generation == nil:
+		return p.goOn()
+	case matches(p.chat, st, p.facts.Result):
+		return p.useResult(p.facts.Result)
+	case p.facts.PodLost:
+		return p.loseAttempt()
+	}
+	return nil
+}
+
+func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
+	switch g := result.Spec.Generation; g.Outcome {
+	case v1alpha1.OutcomeFailed:
+		return p.fail(*g.Error)
+	case v1alpha1.OutcomeLost:
+		return p.loseAttempt()
+	default:
+		if err := p.fire(chatstate.CommitStep, subject{result: result}); err != nil {
+			return err
+		}
+		return p.goOn()
+	}
+}
+
+func (p *pass) loseAttempt() error {
+	lost := *p.status().Generation
+	p.notice("AttemptLost", "Generate", fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt))
+	if lost.Attempt >= MaxAttempts {
+		return p.fail(v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorAttemptsExhausted,
+			Message: fmt.Sprintf("%d generation pods in a row were lost in the same step. See the pods' events and logs, then send a message to go on", lost.Attempt),
+		})
+	}
+	return p.assign(chatstate.AttemptLost, lost.Action)
+}
+
+// goOn starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
+func (p *pass) goOn() error {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil {
+		if err := p.nextAction(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) nextAction() error {
+	st := p.status()
+	decision := decide.Next(decide.Facts{
+		MaxSteps:         int(p.chat.Spec.MaxStepsOrDefault()),
+		StepsInTurn:      int(st.Turn.Steps),
+		OutstandingCalls: int(st.Turn.PendingCalls),
+		HeadIsAssistant:  st.Turn.LastRole == v1alpha1.RoleAssistant,
+	})
+	switch decision.Action {
+	case decide.GenerateAssistant:
+		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionGenerateAssistant)
+	case decide.ExecuteTools:
+		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
+	case decide.FinishTurn:
+		st.Turn.Result = v1alpha1.TurnAnswered
+		if decision.Reason == decide.MaxStepsReached {
+			st.Turn.Result = v1alpha1.TurnMaxStepsReached
+		}
+		return p.fire(chatstate.FinishTurn, subject{})
+	}
+	return fmt.Errorf("no way to perform the action %s", decision.Action)
+}
+
+func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) error {
+	if p.facts.Model == nil {
+		return p.fail(*p.facts.Blocked)
+	}
+	return p.fire(event, subject{action: action})
+}
+
+func (p *pass) fail(e v1alpha1.GenerationError) error {
+	p.notice(string(e.Reason), "Generate", e.Message)
+	return p.fire(chatstate.FinishError, subject{err: &e})
+}
+
+// takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
+func (p *pass) takeOpen() error {
+	for _, name := range p.facts.Open {
+		if p.idle() && p.facts.Model == nil {
+			return nil // They stay open until there is a model.
+		}
+		event := chatstate.SendMessageQueue
+		if p.state() == chatstate.None {
+			event = chatstate.Create
+		}
+		err := p.fire(event, subject{message: name})
+		if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.QueueFull {
+			p.plan.Rejected = append(p.plan.Rejected, name)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.plan.Taken = append(p.plan.Taken, name)
+		if err := p.goOn(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) idle() bool {
+	switch p.status().Phase {
+	case "", v1alpha1.ChatWaiting, v1alpha1.ChatError:
+		return true
+	}
+	return false
+}
+
+// report computes the conditions, last, from all the rest.
+func (p *pass) report() {
+	st := p.status()
+	if st.Phase == "" {
+		st.Phase = v1alpha1.ChatWaiting
+	}
+	facts := status.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
+	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
+		facts.Blocked = p.facts.Blocked
+	}
+	if !p.plan.NeedsPod {
+		facts.PodStarting = p.facts.PodStarting
+	}
+	status.Chat(st, facts)
+}
+
+func (p *pass) notice(reason, action, note string) {
+	p.plan.Notices = append(p.plan.Notices, Notice{Reason: reason, Action: action, Note: note})
+}

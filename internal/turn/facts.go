@@ -1,0 +1,93 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package turn decides what one pass of the reconciler does to a chat. Given all that was read (Facts), Advance asks the
+// state machine (package chatstate) and the next action (package decide) until nothing more can be done without waiting,
+// and returns the one status to write (Plan). It is pure: no client, no clock, no logger.
+//
+// The invariant that it keeps: one status write commits a step and starts the next, so that there is no moment between
+// the two at which a crash could lose either.
+package turn
+
+import (
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// MaxAttempts is how often a step is tried before its turn fails: 25, as for retries of a provider's errors.
+const MaxAttempts = 25
+
+// Facts is all that was read about a chat in one pass.
+type Facts struct {
+	// Chat as it was read; its resourceVersion fences the write.
+	Chat *v1alpha1.Chat
+	// Result is the message that answers the attempt under way, if there is one.
+	Result *v1alpha1.ChatMessage
+	// Open names the User messages that are neither in the history nor in the queue, in the order to take them.
+	Open []string
+	// Gone names the queued messages that exist no longer.
+	Gone []string
+	// PodLost is true when the pod of the attempt under way cannot answer any more.
+	PodLost bool
+	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
+	PodStarting string
+	// Model that answers; nil if there is none, and then Blocked says why.
+	Model *Model
+	// Blocked is why there is no Model.
+	Blocked *v1alpha1.GenerationError
+	// Now is the time of this pass.
+	Now time.Time
+}
+
+// Model is a resolved ChatModelConfig.
+type Model struct {
+	// Config is the name of the ChatModelConfig.
+	Config string
+	// Name of the model, as the provider calls it.
+	Name string
+}
+
+// Plan is what one pass does.
+type Plan struct {
+	// Status to write, if it differs from what was read.
+	Status v1alpha1.ChatStatus
+	// NeedsPod is true when Status.Generation begins an attempt and its pod has yet to be chosen.
+	NeedsPod bool
+	// PreferPod is the pod that has the chat's history at hand, if any.
+	PreferPod string
+	// PodAfter is the time after which that pod must have been created, so that it has a corrected API key; zero: any.
+	PodAfter time.Time
+	// Taken names the User messages that become part of the history or the queue.
+	Taken []string
+	// Rejected names the User messages for which the queue has no room.
+	Rejected []string
+	// Ended is the turn that this pass replaced by the next one, if it did.
+	Ended *v1alpha1.TurnStatus
+	// Notices are worth an Event.
+	Notices []Notice
+}
+
+// Notice is something that a person may want to know about, once.
+type Notice struct {
+	// Reason in CamelCase.
+	Reason string
+	// Action that was being performed, in CamelCase.
+	Action string
+	// Note is a sentence without any content of messages.
+	Note string
+}
+
+// matches tells whether the result carries the chat's current fence.
+func matches(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, result *v1alpha1.ChatMessage) bool {
+	if result == nil || result.Spec.Generation == nil || st.Generation == nil {
+		return false
+	}
+	g := result.Spec.Generation
+	return g.ChatUID == string(chat.UID) &&
+		g.HistoryVersion == st.History.Version &&
+		g.Attempt == st.Generation.Attempt &&
+		g.Pod == st.Generation.Pod &&
+		g.Action == st.Generation.Action &&
+		result.Spec.Parent == st.History.Head
+}

@@ -1,0 +1,236 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestAPromptIsAnsweredInOneStep(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "triage", "hello"))
+
+	chat := assigned(t, ns, "triage", 1, 1)
+	if got := chat.Status; got.Phase != v1alpha1.ChatRunning || got.History.Head != "triage-prompt" || got.History.Length != 1 {
+		t.Fatalf("unexpected status %+v", got)
+	}
+	create(t, answer(chat, nil))
+
+	waitForPhase(t, ns, "triage", v1alpha1.ChatWaiting)
+	chat = chatIn(t, ns, "triage")
+	if h := chat.Status.History; h.Head != "triage-1-1" || h.Version != 2 || h.Length != 2 {
+		t.Errorf("history is %+v", h)
+	}
+	if chat.Status.LastReply != "Fine." || chat.Status.Usage.TotalTokens != 15 || chat.Status.Model != "scripted" {
+		t.Errorf("reply %q, usage %+v, model %q", chat.Status.LastReply, chat.Status.Usage, chat.Status.Model)
+	}
+	waitForMessage(t, ns, "triage-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	prompt := messageIn(t, ns, "triage-prompt")
+	if prompt.Status.State != v1alpha1.MessageCommitted || *prompt.Status.Index != 0 || prompt.Status.HistoryVersion != 1 {
+		t.Errorf("status of the prompt is %+v", prompt.Status)
+	}
+}
+
+func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "what time is it?"))
+
+	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
+	chat := assigned(t, ns, "c", 2, 1)
+	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+		t.Fatalf("action is %s", chat.Status.Generation.Action)
+	}
+	create(t, answer(chat, toolResult))
+	chat = assigned(t, ns, "c", 3, 1)
+	if chat.Status.Generation.Action != v1alpha1.ActionGenerateAssistant {
+		t.Fatalf("action is %s", chat.Status.Generation.Action)
+	}
+	create(t, answer(chat, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	if got := chatIn(t, ns, "c").Status; got.Turn.Steps != 2 || got.History.Length != 4 {
+		t.Errorf("turn %+v, history %+v", got.Turn, got.History)
+	}
+}
+
+func TestMessagesQueueWhileATurnRunsAndArePromotedInOrder(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	first := assigned(t, ns, "c", 1, 1)
+	create(t, say(ns, "c", "second"))
+	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	create(t, say(ns, "c", "third"))
+	waitForMessage(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+
+	create(t, answer(first, nil))
+	second := assigned(t, ns, "c", 3, 1)
+	if got := second.Status; got.Turn.Message != "second" || got.Turn.Parent != "c-1-1" || len(got.Queue) != 1 {
+		t.Fatalf("turn %+v, queue %v", got.Turn, got.Queue)
+	}
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	create(t, answer(second, nil))
+	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}
+
+func TestAQueuedMessageThatIsDeletedIsNeverAnswered(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	first := assigned(t, ns, "c", 1, 1)
+	second := say(ns, "c", "second")
+	create(t, second)
+	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	if err := cluster.Client.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the queue is empty", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 0 })
+	create(t, answer(first, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+}
+
+func TestOneMessageTooManyIsRejected(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "first")
+	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	create(t, chat)
+	assigned(t, ns, "c", 1, 1)
+	create(t, say(ns, "c", "second"))
+	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	create(t, say(ns, "c", "third"))
+	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
+}
+
+func TestAFailureEndsTheTurnAndANewMessageGoesOn(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	report := answer(assigned(t, ns, "c", 1, 1), failed(v1alpha1.ErrorAuthenticationFailed))
+	create(t, report)
+	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	chat := chatIn(t, ns, "c")
+	stalled := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionStalled)
+	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what to do" {
+		t.Errorf("Stalled is %+v", stalled)
+	}
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, "AuthenticationFailed")
+	eventually(t, "the report of the failure is removed", func() bool { return gone(t, report) })
+
+	create(t, say(ns, "c", "again"))
+	chat = assigned(t, ns, "c", 2, 1)
+	if chat.Status.LastError != nil || chat.Status.Turn.Parent != "c-prompt" {
+		t.Errorf("last error %v, turn %+v", chat.Status.LastError, chat.Status.Turn)
+	}
+}
+
+func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	chat := assigned(t, ns, "c", 1, 1)
+	create(t, answer(chat, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost; m.Spec.Parts = nil }))
+	second := assigned(t, ns, "c", 1, 2)
+
+	late := answer(chat, func(m *v1alpha1.ChatMessage) { m.Name = "c-late" })
+	create(t, late)
+	eventually(t, "the late result is removed", func() bool {
+		return gone(t, late)
+	})
+	create(t, answer(second, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
+		t.Errorf("head is %s", head)
+	}
+}
+
+func TestALabelDuringTheCallCostsNothing(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	chat := assigned(t, ns, "c", 1, 1)
+	before := chat.DeepCopy()
+	chat.Labels = map[string]string{"team": "a"}
+	chat.Spec.SystemPrompt = "Be brief."
+	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	create(t, answer(before, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	after := chatIn(t, ns, "c")
+	if after.Status.History.Head != "c-1-1" || after.Spec.SystemPrompt != "Be brief." || after.Labels["team"] != "a" {
+		t.Errorf("status %+v, spec %+v, labels %v", after.Status.History, after.Spec, after.Labels)
+	}
+	eventually(t, "the edit is observed", func() bool { c := chatIn(t, ns, "c"); return c.Status.ObservedGeneration == c.Generation })
+}
+
+func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
+	ns := bareNamespace(t)
+	create(t, newChat(ns, "c", "first"))
+	eventually(t, "the chat says what is missing", func() bool {
+		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionStalled)
+		return c != nil && c.Reason == "ModelConfigNotFound"
+	})
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForModelConfig)
+	create(t, &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: ns},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		},
+	})
+	assigned(t, ns, "c", 1, 1)
+}
+
+func TestAMessageMayComeBeforeItsChat(t *testing.T) {
+	ns := namespace(t)
+	create(t, say(ns, "c", "early"))
+	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
+	create(t, newChat(ns, "c", ""))
+	if got := assigned(t, ns, "c", 1, 1).Status.Turn.Message; got != "early" {
+		t.Errorf("the turn began with %s", got)
+	}
+}
+
+func TestDeletingAChatRemovesItsMessagesAndANewOneOfTheNameBeginsAfresh(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")); err != nil {
+		t.Fatal(err)
+	}
+	create(t, newChat(ns, "c", "anew"))
+	chat := assigned(t, ns, "c", 1, 1)
+	if m := messageIn(t, ns, "c-prompt"); m.Spec.Content != "anew" {
+		t.Errorf("the prompt is %q", m.Spec.Content)
+	}
+	eventually(t, "the old reply is removed", func() bool { return gone(t, answer(chat, nil)) })
+	create(t, answer(chat, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+}
+
+func gone(t *testing.T, m *v1alpha1.ChatMessage) bool {
+	t.Helper()
+	var got v1alpha1.ChatMessage
+	return cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(m), &got) != nil
+}
+
+func waitForPhase(t *testing.T, ns, name string, phase v1alpha1.ChatPhase) {
+	t.Helper()
+	eventually(t, "chat "+name+" is "+string(phase), func() bool { return chatIn(t, ns, name).Status.Phase == phase })
+}
+
+func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, "message "+name+" is "+string(status)+" because of "+reason, func() bool {
+		var m v1alpha1.ChatMessage
+		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &m); err != nil {
+			return false
+		}
+		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Status == status && c.Reason == reason
+	})
+}
