@@ -1,0 +1,185 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+// Package boot brings a cluster up from inside: it is the first process (PID 1) of private mount, network, process,
+// IPC and host-name namespaces.
+//
+// Everything it makes lives in those namespaces. When this process ends, however it ends, the kernel ends every
+// other process of the cluster and drops every mount, link and address; nothing has to be undone step by step.
+package boot
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley.dev/parley/hack/localcluster/internal/apiclient"
+	"parley.dev/parley/hack/localcluster/internal/component"
+	"parley.dev/parley/hack/localcluster/internal/forward"
+	"parley.dev/parley/hack/localcluster/internal/layout"
+	"parley.dev/parley/hack/localcluster/internal/pki"
+	"parley.dev/parley/hack/localcluster/internal/supervise"
+)
+
+// poll is how often a condition is looked at while the cluster starts.
+const poll = 50 * time.Millisecond
+
+// Node is a cluster that starts.
+type Node struct {
+	cluster  layout.Cluster
+	programs *supervise.Supervisor
+	api      *apiclient.Client
+	progress io.Writer
+	began    time.Time
+	fail     context.CancelCauseFunc
+}
+
+// Run brings the cluster up, writes its progress as lines (see Step, Ready, Failed) and then keeps it running
+// until ctx ends. ln is the listener on the machine's loopback that leads to the API server.
+func Run(ctx context.Context, l layout.Cluster, ln net.Listener, progress io.WriteCloser, log *slog.Logger) error {
+	env := []string{"PATH=" + l.NodeDir() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	n := &Node{cluster: l, programs: supervise.New(env, log), progress: progress, began: time.Now(), fail: fail}
+	go n.programs.Reap(ctx)
+
+	if err := n.start(ctx); err != nil {
+		fmt.Fprintln(progress, Failed+oneLine(err))
+		return err
+	}
+	n.programs.Settle()
+	fmt.Fprintln(progress, Ready)
+	if err := progress.Close(); err != nil {
+		return fmt.Errorf("reporting that the cluster is up: %w", err)
+	}
+	return forward.Serve(ctx, ln, layout.APIServer)
+}
+
+// start takes the steps in order.
+func (n *Node) start(ctx context.Context) error {
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"private mounts", n.mounts},
+		{"private network", n.network},
+		{"keys and configuration", n.configure},
+		{"API server", n.controlPlane},
+		{"container runtime", n.runtime},
+		{"node", n.node},
+		{"default service account", n.serviceAccount},
+	} {
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+		fmt.Fprintf(n.progress, "%s%s (%.1f s)\n", Step, step.name, time.Since(n.began).Seconds())
+	}
+	return nil
+}
+
+func (n *Node) configure(context.Context) error {
+	err := pki.Write(pki.Options{
+		Dir: n.cluster.PKI(), Server: "https://" + layout.APIServer, Node: layout.NodeName, Now: time.Now(),
+		Names: []string{
+			"localhost", "127.0.0.1", layout.NodeName, layout.NodeIP, layout.ServiceIP,
+			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if n.api, err = apiclient.New(n.cluster.PKI(), "admin", "https://"+layout.APIServer); err != nil {
+		return err
+	}
+	return component.WriteFiles(n.cluster)
+}
+
+// keep starts components; one that ends before the cluster is up ends the start.
+func (n *Node) keep(ctx context.Context, cs ...component.Component) error {
+	for _, c := range cs {
+		p := supervise.Program{Name: c.Name, Path: c.Path, Args: c.Args, Log: n.cluster.Log(c.Name)}
+		if err := n.programs.Keep(ctx, p, n.fail); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controlPlane also starts containerd, which needs nothing of the API server and can start meanwhile.
+func (n *Node) controlPlane(ctx context.Context) error {
+	l := n.cluster
+	if err := n.keep(ctx, component.Etcd(l), component.APIServer(l), component.Containerd(l)); err != nil {
+		return err
+	}
+	if err := apiclient.Until(ctx, poll, n.api.Healthy); err != nil {
+		return err
+	}
+	return n.keep(ctx, component.ControllerManager(l), component.Scheduler(l))
+}
+
+// runtime waits for containerd and loads the images that every node needs.
+func (n *Node) runtime(ctx context.Context) error {
+	err := apiclient.Until(ctx, poll, func(ctx context.Context) error {
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "unix", layout.ContainerdSocket)
+		if err != nil {
+			return fmt.Errorf("containerd does not answer: %w", err)
+		}
+		return conn.Close()
+	})
+	if err != nil {
+		return err
+	}
+	images, err := filepath.Glob(filepath.Join(n.cluster.Images(), "*.tar"))
+	if err != nil {
+		return fmt.Errorf("looking for images: %w", err)
+	}
+	for _, tar := range images {
+		p := supervise.Program{Name: "ctr", Path: n.cluster.Program("ctr"), Args: component.ImportImage(layout.ContainerdSocket, tar), Log: n.cluster.Log("ctr")}
+		if err := n.programs.Run(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node starts the kubelet. The covers over kernel settings have to go once it has read them: as long as any part
+// of /proc is covered, the kernel refuses pods with a user namespace of their own.
+func (n *Node) node(ctx context.Context) error {
+	if err := n.keep(ctx, component.Kubelet(n.cluster)); err != nil {
+		return err
+	}
+	err := apiclient.Until(ctx, poll, func(ctx context.Context) error { return n.api.NodeReady(ctx, layout.NodeName) })
+	if err != nil {
+		return err
+	}
+	return uncoverKernelSettings()
+}
+
+func (n *Node) serviceAccount(ctx context.Context) error {
+	defer n.api.Close()
+	return apiclient.Until(ctx, poll, n.api.ServiceAccount)
+}
+
+// run runs a small program to its end.
+func (n *Node) run(ctx context.Context, path string, args ...string) error {
+	return n.programs.Run(ctx, supervise.Program{Name: filepath.Base(path), Path: path, Args: args, Log: n.cluster.Log("setup")})
+}
+
+// writeFile replaces a file, be it a link to somewhere else or not.
+func writeFile(path, body string) error {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("replacing %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package component holds the command lines and configuration files of the cluster's programs, as data.
+//
+// The cluster is for one developer on a small machine: one node, no leader election, an etcd that does not wait
+// for the disk, and client rates high enough that the start is not throttled. Everything that decides what a
+// manifest may do (RBAC, node restriction, admission, Pod Security, policies) is as in a real cluster.
+package component
+
+import (
+	"path/filepath"
+
+	"parley.dev/parley/hack/localcluster/internal/layout"
+)
+
+// Component is one long-running program.
+type Component struct {
+	// Name is the program's name; its log is named after it.
+	Name string
+	Path string
+	Args []string
+}
+
+func component(l layout.Cluster, name string, args ...string) Component {
+	return Component{Name: name, Path: l.Program(name), Args: args}
+}
+
+const etcdURL = "http://127.0.0.1:2379"
+
+// Etcd stores the objects. It does not sync to disk: the data is thrown away with the cluster.
+func Etcd(l layout.Cluster) Component {
+	return component(l, "etcd",
+		"--data-dir="+l.Path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
+		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://127.0.0.1:2380")
+}
+
+// APIServer is the API server. It also listens on the address of the Service "kubernetes", which is a local
+// address of the node; that is why pods reach it without a service proxy.
+func APIServer(l layout.Cluster) Component {
+	pki := func(name string) string { return filepath.Join(l.PKI(), name) }
+	return component(l, "kube-apiserver",
+		"--etcd-servers="+etcdURL, "--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address="+layout.NodeIP,
+		"--service-cluster-ip-range="+layout.ServiceCIDR,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+		"--client-ca-file="+pki("ca.crt"),
+		"--tls-cert-file="+pki("apiserver.crt"), "--tls-private-key-file="+pki("apiserver.key"),
+		"--kubelet-client-certificate="+pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key="+pki("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file="+pki("sa.pub"), "--service-account-signing-key-file="+pki("sa.key"),
+		"--requestheader-client-ca-file="+pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file="+pki("front-proxy-client.crt"), "--proxy-client-key-file="+pki("front-proxy-client.key"),
+		"--profiling=false")
+}
+
+// controllerFlags are what the controller manager and the scheduler have in common. With the default client rate
+// the controller manager needs 5 s only to create its service accounts.
+func controllerFlags(l layout.Cluster, name string) []string {
+	kubeconfig := filepath.Join(l.PKI(), name+".kubeconfig")
+	return []string{
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--leader-elect=false", "--bind-address=127.0.0.1", "--kube-api-qps=500", "--kube-api-burst=1000",
+	}
+}
+
+// ControllerManager runs Kubernetes' own controllers: garbage collection, service accounts, Deployments.
+func ControllerManager(l layout.Cluster) Component {
+	const name = "kube-controller-manager"
+	pki := func(file string) string { return filepath.Join(l.PKI(), file) }
+	return component(l, name, append(controllerFlags(l, name),
+		"--service-account-private-key-file="+pki("sa.key"), "--root-ca-file="+pki("ca.crt"), "--client-ca-file="+pki("ca.crt"),
+		"--requestheader-client-ca-file="+pki("front-proxy-ca.crt"),
+		"--cluster-signing-cert-file="+pki("ca.crt"), "--cluster-signing-key-file="+pki("ca.key"),
+		"--use-service-account-credentials")...)
+}
+
+// Scheduler puts pods on the one node.
+func Scheduler(l layout.Cluster) Component {
+	const name = "kube-scheduler"
+	return component(l, name, controllerFlags(l, name)...)
+}
+
+// Containerd runs containers; its shim and runc are found through PATH and its configuration.
+func Containerd(l layout.Cluster) Component {
+	return component(l, "containerd", "--config="+containerdConfig(l))
+}
+
+// Kubelet runs pods.
+func Kubelet(l layout.Cluster) Component {
+	return component(l, "kubelet",
+		"--config="+kubeletConfig(l), "--kubeconfig="+filepath.Join(l.PKI(), "kubelet.kubeconfig"),
+		"--hostname-override="+layout.NodeName, "--node-ip="+layout.NodeIP,
+		"--root-dir=/var/lib/kubelet", "--cert-dir="+l.Path("kubelet-pki"), "--v=2")
+}
+
+// ImportImage are the arguments of containerd's ctr that load an image tar. The image is pinned: it cannot be
+// pulled again, so it must not be collected.
+func ImportImage(socket, tar string) []string {
+	return []string{"--address=" + socket, "--namespace=k8s.io", "images", "import", "--label=io.cri-containerd.pinned=pinned", tar}
+}

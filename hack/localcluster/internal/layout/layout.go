@@ -1,0 +1,148 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package layout names every place and address of a local cluster, so that the side that starts it, the side
+// that runs inside it and the tests agree.
+//
+// All names follow from the cluster's directory: two clusters in two directories share nothing.
+package layout
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Addresses inside the cluster's private network namespace. They are the same in every cluster, and nothing
+// outside ever sees them.
+const (
+	NodeName    = "node1"
+	NodeIP      = "192.168.77.1"
+	ServiceCIDR = "10.96.0.0/16"
+	// ServiceIP is what the Service "kubernetes" gets: the first address of ServiceCIDR.
+	ServiceIP  = "10.96.0.1"
+	PodCIDR    = "10.244.0.0/24"
+	PodGateway = "10.244.0.1"
+	PodBridge  = "cni0"
+	// APIServer is where the API server is reached from inside.
+	APIServer = "127.0.0.1:443"
+	// ContainerdSocket is containerd's default socket, on the cluster's private /run.
+	ContainerdSocket = "/run/containerd/containerd.sock"
+	// PauseImage is the reference build.sh packs the pause program under.
+	PauseImage = "localhost/pause:dev"
+)
+
+// Cluster is one local cluster.
+type Cluster struct {
+	// Dir holds everything the cluster writes. Absolute.
+	Dir string
+	// Bin is the directory that build.sh printed. Absolute.
+	Bin string
+}
+
+// New makes a Cluster of two directories, absolute and free of symbolic links: the places are mounted and
+// compared with mount tables, which know real paths only. Neither directory has to exist.
+func New(dir, bin string) (Cluster, error) {
+	d, err := realPath(dir)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("cluster directory: %w", err)
+	}
+	b, err := realPath(bin)
+	if err != nil {
+		return Cluster{}, fmt.Errorf("directory of the programs: %w", err)
+	}
+	return Cluster{Dir: d, Bin: b}, nil
+}
+
+// realPath resolves the part of a path that exists and keeps the rest.
+func realPath(p string) (string, error) {
+	if p == "" {
+		return "", nil
+	}
+	p, err := filepath.Abs(p)
+	if err != nil {
+		return "", err
+	}
+	rest := ""
+	for head := p; ; head = filepath.Dir(head) {
+		real, err := filepath.EvalSymlinks(head)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !os.IsNotExist(err) || head == filepath.Dir(head) {
+			return "", err
+		}
+		rest = filepath.Join(filepath.Base(head), rest)
+	}
+}
+
+// Path joins names to the cluster's directory.
+func (c Cluster) Path(names ...string) string {
+	return filepath.Join(append([]string{c.Dir}, names...)...)
+}
+
+// Kubeconfig is the administrator's kubeconfig for use on this machine.
+func (c Cluster) Kubeconfig() string { return c.Path("kubeconfig") }
+
+// State is where the running cluster's process and address are written down.
+func (c Cluster) State() string { return c.Path("cluster.json") }
+
+// Log is the log file of one of the cluster's programs.
+func (c Cluster) Log(program string) string { return c.Path("log", program+".log") }
+
+// PKI is the directory of keys and certificates.
+func (c Cluster) PKI() string { return c.Path("pki") }
+
+// NodeDir holds the node's programs, CNI its network plugins, Images the images every node needs.
+func (c Cluster) NodeDir() string { return filepath.Join(c.Bin, "node") }
+func (c Cluster) CNI() string     { return filepath.Join(c.Bin, "node", "cni") }
+func (c Cluster) Images() string  { return filepath.Join(c.Bin, "node", "images") }
+
+// controlPlane are the programs of the set that the integration tests use as well.
+var controlPlane = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kubectl": true}
+
+// Program is the path of one of the programs that build.sh makes.
+func (c Cluster) Program(name string) string {
+	if controlPlane[name] {
+		return filepath.Join(c.Bin, "envtest", name)
+	}
+	return filepath.Join(c.NodeDir(), name)
+}
+
+// Programs are all programs a cluster needs, for checking that they are there.
+func (c Cluster) Programs() []string {
+	var paths []string
+	for _, p := range []string{
+		"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-scheduler", "kubelet",
+		"containerd", "containerd-shim-runc-v2", "ctr", "runc", "cni/bridge", "cni/host-local", "images/pause.tar",
+	} {
+		paths = append(paths, c.Program(p))
+	}
+	return paths
+}
+
+// Cgroup is the name of the cluster's own control group, in every hierarchy.
+func (c Cluster) Cgroup() string {
+	return fmt.Sprintf("parley-%x", sha256.Sum256([]byte(c.Dir)))[:len("parley-")+12]
+}
+
+// hidden are the directories that a cluster sees through a private layer (see package boot). Nothing that the
+// cluster has to share with the machine may be below them.
+var hidden = []string{"/var/lib", "/var/log", "/etc", "/run", "/proc", "/sys", "/dev"}
+
+// Check reports a directory that cannot hold a cluster.
+func (c Cluster) Check() error {
+	if c.Dir == "" || c.Dir == "/" {
+		return fmt.Errorf("the cluster's directory is not set: use -dir")
+	}
+	for _, own := range []string{c.Dir, c.Bin} {
+		for _, h := range hidden {
+			if own == h || strings.HasPrefix(own, h+"/") {
+				return fmt.Errorf("%s is below %s, which the cluster sees through a private layer: choose another directory", own, h)
+			}
+		}
+	}
+	return nil
+}
