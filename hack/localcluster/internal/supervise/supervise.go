@@ -32,7 +32,7 @@ type Program struct {
 	Log string
 }
 
-// Supervisor starts programs with one environment. New makes one.
+// Supervisor starts programs with one environment.
 type Supervisor struct {
 	env []string
 	log *slog.Logger
@@ -48,7 +48,8 @@ func New(env []string, log *slog.Logger) *Supervisor {
 	return &Supervisor{env: env, log: log, waiting: map[int]chan<- syscall.WaitStatus{}}
 }
 
-// Reap collects ended processes until ctx ends. Start and Run need it to be running.
+// Reap collects ended processes until ctx ends; Run and Keep need it to be running. It takes every child of the
+// process, so a process can have only one Supervisor.
 func (s *Supervisor) Reap(ctx context.Context) {
 	signals := make(chan os.Signal, 1) // one is enough: each round collects all there are
 	signal.Notify(signals, syscall.SIGCHLD)

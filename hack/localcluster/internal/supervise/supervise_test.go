@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// supervisor starts one that collects this test's processes; they all end with the test.
+// supervisor starts one that collects this test's processes. One a test: two would take each other's.
 func supervisor(t *testing.T) *Supervisor {
 	t.Helper()
 	s := New([]string{"PATH=/usr/bin:/bin", "GREETING=hello"}, slog.New(slog.NewTextHandler(io.Discard, nil)))
@@ -45,16 +45,17 @@ func TestAProgramRunsWithTheGivenEnvironmentOnlyAndItsOutputIsKept(t *testing.T)
 }
 
 func TestAFailedRunSaysHowItEndedAndWhatItSaidLast(t *testing.T) {
+	s := supervisor(t)
 	for script, want := range map[string]string{
 		"echo no such device; exit 3":  "exit status 3",
 		"echo no such device; kill $$": "signal terminated",
 	} {
-		err := supervisor(t).Run(t.Context(), shell(t, script))
+		err := s.Run(t.Context(), shell(t, script))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "no such device") {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
-	if err := supervisor(t).Run(t.Context(), Program{Name: "nothing", Path: "/no/such/program", Log: os.DevNull}); !errors.Is(err, os.ErrNotExist) {
+	if err := s.Run(t.Context(), Program{Name: "nothing", Path: "/no/such/program", Log: os.DevNull}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
