@@ -1,0 +1,167 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatstate
+
+import "slices"
+
+// messageRules are what people's messages do: new ones, edited ones, queued ones.
+var messageRules = slices.Concat(sendRules, editRules, queueRules)
+
+var sendRules = []Rule{
+	{
+		Event: Create, Edges: to(R0, None), Guards: []Guard{FirstMessageExists},
+		Effects: []Effect{AppendMessage, BumpHistory, ResetAttempt},
+		Why:     "A chat begins with its first message and in no other way.",
+	},
+	{
+		Event: SendMessageQueue, Edges: to(R0, W),
+		Effects: []Effect{AnswerOutstandingCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Why:     "An idle chat takes a message up at once.",
+	},
+	{
+		Event: SendMessageQueue, Edges: to(R0, E0),
+		Effects: []Effect{AnswerOutstandingCalls, AppendMessage, ClearError, BumpHistory, ResetAttempt},
+		Why:     "A new message goes on after an error.",
+	},
+	{
+		Event: SendMessageQueue, Edges: to(R1, E1), Guards: []Guard{RoomOncePromoted},
+		Effects: []Effect{EnqueueMessage, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Why:     "Messages are answered in their order: the new one goes last, and the one that waited longest begins.",
+	},
+	{
+		Event: SendMessageQueue, Guards: []Guard{RoomInQueue},
+		Edges:   slices.Concat(to(R1, R0, R1), to(I1, I0, I1), to(A1, A0, A1)),
+		Effects: []Effect{EnqueueMessage},
+		Why:     "A busy chat lets the message wait; what is under way goes on, a requested compaction included.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(R0, W),
+		Effects: []Effect{AnswerOutstandingCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Why:     "With nothing to interrupt it is an ordinary message.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(R0, E0),
+		Effects: []Effect{AnswerOutstandingCalls, AppendMessage, ClearError, BumpHistory, ResetAttempt},
+		Why:     "With nothing to interrupt it is an ordinary message.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(R1, E1), Guards: []Guard{RoomOncePromoted},
+		Effects: []Effect{EnqueueMessage, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Why:     "With nothing to interrupt it is an ordinary message, and those that came before it go first.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(I1, R0, R1), Guards: []Guard{RoomInQueue},
+		Effects: []Effect{EnqueueFirst, ClearCompaction},
+		Why:     "The message is next once the partial reply is finished.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(I1, I0, I1), Guards: []Guard{RoomInQueue},
+		Effects: []Effect{EnqueueFirst},
+		Why:     "The turn is being interrupted already; the newest message that cuts in is next.",
+	},
+	{
+		Event: SendMessageInterrupt, Edges: to(R1, A0, A1), Guards: []Guard{RoomInQueue},
+		Effects: []Effect{EnqueueFirst, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "The pending calls are cancelled; the model sees that and ends its turn, then the message is next.",
+	},
+}
+
+var editRules = []Rule{
+	{
+		Event: EditMessage, Edges: to(R0, W), Guards: []Guard{TargetExists, TargetIsCommitted, TargetIsUser},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, AppendMessage, BumpHistory, ResetAttempt},
+		Why:     "The chat runs again from the edited message.",
+	},
+	{
+		Event: EditMessage, Edges: to(R0, E0, E1), Guards: []Guard{TargetExists, TargetIsCommitted, TargetIsUser},
+		Effects: []Effect{
+			ClearQueue, TruncateFrom, AnswerOutstandingCalls, AppendMessage, ClearError, BumpHistory, ResetAttempt,
+		},
+		Why: "Queued messages continued a conversation that no longer exists, and the error belonged to it.",
+	},
+	{
+		Event: EditMessage, Edges: to(R0, R0, R1), Guards: []Guard{TargetExists, TargetIsCommitted, TargetIsUser},
+		Effects: []Effect{
+			ClearQueue, DiscardPartial, TruncateFrom, AnswerOutstandingCalls, AppendMessage, ClearCompaction,
+			BumpHistory, ResetAttempt,
+		},
+		Why: "The reply under way answers a conversation that no longer exists.",
+	},
+	{
+		Event: EditMessage, Edges: to(R0, I0, I1), Guards: []Guard{TargetExists, TargetIsCommitted, TargetIsUser},
+		Effects: []Effect{
+			ClearQueue, DiscardPartial, TruncateFrom, AnswerOutstandingCalls, AppendMessage, BumpHistory, ResetAttempt,
+		},
+		Why: "The interrupted reply belongs to a conversation that no longer exists, so it is not kept.",
+	},
+	{
+		Event: EditMessage, Edges: to(R0, A0, A1), Guards: []Guard{TargetExists, TargetIsCommitted, TargetIsUser},
+		Effects: []Effect{
+			ClearQueue, TruncateFrom, AnswerOutstandingCalls, AppendMessage, ClearDeadline, BumpHistory, ResetAttempt,
+		},
+		Why: "The pending calls belong to a conversation that no longer exists.",
+	},
+}
+
+var queueRules = []Rule{
+	{
+		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty},
+		Edges:   slices.Concat(to(E0, E1), to(I0, I1), to(A0, A1)),
+		Effects: []Effect{RemoveQueued},
+		Why:     "The queue changes and the history does not; an error stays.",
+	},
+	{
+		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: stay(E1, I1, A1),
+		Effects: []Effect{RemoveQueued},
+		Why:     "The queue changes and the history does not; an error stays.",
+	},
+	{
+		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, R1),
+		Effects: []Effect{RemoveQueued, ClearCompaction},
+		Why:     "The attempt under way goes on; a requested compaction lasts only as long as nobody steers the chat.",
+	},
+	{
+		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: stay(R1),
+		Effects: []Effect{RemoveQueued, ClearCompaction},
+		Why:     "The attempt under way goes on; a requested compaction lasts only as long as nobody steers the chat.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, E1),
+		Effects: []Effect{
+			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt,
+		},
+		Why: "Nothing is under way, so the message is taken up at once.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: to(R1, E1),
+		Effects: []Effect{
+			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt,
+		},
+		Why: "Nothing is under way, so the message is taken up at once; the others wait.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued}, Edges: to(I1, R1),
+		Effects: []Effect{ReorderQueue, ClearCompaction},
+		Why:     "The turn is interrupted, and the message is next once its partial reply is finished.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued}, Edges: stay(I1),
+		Effects: []Effect{ReorderQueue},
+		Why:     "The turn is being interrupted already; the message is next.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, A1),
+		Effects: []Effect{
+			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt,
+		},
+		Why: "The pending calls are cancelled, and the message is taken up at once.",
+	},
+	{
+		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: to(R1, A1),
+		Effects: []Effect{
+			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt,
+		},
+		Why: "The pending calls are cancelled, and the message is taken up at once; the others wait.",
+	},
+}
