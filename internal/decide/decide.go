@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package decide says which action of a turn comes next. It is pure: facts about the committed history go in, one
+// decision comes out. The order of its rules is part of their meaning: the first that matches wins.
+package decide
+
+import "slices"
+
+// Role is who wrote the newest committed message, in the words of ChatMessage.spec.role; empty when there is none.
+type Role string
+
+// The roles.
+const (
+	RoleNone      Role = ""
+	RoleUser      Role = "User"
+	RoleAssistant Role = "Assistant"
+	RoleTool      Role = "Tool"
+)
+
+// Action is what to do. The first two are the words of Chat.status.generation.action.
+type Action string
+
+// The actions.
+const (
+	// GenerateAssistant calls the model.
+	GenerateAssistant Action = "GenerateAssistant"
+	// ExecuteTools runs the tool calls that have no result.
+	ExecuteTools Action = "ExecuteTools"
+	// FinishTurn ends the turn normally.
+	FinishTurn Action = "FinishTurn"
+	// Fail ends the turn with an error.
+	Fail Action = "Fail"
+)
+
+// Reason is why a turn is finished or fails; it is empty for the other actions.
+type Reason string
+
+// The reasons.
+const (
+	// Complete means that the newest message is a reply that calls no tool.
+	Complete Reason = "Complete"
+	// Empty means that the model had nothing to say. The turn is as complete as any.
+	Empty Reason = "Empty"
+	// MaxStepsReached means that the turn has as many replies as it may have. It ends normally.
+	MaxStepsReached Reason = "MaxStepsReached"
+	// MaxStepsInvalid means that the limit allows no step at all.
+	MaxStepsInvalid Reason = "MaxStepsInvalid"
+	// HistoryEmpty means that there is no message to answer.
+	HistoryEmpty Reason = "HistoryEmpty"
+)
+
+// Facts are what a decision depends on.
+type Facts struct {
+	// MaxSteps is the number of Assistant messages that a turn may have.
+	MaxSteps int
+	// StepsInTurn is the number of Assistant messages committed since the turn's User message.
+	StepsInTurn int
+	// OutstandingLocalCalls is the number of tool calls of the last Assistant message that Parley must run and that
+	// have no result. Calls that the provider runs itself do not count.
+	OutstandingLocalCalls int
+	// HeadRole is the role of the newest committed message.
+	HeadRole Role
+	// HeadEmpty is true when the newest message is an Assistant message without content.
+	HeadEmpty bool
+}
+
+// Decision is what comes next.
+type Decision struct {
+	// Rule is the name of the rule that decided.
+	Rule string
+	// Action to take.
+	Action Action
+	// Reason of FinishTurn and Fail.
+	Reason Reason
+}
+
+// Rule is one line of the decision.
+type Rule struct {
+	// Name of the rule, for logs and documentation.
+	Name string
+	// Action and Reason of the decision.
+	Action Action
+	Reason Reason
+	// Why the rule stands where it does.
+	Why string
+
+	when func(Facts) bool
+}
+
+var rules = []Rule{
+	{"no step is allowed", Fail, MaxStepsInvalid, "A limit below one would make every turn end without an answer.",
+		func(f Facts) bool { return f.MaxSteps <= 0 }},
+	{"calls are outstanding", ExecuteTools, "", "No provider takes a history in which a call has no result, " +
+		"so the results come first, even in the last step of a turn.",
+		func(f Facts) bool { return f.OutstandingLocalCalls > 0 }},
+	{"the reply is empty", FinishTurn, Empty, "Asking again would most likely yield nothing again.",
+		func(f Facts) bool { return f.HeadRole == RoleAssistant && f.HeadEmpty }},
+	{"the reply is complete", FinishTurn, Complete, "It stands before the limit, so that a turn that is done with its " +
+		"last step counts as answered.",
+		func(f Facts) bool { return f.HeadRole == RoleAssistant }},
+	{"the limit of steps is reached", FinishTurn, MaxStepsReached, "What was said so far stays, and a new message goes on.",
+		func(f Facts) bool { return f.StepsInTurn >= f.MaxSteps }},
+	{"nothing is to be answered", Fail, HistoryEmpty, "Without a message there is nothing to send to a model.",
+		func(f Facts) bool { return f.HeadRole == RoleNone }},
+	{"the model is next", GenerateAssistant, "", "The newest message is a User's, or holds the results of calls.",
+		func(Facts) bool { return true }},
+}
+
+// Rules is the decision as a list: the first rule that matches wins.
+func Rules() []Rule { return slices.Clone(rules) }
+
+// Next says what comes next. The last rule matches everything, so there is always an answer.
+func Next(f Facts) Decision { return first(rules, f) }
+
+func first(rules []Rule, f Facts) Decision {
+	for _, r := range rules {
+		if r.when(f) {
+			return Decision{Rule: r.Name, Action: r.Action, Reason: r.Reason}
+		}
+	}
+	return Decision{}
+}

@@ -1,0 +1,103 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"iter"
+	"slices"
+	"testing"
+)
+
+// allFacts is every combination of facts, with limits and counts around each boundary.
+func allFacts() iter.Seq[Facts] {
+	return func(yield func(Facts) bool) {
+		for _, role := range []Role{RoleNone, RoleUser, RoleAssistant, RoleTool} {
+			for bits := range 4 * 4 * 3 * 2 {
+				f := Facts{bits/24 - 1, bits / 6 % 4, bits / 2 % 3, role, bits%2 == 1}
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
+	seen := map[Facts]bool{}
+	for f := range allFacts() {
+		seen[f] = true
+		d := Next(f)
+		calls, done := f.OutstandingLocalCalls > 0, f.HeadRole == RoleAssistant
+		for _, c := range []struct {
+			action Action
+			reason Reason
+			want   bool
+		}{
+			{Fail, MaxStepsInvalid, f.MaxSteps < 1},
+			{ExecuteTools, "", f.MaxSteps >= 1 && calls},
+			{FinishTurn, Empty, f.MaxSteps >= 1 && !calls && done && f.HeadEmpty},
+			{FinishTurn, Complete, f.MaxSteps >= 1 && !calls && done && !f.HeadEmpty},
+			{FinishTurn, MaxStepsReached, f.MaxSteps >= 1 && !calls && !done && f.StepsInTurn >= f.MaxSteps},
+			{Fail, HistoryEmpty, f.MaxSteps > f.StepsInTurn && f.MaxSteps >= 1 && !calls && f.HeadRole == RoleNone},
+			{GenerateAssistant, "", f.MaxSteps > f.StepsInTurn && f.MaxSteps >= 1 && !calls &&
+				(f.HeadRole == RoleUser || f.HeadRole == RoleTool)},
+		} {
+			if got := d.Action == c.action && d.Reason == c.reason; got != c.want {
+				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.reason, got, c.want, d)
+			}
+		}
+	}
+	if len(seen) != 4*4*4*3*2 {
+		t.Errorf("%d combinations were tried", len(seen))
+	}
+}
+
+func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
+	for i, r := range rules {
+		fires := false
+		without := slices.Delete(Rules(), i, i+1)
+		for f := range allFacts() {
+			got := Next(f)
+			fires = fires || got.Rule == r.Name
+			if got.Rule != r.Name && first(without, f) != got {
+				t.Errorf("without %q, %+v is decided differently though another rule decided", r.Name, f)
+			}
+			if other := first(without, f); got.Rule == r.Name && other.Action == r.Action && other.Reason == r.Reason {
+				t.Errorf("%q changes nothing for %+v", r.Name, f)
+			}
+		}
+		if !fires {
+			t.Errorf("%q never fires", r.Name)
+		}
+	}
+}
+
+func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
+	cases := []struct {
+		name  string
+		facts Facts
+		want  Decision
+	}{
+		{"a question is put to the model", Facts{MaxSteps: 2, HeadRole: RoleUser},
+			Decision{"the model is next", GenerateAssistant, ""}},
+		{"its calls are run", Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingLocalCalls: 2, HeadRole: RoleAssistant},
+			Decision{"calls are outstanding", ExecuteTools, ""}},
+		{"the results go back", Facts{MaxSteps: 2, StepsInTurn: 1, HeadRole: RoleTool},
+			Decision{"the model is next", GenerateAssistant, ""}},
+		{"the calls of the last step are run too",
+			Facts{MaxSteps: 2, StepsInTurn: 2, OutstandingLocalCalls: 1, HeadRole: RoleAssistant},
+			Decision{"calls are outstanding", ExecuteTools, ""}},
+		{"then the limit ends the turn", Facts{MaxSteps: 2, StepsInTurn: 2, HeadRole: RoleTool},
+			Decision{"the limit of steps is reached", FinishTurn, MaxStepsReached}},
+		{"a reply in the last step is complete", Facts{MaxSteps: 2, StepsInTurn: 2, HeadRole: RoleAssistant},
+			Decision{"the reply is complete", FinishTurn, Complete}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Next(c.facts); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
