@@ -204,7 +204,9 @@ func TestTheOldestClosedEpisodeMakesRoom(t *testing.T) {
 	now := time.Unix(1000, 0)
 	n := int64(len(line(1)) + 1)
 	s := newTestStore(t, Options{TotalBytes: 3 * n, Now: func() time.Time { return now }})
-	name := func(attempt int32) parts.Episode { return parts.Episode{ChatUID: "u", HistoryVersion: 1, Attempt: attempt} }
+	name := func(attempt int32) parts.Episode {
+		return parts.Episode{ChatUID: "u", HistoryVersion: 1, Attempt: attempt}
+	}
 	for attempt := int32(1); attempt <= 3; attempt++ {
 		appendFrames(t, openWriter(t, s, name(attempt)), 1, 1)
 		now = now.Add(time.Second)

@@ -90,7 +90,9 @@ func newReader(token string) *relayreader.Reader {
 	return &relayreader.Reader{Token: func() (string, error) { return token, nil }}
 }
 
-func text(i int) parts.Part { return parts.Part{Type: parts.Text, ID: "0", Text: fmt.Sprintf("token %d ", i)} }
+func text(i int) parts.Part {
+	return parts.Part{Type: parts.Text, ID: "0", Text: fmt.Sprintf("token %d ", i)}
+}
 
 // follow reads an episode in the background, resuming after every lost connection, until it is closed.
 func follow(ctx context.Context, s *sidecar) <-chan []parts.Frame {

@@ -1,0 +1,130 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// chats knows every chat of the cluster, without the texts in it, and tells those who follow one when it has changed.
+type chats struct {
+	informer cache.SharedIndexInformer
+	added    cache.ResourceEventHandlerRegistration
+
+	mu       sync.Mutex
+	watchers map[string]map[*watcher]struct{}
+}
+
+func newChats(source cache.ListerWatcher) (*chats, error) {
+	c := &chats{
+		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0, cache.Indexers{}),
+		watchers: map[string]map[*watcher]struct{}{},
+	}
+	if err := c.informer.SetTransform(withoutTexts); err != nil {
+		return nil, fmt.Errorf("prepare the cache of chats: %w", err)
+	}
+	var err error
+	c.added, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    c.changed,
+		UpdateFunc: func(_, chat any) { c.changed(chat) },
+		DeleteFunc: c.changed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch the cache of chats: %w", err)
+	}
+	return c, nil
+}
+
+// withoutTexts drops what no follower needs and what could be large: prompts can have half a megabyte.
+func withoutTexts(obj any) (any, error) {
+	chat, ok := obj.(*v1alpha1.Chat)
+	if !ok {
+		return obj, nil
+	}
+	chat.ManagedFields, chat.Annotations = nil, nil
+	chat.Spec = v1alpha1.ChatSpec{}
+	return chat, nil
+}
+
+func (c *chats) changed(obj any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
+	if err != nil {
+		return // the cache holds nothing without a name
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.watchers[key] {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// watcher is one follower's view of one chat. It implements follow.Chats.
+type watcher struct {
+	chats   *chats
+	key     string
+	changed chan struct{}
+}
+
+// watch begins to watch a chat, which need not exist. Stop it when done.
+func (c *chats) watch(namespace, name string) *watcher {
+	w := &watcher{chats: c, key: namespace + "/" + name, changed: make(chan struct{}, 1)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watchers[w.key] == nil {
+		c.watchers[w.key] = map[*watcher]struct{}{}
+	}
+	c.watchers[w.key][w] = struct{}{}
+	return w
+}
+
+func (w *watcher) stop() {
+	w.chats.mu.Lock()
+	defer w.chats.mu.Unlock()
+	delete(w.chats.watchers[w.key], w)
+	if len(w.chats.watchers[w.key]) == 0 {
+		delete(w.chats.watchers, w.key)
+	}
+}
+
+// Latest implements follow.Chats.
+func (w *watcher) Latest() *v1alpha1.Chat {
+	obj, exists, err := w.chats.informer.GetStore().GetByKey(w.key)
+	if err != nil || !exists {
+		return nil
+	}
+	chat, _ := obj.(*v1alpha1.Chat)
+	return chat
+}
+
+// Changed implements follow.Chats.
+func (w *watcher) Changed() <-chan struct{} { return w.changed }
+
+// newPods knows the generation pods: their addresses, and nothing else of them.
+func newPods(source cache.ListerWatcher) (cache.SharedIndexInformer, error) {
+	pods := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
+	err := pods.SetTransform(func(obj any) (any, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return obj, nil
+		}
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+			Status:     corev1.PodStatus{PodIP: pod.Status.PodIP},
+		}, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the cache of pods: %w", err)
+	}
+	return pods, nil
+}

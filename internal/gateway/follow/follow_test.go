@@ -1,0 +1,278 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// story is a chat with everything in it: a lost attempt, tools, a reply that promotes a queued message in the same
+// version, a failed turn, and one more. Each chapter ends with an event that every client gets.
+var story = []struct {
+	tell  func(w *world)
+	until string
+}{
+	{func(w *world) { w.user("q1", false); w.attempt(1) }, "1.0.1"},
+	{func(w *world) { w.say(3) }, "1.1.3"},
+	{func(w *world) { w.attempt(2); w.say(2) }, "1.2.2"},
+	{func(w *world) { w.settle(); w.step(v1alpha1.RoleAssistant); w.attempt(1) }, "2.0.2"},
+	{func(w *world) { w.say(1) }, "2.1.1"},
+	{func(w *world) { w.step(v1alpha1.RoleTool); w.attempt(1); w.say(2) }, "3.1.2"},
+	{func(w *world) { w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "q2"}} }, ""},
+	{func(w *world) {
+		w.step(v1alpha1.RoleAssistant)
+		w.chat.Status.History.Version-- // one write commits both
+		w.user("q2", true)
+		w.chat.Status.Queue = nil
+		w.attempt(1)
+	}, "4.0.5"},
+	{func(w *world) { w.say(2) }, "4.1.2"},
+	{func(w *world) {
+		w.chat.Status.Generation = nil
+		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+	}, ""},
+	{func(w *world) { w.user("q3", false); w.attempt(1); w.say(1) }, "5.1.1"},
+	{func(w *world) { w.step(v1alpha1.RoleAssistant) }, "6.0.7"},
+}
+
+var storyIDs = strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 1.2.1 1.2.2 2.0.2 2.1.1 3.0.3 3.1.1 3.1.2 4.0.4 4.0.5 4.1.1 4.1.2 5.0.6 5.1.1 6.0.7")
+
+func tell(w *world, clients ...*client) {
+	for _, chapter := range story {
+		w.change(func() { chapter.tell(w) })
+		if chapter.until == "" {
+			continue
+		}
+		for _, c := range clients {
+			c.waitID(chapter.until)
+		}
+	}
+}
+
+func TestAClientThatIsCutAtEveryEventNeitherMissesNorRepeatsAnything(t *testing.T) {
+	w := newWorld()
+	whole := w.follow(t, Position{}, 0)
+	var cut []*client
+	for n := 1; n <= 5; n++ {
+		cut = append(cut, w.follow(t, Position{}, n))
+	}
+	tell(w, append(cut, whole)...)
+	want := numbered(whole.waitID("6.0.7"))
+	if diff := cmp.Diff(storyIDs, show(want)); diff != "" {
+		t.Fatalf("the whole story (-want +got):\n%s", diff)
+	}
+	for _, c := range cut {
+		if diff := cmp.Diff(want, numbered(c.waitID("6.0.7"))); diff != "" {
+			t.Errorf("cut after every %d events (-whole +cut):\n%s", c.cutAfter, diff)
+		}
+	}
+}
+
+func TestAClientCanComeBackFromAnywhereAfterTheEnd(t *testing.T) {
+	w := newWorld()
+	tell(w, w.follow(t, Position{}, 0))
+	all := []string{"1.0.1", "2.0.2", "3.0.3", "4.0.4", "4.0.5", "5.0.6", "6.0.7"}
+	for _, id := range append([]string{""}, storyIDs...) {
+		t.Run("from "+id, func(t *testing.T) {
+			from, err := ParsePosition(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for i, message := range all {
+				at, _ := ParsePosition(message)
+				if from.Attempt == 0 && int64(i) >= from.Number || from.Attempt > 0 && at.Version > from.Version {
+					want = append(want, message)
+				}
+			}
+			got := w.follow(t, from, 0).waitName(EventStatus)
+			if diff := cmp.Diff(want, show(numbered(got))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			// The attempts 1.1 and 4.1 were given up; what the others yielded is in the history.
+			wantVoid := 0
+			if strings.HasPrefix(id, "1.1.") || strings.HasPrefix(id, "4.1.") {
+				wantVoid = 1
+			}
+			if n := count(got, EventPreviewReset); n != wantVoid {
+				t.Errorf("%d preview resets, want %d", n, wantVoid)
+			}
+			if count(got, EventHistoryReset) > 0 {
+				t.Error("the history was reset")
+			}
+		})
+	}
+}
+
+func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
+	w := newWorld()
+	w.change(func() {
+		w.user("q1", false)
+		w.attempt(1)
+		w.say(1)
+		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+	})
+	got := show(w.follow(t, Position{}, 0).waitID("1.1.1"))
+	if diff := cmp.Diff([]string{"1.0.1", EventQueueUpdate, EventStatus, EventError, "1.1.1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAPositionThatIsNotPartOfTheHistoryResetsIt(t *testing.T) {
+	for _, id := range []string{"7.0.7", "6.0.8", "5.0.7", "3.0.1", "9.1.4"} {
+		t.Run(id, func(t *testing.T) {
+			w := newWorld()
+			tell(w, w.follow(t, Position{}, 0))
+			from, _ := ParsePosition(id)
+			got := w.follow(t, from, 0).waitID("6.0.7")
+			if got[0].Name != EventHistoryReset || got[1].ID != "1.0.1" {
+				t.Errorf("got %v, want a reset and then everything", show(got))
+			}
+		})
+	}
+}
+
+func TestAChatThatWasCreatedAgainResetsTheHistory(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
+	c := w.follow(t, Position{}, 0)
+	c.waitID("1.1.2")
+	w.change(func() {
+		w.chat = newChat("uid-2")
+		w.user("again", false)
+		w.attempt(1)
+		w.say(3)
+	})
+	got := c.waitID("1.1.3")
+	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1", "1.1.2",
+		EventHistoryReset, "1.0.1", EventQueueUpdate, EventStatus, "1.1.1", "1.1.2", "1.1.3"}
+	if diff := cmp.Diff(want, show(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAttemptThatIsGivenUpVoidsItsParts(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
+	c := w.follow(t, Position{}, 0)
+	c.waitID("1.1.2")
+	w.change(func() { w.attempt(2) })
+	got := c.waitName(EventPreviewReset)
+	for _, e := range got {
+		if e.Name == EventPreviewReset {
+			if p := decode[PreviewReset](t, e); p != (PreviewReset{HistoryVersion: 1, Attempt: 1}) {
+				t.Errorf("got %+v", p)
+			}
+		}
+	}
+	w.change(func() { w.say(1); w.step(v1alpha1.RoleAssistant) })
+	if n := count(c.waitID("2.0.2"), EventPreviewReset); n != 1 {
+		t.Errorf("%d preview resets, want only that of the attempt that was given up", n)
+	}
+}
+
+func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
+	c := w.follow(t, Position{Now: true}, 0)
+	c.waitID("1.1.2")
+	w.change(func() { w.step(v1alpha1.RoleAssistant) })
+	got := numbered(c.waitID("2.0.2"))
+	if diff := cmp.Diff([]string{"1.1.1", "1.1.2", "2.0.2"}, show(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
+	w := newWorld()
+	fail := func() {
+		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+	}
+	w.change(func() { w.user("q1", false); fail() })
+	c := w.follow(t, Position{}, 0)
+	c.waitName(EventError)
+	w.change(func() { w.chat.Status.Model = "m"; fail() })
+	w.change(func() { w.user("q2", true); fail() })
+	got := c.wait("a second error", func(events []Event) bool { return count(events, EventError) == 2 })
+	if e := decode[Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1alpha1.ErrorOverloaded {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestADeletedChatEndsTheStream(t *testing.T) {
+	w := newWorld()
+	c := w.follow(t, Position{}, 0)
+	c.waitName(EventStatus)
+	w.change(func() { w.chat = nil })
+	if got := c.waitName(EventDeleted); string(got[len(got)-1].Data) != "{}" {
+		t.Errorf("data %s", got[len(got)-1].Data)
+	}
+	if err := <-c.done; err != nil {
+		t.Errorf("the stream ended in %v", err)
+	}
+}
+
+func TestAnAbsentAPIServerDelaysMessagesAndLosesNone(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.failures = 3; w.user("q1", false); w.attempt(1); w.say(1) })
+	got := w.follow(t, Position{}, 0).waitID("1.1.1")
+	if diff := cmp.Diff([]string{"1.0.1", "1.1.1"}, show(numbered(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAMissingMessageHidesOnlyWhatIsBeforeIt(t *testing.T) {
+	w := newWorld()
+	tell(w, w.follow(t, Position{}, 0))
+	w.change(func() { delete(w.messages, "c-2-1") })
+	got := w.follow(t, Position{}, 0).waitName(EventStatus)
+	if diff := cmp.Diff(strings.Fields("4.0.4 4.0.5 5.0.6 6.0.7"), show(numbered(got))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
+	w := newWorld()
+	tell(w, w.follow(t, Position{}, 0))
+	for _, e := range w.follow(t, Position{}, 0).waitID("6.0.7") {
+		if e.ID != "2.0.2" {
+			continue
+		}
+		m := decode[MessageCommitted](t, e)
+		if m.Message.Name != "c-1-2" || m.Message.Attempt != 2 || m.Index != 1 || *m.Message.Parts[0].Text != "said by c-1-2" {
+			t.Errorf("got %+v", m)
+		}
+		if strings.Contains(string(e.Data), "opaque") {
+			t.Error("the provider's metadata was sent")
+		}
+	}
+}
+
+func TestAMessageOfAnotherChatIsNoPartOfThisOne(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", false) })
+	w.change(func() { w.messages["q1"].Spec.ChatRef.Name = "other" })
+	if got := numbered(w.follow(t, Position{}, 0).waitName(EventStatus)); len(got) > 0 {
+		t.Errorf("got %v", show(got))
+	}
+}
+
+func TestPositionsAreReadBack(t *testing.T) {
+	for _, p := range []Position{{Version: 7, Attempt: 1, Number: 42}, {Version: 12, Number: 3}} {
+		if got, err := ParsePosition(p.String()); err != nil || got != p {
+			t.Errorf("%v was read as %v, %v", p, got, err)
+		}
+	}
+	for _, id := range []string{"7", "7.1", "7.1.x", "-7.1.2", "7.1.2.3", "..", fmt.Sprint(1<<31, ".1.1.")} {
+		if got, err := ParsePosition(id); err == nil {
+			t.Errorf("%q was read as %v", id, got)
+		}
+	}
+}

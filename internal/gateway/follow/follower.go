@@ -1,0 +1,235 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+)
+
+const (
+	// firstRetry and lastRetry bound the pause before something that failed is tried again; it doubles in between.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+// Chats is the state of one chat.
+type Chats interface {
+	// Latest is the chat as it is known now, nil if it does not exist. It must not be changed.
+	Latest() *v1alpha1.Chat
+	// Changed carries a value when Latest may tell something new. Values may be lost while one is waiting to be taken.
+	Changed() <-chan struct{}
+}
+
+// Messages fetches committed messages.
+type Messages interface {
+	// Get finds the message with a name, which stands at an index of the chat's history. It fails with ErrMissing, with
+	// ErrUnsettled, or with an error that may pass.
+	Get(ctx context.Context, chat *v1alpha1.Chat, name string, index int64) (*Committed, error)
+}
+
+// Parts reads live parts.
+type Parts interface {
+	// Subscribe yields the frames of an episode behind number after from the relay of a pod. It ends without an error
+	// when the episode is over.
+	Subscribe(ctx context.Context, namespace, pod string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error]
+}
+
+// Follower follows one chat for one client.
+type Follower struct {
+	// Chats, Messages and Parts are where the story comes from. Parts may be nil: then there are only whole messages.
+	Chats    Chats
+	Messages Messages
+	Parts    Parts
+	// Send takes an event to the client. An error ends the stream.
+	Send func(Event) error
+	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
+	KeepAlive      func() error
+	KeepAliveEvery time.Duration
+
+	cursor
+	shown shown
+	pump  *pump
+	retry time.Duration
+}
+
+// shown is what the client was told of the present.
+type shown struct {
+	queue        []string
+	queued       bool // whether queue was sent at all
+	status       *Status
+	errorVersion int64
+}
+
+// Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
+// error. A Follower runs once.
+func (f *Follower) Run(ctx context.Context, from Position) error {
+	defer f.stopPump()
+	f.cursor = cursor{resume: &from}
+	var keepAlive <-chan time.Time
+	if f.KeepAlive != nil && f.KeepAliveEvery > 0 {
+		ticker := time.NewTicker(f.KeepAliveEvery)
+		defer ticker.Stop()
+		keepAlive = ticker.C
+	}
+	for {
+		chat := f.Chats.Latest()
+		if chat == nil {
+			return f.send(EventDeleted, "", struct{}{})
+		}
+		again, err := f.step(ctx, chat)
+		if err != nil {
+			return err
+		}
+		if err := f.wait(ctx, again, keepAlive); err != nil {
+			return err
+		}
+	}
+}
+
+// step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
+// and wants to try again.
+func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan time.Time, err error) {
+	news, err := f.news(ctx, chat)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		f.retry = min(max(2*f.retry, firstRetry), lastRetry)
+		return time.After(f.retry), nil
+	}
+	f.retry = 0
+	if err := f.sendHistory(ctx, chat, news); err != nil {
+		return nil, err
+	}
+	if err := f.sendPresent(chat); err != nil {
+		return nil, err
+	}
+	f.follow(ctx, chat)
+	return nil, nil
+}
+
+// sendHistory sends what was committed, and says first if what the client holds is void.
+func (f *Follower) sendHistory(ctx context.Context, chat *v1alpha1.Chat, n news) error {
+	if n.reset {
+		f.shown = shown{}
+		if err := f.send(EventHistoryReset, "", struct{}{}); err != nil {
+			return err
+		}
+	}
+	if void, ok := f.void(chat, n); ok {
+		if err := f.send(EventPreviewReset, "", void); err != nil {
+			return err
+		}
+	}
+	f.enter(chat, n)
+	for _, item := range n.messages {
+		message, err := f.load(ctx, chat, item)
+		if errors.Is(err, ErrMissing) {
+			continue // deleted since
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load fetches a message again that was too much to be kept while the history was walked.
+func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, item item) (*Committed, error) {
+	pause := firstRetry
+	for {
+		if item.message != nil {
+			return item.message, nil
+		}
+		message, err := f.Messages.Get(ctx, chat, item.name, item.index)
+		if err == nil || errors.Is(err, ErrMissing) {
+			return message, err
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, lastRetry)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// sendPresent sends the queue, the status and the error, as far as the client was not told.
+func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
+	if queue := queueOf(chat); !f.shown.queued || !slices.Equal(queue, f.shown.queue) {
+		if err := f.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
+			return err
+		}
+		f.shown.queue, f.shown.queued = queue, true
+	}
+	if status := statusOf(chat); f.shown.status == nil || *f.shown.status != status {
+		if err := f.send(EventStatus, "", status); err != nil {
+			return err
+		}
+		f.shown.status = &status
+	}
+	if version := chat.Status.History.Version; chat.Status.LastError != nil && f.shown.errorVersion != version {
+		if err := f.send(EventError, "", errorOf(chat)); err != nil {
+			return err
+		}
+		f.shown.errorVersion = version
+	}
+	return nil
+}
+
+// wait sends parts until the chat has changed or again fires.
+func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) error {
+	for {
+		select {
+		case <-f.Chats.Changed():
+			return nil
+		case <-again:
+			return nil
+		case frame := <-f.pump.out():
+			if err := f.sendPart(frame); err != nil {
+				return err
+			}
+		case <-keepAlive:
+			if err := f.KeepAlive(); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *Follower) sendPart(frame parts.Frame) error {
+	if frame.Seq != f.seq+1 {
+		return nil
+	}
+	at := Position{Version: f.version, Attempt: f.attempt, Number: frame.Seq}
+	err := f.send(EventMessagePart, at.String(), MessagePart{
+		HistoryVersion: f.version, Attempt: f.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
+	})
+	if err == nil {
+		f.seq = frame.Seq
+	}
+	return err
+}
+
+func (f *Follower) send(name, id string, data any) error {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("encode event %s: %w", name, err)
+	}
+	return f.Send(Event{Name: name, ID: id, Data: encoded})
+}

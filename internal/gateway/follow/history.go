@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// keepBytes is how much of a long history is kept in memory while it is walked back from its head; the rest is fetched
+// again when its turn comes.
+const keepBytes = 16 << 20
+
+// cursor is what the client holds.
+type cursor struct {
+	// resume is where the client was before this stream; nil once that was compared with the chat.
+	resume *Position
+	uid    types.UID
+	next   int64  // index of the first message that the client does not have
+	head   string // name of the last one that it has
+	preview
+}
+
+// preview is the attempt whose parts the client may hold, up to number seq. An attempt of 0 is none.
+type preview struct {
+	version int64
+	attempt int32
+	seq     int64
+}
+
+// held is the preview that the client came with, or that this stream gave it.
+func (c *cursor) held() preview {
+	if c.resume != nil {
+		return preview{version: c.resume.Version, attempt: c.resume.Attempt, seq: c.resume.Number}
+	}
+	return c.preview
+}
+
+// current says whether the preview's attempt is the one under way.
+func (p preview) current(chat *v1alpha1.Chat) bool {
+	g := chat.Status.Generation
+	return g != nil && p.attempt == g.Attempt && p.version == chat.Status.History.Version
+}
+
+// goal is where a walk from the head of the history ends: the last message that the client has.
+type goal struct {
+	// next is the index behind that message; -1 if only its version is known.
+	next int64
+	// head is that message's name, if known.
+	head string
+	// version is what that message's commit made (checked), or at least no less than it (next == -1).
+	version int64
+	checked bool
+}
+
+// goal derives from the client's position where a walk ends. It is false if no walk can end there.
+func (c *cursor) goal(chat *v1alpha1.Chat) (goal, bool) {
+	history := chat.Status.History
+	switch p := c.resume; {
+	case p == nil:
+		return goal{next: c.next, head: c.head}, c.uid == chat.UID && c.next <= history.Length
+	case p.Now:
+		return goal{next: history.Length, head: history.Head}, true
+	case p.Attempt > 0:
+		return goal{next: -1, version: p.Version}, p.Version <= history.Version
+	default:
+		g := goal{next: p.Number, version: p.Version, checked: p.Number > 0}
+		return g, p.Number <= history.Length && p.Version <= history.Version
+	}
+}
+
+// reached says whether a name ends the walk, and if so whether it is the one that was to be found.
+func (g goal) reached(name string, index int64) (reached, right bool) {
+	return !g.checked && index < g.next, g.head == "" || g.head == name
+}
+
+// reachedBy says the same of a message.
+func (g goal) reachedBy(message *Committed) (reached, right bool) {
+	if g.next < 0 {
+		return message.Version <= g.version, true
+	}
+	return g.checked && message.Index < g.next, message.Version == g.version
+}
+
+// item is a message to send. The message is nil if it has to be fetched again.
+type item struct {
+	name    string
+	index   int64
+	message *Committed
+}
+
+// news is what was committed since the client's position.
+type news struct {
+	reset    bool
+	messages []item
+	// yielded is true if one of the messages is what the attempt of the client's preview yielded.
+	yielded bool
+}
+
+// news finds out what to send. It changes nothing, so that it can be called again after an error.
+func (f *Follower) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) {
+	if g, possible := f.goal(chat); possible {
+		n, right, err := f.walk(ctx, chat, g)
+		if err != nil || right {
+			return n, err
+		}
+	}
+	n, _, err := f.walk(ctx, chat, goal{})
+	n.reset = true
+	return n, err
+}
+
+// walk collects the messages from the chat's head back to a goal. It is not right if the goal is not part of the chain.
+// A message that does not exist any more ends the chain: what is before it cannot be found.
+func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
+	defer func() { slices.Reverse(n.messages) }()
+	name, kept, held := chat.Status.History.Head, 0, f.held()
+	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
+		if reached, right := g.reached(name, index); reached {
+			return n, right, nil
+		}
+		message, err := f.Messages.Get(ctx, chat, name, index)
+		if errors.Is(err, ErrMissing) {
+			return n, true, nil
+		}
+		if err != nil {
+			return news{}, false, err
+		}
+		if reached, right := g.reachedBy(message); reached {
+			return n, right, nil
+		}
+		n.yielded = n.yielded || (held.attempt > 0 && message.Attempt == held.attempt && message.Version == held.version+1)
+		found := item{name: name, index: index, message: message}
+		if kept += len(message.Data); kept > keepBytes {
+			found.message = nil
+		}
+		n.messages = append(n.messages, found)
+		name = message.Parent
+	}
+	return n, g.next == 0, nil
+}
+
+// void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.
+func (f *Follower) void(chat *v1alpha1.Chat, n news) (PreviewReset, bool) {
+	held := f.held()
+	gone := held.attempt > 0 && held.seq > 0 && !held.current(chat) && !n.yielded && !n.reset
+	return PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}, gone
+}
+
+// enter moves the cursor to the chat's head and to the attempt under way.
+func (f *Follower) enter(chat *v1alpha1.Chat, n news) {
+	now := preview{version: chat.Status.History.Version}
+	if chat.Status.Generation != nil {
+		now.attempt = chat.Status.Generation.Attempt
+	}
+	if held := f.held(); held.current(chat) && !n.reset {
+		now.seq = held.seq
+	}
+	f.cursor = cursor{uid: chat.UID, next: chat.Status.History.Length, head: chat.Status.History.Head, preview: now}
+}

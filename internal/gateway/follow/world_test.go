@@ -1,0 +1,319 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+)
+
+// world is a chat, its messages and its relay, as a test says they are.
+type world struct {
+	mu       sync.Mutex
+	chat     *v1alpha1.Chat
+	messages map[string]*v1alpha1.ChatMessage
+	frames   map[parts.Episode][]parts.Frame
+	failures int // of the next Gets
+	changed  chan struct{}
+}
+
+func newWorld() *world {
+	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[parts.Episode][]parts.Frame{}, changed: make(chan struct{})}
+	w.chat = newChat("uid-1")
+	return w
+}
+
+func newChat(uid types.UID) *v1alpha1.Chat {
+	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "c", UID: uid}}
+}
+
+func (w *world) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.chat != nil {
+		w.chat = w.chat.DeepCopy()
+	}
+	f()
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// view is one follower's view of the world. Its notices are as lossy as Chats allows.
+type view struct {
+	*world
+	notices chan struct{}
+}
+
+func (w *world) view(ctx context.Context) *view {
+	v := &view{world: w, notices: make(chan struct{}, 1)}
+	go func() {
+		for ctx.Err() == nil {
+			w.mu.Lock()
+			changed := w.changed
+			w.mu.Unlock()
+			select {
+			case v.notices <- struct{}{}: // now and then one too many, as informers do
+			default:
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return v
+}
+
+func (v *view) Latest() *v1alpha1.Chat {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.chat
+}
+
+func (v *view) Changed() <-chan struct{} { return v.notices }
+
+func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, name string, index int64) (*Committed, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failures > 0 {
+		w.failures--
+		return nil, errors.New("the API server is away")
+	}
+	msg := w.messages[name]
+	if msg == nil {
+		return nil, ErrMissing
+	}
+	return Commit(chat, msg, index)
+}
+
+func (w *world) Subscribe(ctx context.Context, _, _ string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {
+	return func(yield func(parts.Frame, error) bool) {
+		for {
+			w.mu.Lock()
+			frames, changed := w.frames[ep], w.changed
+			w.mu.Unlock()
+			for ; after < int64(len(frames)); after++ {
+				if !yield(frames[after], nil) {
+					return
+				}
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				yield(parts.Frame{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+// user commits a User message, as the operator does when a turn begins.
+func (w *world) user(name string, settled bool) {
+	h := &w.chat.Status.History
+	index, parent := h.Length, h.Head
+	h.Version++
+	h.Length, h.Head = index+1, name
+	w.chat.Status.Turn = &v1alpha1.TurnStatus{Message: name, Parent: parent, Index: index, HistoryVersion: h.Version}
+	w.chat.Status.LastError = nil
+	msg := w.message(name, v1alpha1.RoleUser)
+	msg.Spec.Content = "say something about " + name
+	if settled {
+		msg.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(w.chat.UID),
+			Parent: parent, Index: &index, HistoryVersion: h.Version}
+	}
+}
+
+// settle writes the status of the turn's message, which the operator does later.
+func (w *world) settle() {
+	turn := w.chat.Status.Turn
+	w.messages[turn.Message].Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted,
+		Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
+}
+
+// step commits what the attempt under way yielded.
+func (w *world) step(role v1alpha1.MessageRole) {
+	h, g := &w.chat.Status.History, w.chat.Status.Generation
+	name := fmt.Sprintf("c-%d-%d", h.Version, g.Attempt)
+	msg := w.message(name, role)
+	text := "said by " + name
+	msg.Spec.Parent = h.Head
+	msg.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text, ProviderMetadata: "opaque"}}
+	msg.Spec.Generation = &v1alpha1.MessageGeneration{ChatUID: string(w.chat.UID), HistoryVersion: h.Version, Attempt: g.Attempt,
+		Outcome: v1alpha1.OutcomeCompleted}
+	h.Version, h.Length, h.Head = h.Version+1, h.Length+1, name
+	w.chat.Status.Generation = nil
+}
+
+func (w *world) message(name string, role v1alpha1.MessageRole) *v1alpha1.ChatMessage {
+	msg := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
+	msg.Spec.ChatRef.Name, msg.Spec.Role = "c", role
+	w.messages[name] = msg
+	return msg
+}
+
+func (w *world) attempt(n int32) {
+	w.chat.Status.Phase = v1alpha1.ChatRunning
+	w.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: n, Action: v1alpha1.ActionGenerateAssistant, Pod: "p"}
+}
+
+func (w *world) say(n int) {
+	ep := parts.Episode{ChatUID: string(w.chat.UID), HistoryVersion: w.chat.Status.History.Version, Attempt: w.chat.Status.Generation.Attempt}
+	for range n {
+		seq := int64(len(w.frames[ep]) + 1)
+		w.frames[ep] = append(w.frames[ep], parts.Frame{Seq: seq, Role: "Assistant",
+			Part: parts.Part{Type: parts.Text, Text: fmt.Sprintf("%s#%d ", ep, seq)}})
+	}
+}
+
+// client follows the world, and is cut after as many events with an id as cutAfter says (0: never), to come back with
+// its last id.
+type client struct {
+	t        *testing.T
+	w        *world
+	cutAfter int
+	from     Position
+
+	mu     sync.Mutex
+	events []Event
+	lastID string
+	more   chan struct{}
+	done   chan error
+}
+
+var errCut = errors.New("cut")
+
+func (w *world) follow(t *testing.T, from Position, cutAfter int) *client {
+	c := &client{t: t, w: w, cutAfter: cutAfter, from: from, more: make(chan struct{}, 1), done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(func() { cancel(); <-c.done })
+	go func() {
+		defer close(c.done)
+		c.done <- c.run(ctx)
+	}()
+	return c
+}
+
+func (c *client) run(ctx context.Context) error {
+	for {
+		err := c.connect(ctx)
+		if !errors.Is(err, errCut) {
+			return err
+		}
+		if c.from, err = ParsePosition(c.lastID); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *client) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	numbered := 0
+	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Send: func(e Event) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.events = append(c.events, e)
+		if e.ID != "" {
+			c.lastID = e.ID
+			numbered++
+		}
+		select {
+		case c.more <- struct{}{}:
+		default:
+		}
+		if c.cutAfter > 0 && numbered == c.cutAfter {
+			return errCut
+		}
+		return nil
+	}}
+	return f.Run(ctx, c.from)
+}
+
+// wait waits until the events satisfy a condition.
+func (c *client) wait(what string, done func([]Event) bool) []Event {
+	c.t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		c.mu.Lock()
+		events := append([]Event(nil), c.events...)
+		c.mu.Unlock()
+		if done(events) {
+			return events
+		}
+		select {
+		case <-c.more:
+		case <-timeout:
+			c.t.Fatalf("waited in vain for %s; got %s", what, show(events))
+		}
+	}
+}
+
+func (c *client) waitID(id string) []Event {
+	c.t.Helper()
+	return c.wait("event "+id, func(events []Event) bool {
+		for _, e := range events {
+			if e.ID == id {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (c *client) waitName(name string) []Event {
+	c.t.Helper()
+	return c.wait("event "+name, func(events []Event) bool { return count(events, name) > 0 })
+}
+
+func count(events []Event, name string) (n int) {
+	for _, e := range events {
+		if e.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// show writes events in short: ids where there are any, else names.
+func show(events []Event) []string {
+	var out []string
+	for _, e := range events {
+		if e.ID != "" {
+			out = append(out, e.ID)
+		} else {
+			out = append(out, e.Name)
+		}
+	}
+	return out
+}
+
+func numbered(events []Event) []Event {
+	var out []Event
+	for _, e := range events {
+		if e.ID != "" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func decode[T any](t *testing.T, e Event) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(e.Data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
