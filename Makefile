@@ -1,0 +1,91 @@
+# Parley's two commands are "make demo" and "make test"; "make help" lists the rest.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+export GOTOOLCHAIN := local
+GOTAGS := grpcnotrace
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -tags $(GOTAGS) -ldflags='-s -w'
+CONTROLLER_GEN := go tool controller-gen
+GOLANGCI_LINT := go tool -modfile=hack/tools/go.mod golangci-lint
+
+# Everything that the project makes, but for the cluster's binaries in the user's cache, is in these two folders.
+BIN := $(CURDIR)/bin
+STATE := $(CURDIR)/.parley
+
+IMAGE ?= parley.dev/parley:dev
+PROGRAMS := manager generator relay gateway
+TEST_PROGRAMS := scripted-model
+
+include hack/cluster.mk
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+##@ The two commands
+
+.PHONY: demo
+demo: ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and DEMO_USE_CURRENT_CONTEXT=1.
+	@hack/demo.sh
+
+.PHONY: test
+test: setup verify lint test-unit test-integration test-e2e ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
+
+##@ Building
+
+.PHONY: setup
+setup: ## Install the Debian packages that building the local cluster needs, if they are missing.
+	@hack/setup.sh
+
+.PHONY: build
+build: ## Build every program into bin/.
+	@mkdir -p $(BIN)
+	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) $(TEST_PROGRAMS) kubectl-chat)
+
+.PHONY: image
+image: build cluster-tools ## Pack the programs into an image without Docker: bin/parley.tar.
+	@$(PACK) -o $(BIN)/parley.tar -ref $(IMAGE) -user 65532:65532 $(foreach p,$(PROGRAMS) $(TEST_PROGRAMS),$(BIN)/$(p)=/$(p))
+
+.PHONY: generate
+generate: ## Generate deep copies, resource definitions and docs/status.md.
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
+	go run ./internal/chatstate/gen -o docs/status.md
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -w api cmd controllers internal test hack
+
+##@ Checking
+
+.PHONY: verify
+verify: ## Check that generated files and go.mod are fresh.
+	hack/verify.sh
+
+.PHONY: lint
+lint: ## Run go vet and the linters.
+	go vet -tags $(GOTAGS) ./...
+	$(GOLANGCI_LINT) run
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster, with the race detector.
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|e2e|bench)$$' | grep -v -F -e /internal/gateway -e /internal/kubectlchat -e /internal/generation/runner)
+
+.PHONY: test-integration
+test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./internal/gateway/... ./internal/kubectlchat/... ./internal/generation/runner/...
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests on a real cluster with real pods.
+	hack/e2e.sh
+
+.PHONY: bench
+bench: ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+	hack/bench.sh
+
+##@ Cleaning
+
+.PHONY: clean
+clean: cluster-down ## Stop the local cluster and remove everything that the project made.
+	rm -rf $(BIN) $(STATE)

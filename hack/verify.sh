@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Fails if a generated file or go.mod is not what its generator makes of the sources. Changes nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fresh=$(mktemp -d)
+trap 'rm -rf "$fresh"' EXIT
+cp -r api config "$fresh/"
+go tool controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/... output:object:dir="$fresh/api/v1alpha1"
+go tool controller-gen crd:allowDangerousTypes=true paths=./api/... output:crd:dir="$fresh/config/crd/bases"
+if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
+  echo 'The generated files differ from their sources: run "make generate" and commit the result.' >&2
+  exit 1
+fi
+go run ./internal/chatstate/gen -o docs/status.md -check
+go mod tidy -diff
+go mod verify >/dev/null
+unformatted=$(gofmt -l api cmd controllers internal test hack)
+if [ -n "$unformatted" ]; then
+  printf 'Not formatted (run "make fmt"):\n%s\n' "$unformatted" >&2
+  exit 1
+fi
+echo "generated files, go.mod and formatting are fresh"

@@ -1,0 +1,128 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiclient is a typed client of Parley's resources on client-go, for the programs that do without
+// controller-runtime: generator, gateway and kubectl-chat. It has no limit of its own on the rate of requests; the API
+// server's priority and fairness has.
+package apiclient
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Scheme holds Parley's kinds and the meta kinds that every API server speaks.
+var Scheme = newScheme()
+
+var parameters = runtime.NewParameterCodec(Scheme)
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		panic(fmt.Sprintf("registering Parley's kinds: %v", err)) // Cannot happen: the kinds are constants.
+	}
+	return scheme
+}
+
+// Client reaches Parley's resources.
+type Client struct {
+	rest rest.Interface
+}
+
+// New returns a client for the API server that cfg names. userAgent names the program in the API server's logs.
+func New(cfg *rest.Config, userAgent string) (*Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	cfg.UserAgent = userAgent
+	cfg.APIPath = "/apis"
+	cfg.GroupVersion = &v1alpha1.GroupVersion
+	cfg.ContentType = runtime.ContentTypeJSON
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(Scheme).WithoutConversion()
+	c, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client of %s: %w", v1alpha1.GroupVersion, err)
+	}
+	return &Client{rest: c}, nil
+}
+
+// Chats of a namespace; of all namespaces if it is empty.
+func (c *Client) Chats(namespace string) Resource[v1alpha1.Chat, v1alpha1.ChatList] {
+	return Resource[v1alpha1.Chat, v1alpha1.ChatList]{c.rest, "chats", namespace}
+}
+
+// Messages of a namespace; of all namespaces if it is empty.
+func (c *Client) Messages(namespace string) Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList] {
+	return Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList]{c.rest, "chatmessages", namespace}
+}
+
+// ModelConfigs of a namespace; of all namespaces if it is empty.
+func (c *Client) ModelConfigs(namespace string) Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList] {
+	return Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
+}
+
+// Resource is one kind in one namespace. Errors are the API server's own (package apierrors tells them apart).
+type Resource[T, L any] struct {
+	rest      rest.Interface
+	name      string
+	namespace string
+}
+
+// Get reads an object by name.
+func (r Resource[T, L]) Get(ctx context.Context, name string) (*T, error) {
+	out := new(T)
+	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).Into(object(out))
+	return out, err
+}
+
+// Create creates an object and returns it as it is stored.
+func (r Resource[T, L]) Create(ctx context.Context, in *T) (*T, error) {
+	out := new(T)
+	err := r.rest.Post().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Body(object(in)).Do(ctx).Into(object(out))
+	return out, err
+}
+
+// Delete deletes an object by name.
+func (r Resource[T, L]) Delete(ctx context.Context, name string) error {
+	return r.rest.Delete().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).Error()
+}
+
+// List reads the objects that the options select, such as by metav1.ListOptions.FieldSelector.
+func (r Resource[T, L]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
+	out := new(L)
+	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).VersionedParams(&options, parameters).Do(ctx).Into(object(out))
+	return out, err
+}
+
+// Watch follows the objects that the options select.
+func (r Resource[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).VersionedParams(&options, parameters).Watch(ctx)
+}
+
+// ListerWatcher is the source of an informer over the objects that the field selector selects; all, if it is empty.
+func (r Resource[T, L]) ListerWatcher(fieldSelector string) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = fieldSelector
+			list, err := r.List(ctx, options)
+			return object(list), err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = fieldSelector
+			return r.Watch(ctx, options)
+		},
+	}
+}
+
+// object is the same pointer as the interface that every kind of the scheme implements; the three constructors above are
+// the only places that choose the type.
+func object(o any) runtime.Object { return o.(runtime.Object) }

@@ -1,0 +1,133 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package layers holds the rules of who may import whom. They are what keeps decisions free of clients and clocks, the
+// relay small, and one kind's controller ignorant of another's.
+package layers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "parley.dev/parley/"
+
+// goPackage is what "go list -json" says of a package, as far as the rules go.
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func (p goPackage) in(prefixes ...string) bool { return under(strings.TrimPrefix(p.ImportPath, module), prefixes...) }
+
+func under(path string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return path == prefix || strings.HasPrefix(path, prefix+"/")
+	})
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps", module+"...")
+	list.Dir = "../.."
+	var stderr bytes.Buffer
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v\n%s", err, stderr.String())
+	}
+	var all []goPackage
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 20 {
+		t.Fatalf("found only %d packages", len(all))
+	}
+	return all
+}
+
+// rule forbids imports.
+type rule struct {
+	name string
+	// from are the packages that the rule is about, below the module.
+	from []string
+	// transitive also forbids what the imports import.
+	transitive bool
+	// forbids tells whether the package may not import the path.
+	forbids func(p goPackage, path string) bool
+}
+
+var pure = []string{
+	"internal/chatstate", "internal/history", "internal/decide", "internal/turn", "internal/status", "internal/placement",
+	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts",
+}
+
+var rules = []rule{
+	{"the API imports nothing of ours and no client", []string{"api"}, true, func(_ goPackage, path string) bool {
+		return strings.HasPrefix(path, module+"internal") || under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime")
+	}},
+	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(_ goPackage, path string) bool {
+		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
+	}},
+	{"parts depend on the standard library alone", []string{"internal/parts"}, true, func(_ goPackage, path string) bool {
+		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
+	}},
+	{"the relay links neither Kubernetes nor fantasy", []string{"internal/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
+		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
+	}},
+	{"controllers do not know each other, nor what pods do", []string{"controllers"}, false, func(p goPackage, path string) bool {
+		local := strings.TrimPrefix(path, module)
+		sibling := under(local, "controllers") && p.ImportPath != module+"controllers"
+		return sibling || under(local, "internal/generation", "internal/relay", "internal/gateway", "internal/tools") || under(path, "charm.land/fantasy")
+	}},
+	{"what runs in generation pods has no controller-runtime", []string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true, func(_ goPackage, path string) bool {
+		return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")
+	}},
+	{"gateway and plug-in know no controller and no model", []string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true, func(_ goPackage, path string) bool {
+		return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
+	}},
+	{"one package alone imports fantasy's providers", []string{""}, false, func(p goPackage, path string) bool {
+		return under(path, "charm.land/fantasy/providers") && !p.in("internal/generation/provider")
+	}},
+	{"commands are imported by nobody", []string{""}, false, func(_ goPackage, path string) bool { return under(path, module+"cmd") }},
+}
+
+func TestImportsKeepTheLayers(t *testing.T) {
+	all := packages(t)
+	for _, r := range rules {
+		t.Run(r.name, func(t *testing.T) {
+			found := false
+			for _, p := range all {
+				if r.from[0] != "" && !p.in(r.from...) {
+					continue
+				}
+				found = true
+				imports := p.Imports
+				if r.transitive {
+					imports = p.Deps
+				}
+				for _, path := range imports {
+					if r.forbids(p, path) {
+						t.Errorf("%s imports %s", p.ImportPath, path)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("no package is in %v: the rule holds nothing", r.from)
+			}
+		})
+	}
+}
