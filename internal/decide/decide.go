@@ -7,17 +7,6 @@ package decide
 
 import "slices"
 
-// Role is who wrote the newest committed message, in the words of ChatMessage.spec.role; empty when there is none.
-type Role string
-
-// The roles.
-const (
-	RoleNone      Role = ""
-	RoleUser      Role = "User"
-	RoleAssistant Role = "Assistant"
-	RoleTool      Role = "Tool"
-)
-
 // Action is what to do. The first two are the words of Chat.status.generation.action.
 type Action string
 
@@ -38,16 +27,12 @@ type Reason string
 
 // The reasons.
 const (
-	// Complete means that the newest message is a reply that calls no tool.
+	// Complete means that the newest message is a reply that calls no tool, even if the model had nothing to say.
 	Complete Reason = "Complete"
-	// Empty means that the model had nothing to say. The turn is as complete as any.
-	Empty Reason = "Empty"
 	// MaxStepsReached means that the turn has as many replies as it may have. It ends normally.
 	MaxStepsReached Reason = "MaxStepsReached"
 	// MaxStepsInvalid means that the limit allows no step at all.
 	MaxStepsInvalid Reason = "MaxStepsInvalid"
-	// HistoryEmpty means that there is no message to answer.
-	HistoryEmpty Reason = "HistoryEmpty"
 )
 
 // Facts are what a decision depends on.
@@ -56,13 +41,12 @@ type Facts struct {
 	MaxSteps int
 	// StepsInTurn is the number of Assistant messages committed since the turn's User message.
 	StepsInTurn int
-	// OutstandingLocalCalls is the number of tool calls of the last Assistant message that Parley must run and that
-	// have no result. Calls that the provider runs itself do not count.
-	OutstandingLocalCalls int
-	// HeadRole is the role of the newest committed message.
-	HeadRole Role
-	// HeadEmpty is true when the newest message is an Assistant message without content.
-	HeadEmpty bool
+	// OutstandingCalls is the number of tool calls of the last Assistant message that Parley must run and that have no
+	// result. Calls that the provider runs itself do not count.
+	OutstandingCalls int
+	// HeadIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
+	// results of calls.
+	HeadIsAssistant bool
 }
 
 // Decision is what comes next.
@@ -93,16 +77,12 @@ var rules = []Rule{
 		func(f Facts) bool { return f.MaxSteps <= 0 }},
 	{"calls are outstanding", ExecuteTools, "", "No provider takes a history in which a call has no result, " +
 		"so the results come first, even in the last step of a turn.",
-		func(f Facts) bool { return f.OutstandingLocalCalls > 0 }},
-	{"the reply is empty", FinishTurn, Empty, "Asking again would most likely yield nothing again.",
-		func(f Facts) bool { return f.HeadRole == RoleAssistant && f.HeadEmpty }},
+		func(f Facts) bool { return f.OutstandingCalls > 0 }},
 	{"the reply is complete", FinishTurn, Complete, "It stands before the limit, so that a turn that is done with its " +
 		"last step counts as answered.",
-		func(f Facts) bool { return f.HeadRole == RoleAssistant }},
+		func(f Facts) bool { return f.HeadIsAssistant }},
 	{"the limit of steps is reached", FinishTurn, MaxStepsReached, "What was said so far stays, and a new message goes on.",
 		func(f Facts) bool { return f.StepsInTurn >= f.MaxSteps }},
-	{"nothing is to be answered", Fail, HistoryEmpty, "Without a message there is nothing to send to a model.",
-		func(f Facts) bool { return f.HeadRole == RoleNone }},
 	{"the model is next", GenerateAssistant, "", "The newest message is a User's, or holds the results of calls.",
 		func(Facts) bool { return true }},
 }

@@ -12,12 +12,10 @@ import (
 // allFacts is every combination of facts, with limits and counts around each boundary.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for _, role := range []Role{RoleNone, RoleUser, RoleAssistant, RoleTool} {
-			for bits := range 4 * 4 * 3 * 2 {
-				f := Facts{bits/24 - 1, bits / 6 % 4, bits / 2 % 3, role, bits%2 == 1}
-				if !yield(f) {
-					return
-				}
+		for bits := range 4 * 4 * 3 * 2 {
+			f := Facts{bits/24 - 1, bits / 6 % 4, bits / 2 % 3, bits%2 == 1}
+			if !yield(f) {
+				return
 			}
 		}
 	}
@@ -28,27 +26,24 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 	for f := range allFacts() {
 		seen[f] = true
 		d := Next(f)
-		calls, done := f.OutstandingLocalCalls > 0, f.HeadRole == RoleAssistant
+		able, calls, done := f.MaxSteps >= 1, f.OutstandingCalls > 0, f.HeadIsAssistant
 		for _, c := range []struct {
 			action Action
 			reason Reason
 			want   bool
 		}{
-			{Fail, MaxStepsInvalid, f.MaxSteps < 1},
-			{ExecuteTools, "", f.MaxSteps >= 1 && calls},
-			{FinishTurn, Empty, f.MaxSteps >= 1 && !calls && done && f.HeadEmpty},
-			{FinishTurn, Complete, f.MaxSteps >= 1 && !calls && done && !f.HeadEmpty},
-			{FinishTurn, MaxStepsReached, f.MaxSteps >= 1 && !calls && !done && f.StepsInTurn >= f.MaxSteps},
-			{Fail, HistoryEmpty, f.MaxSteps > f.StepsInTurn && f.MaxSteps >= 1 && !calls && f.HeadRole == RoleNone},
-			{GenerateAssistant, "", f.MaxSteps > f.StepsInTurn && f.MaxSteps >= 1 && !calls &&
-				(f.HeadRole == RoleUser || f.HeadRole == RoleTool)},
+			{Fail, MaxStepsInvalid, !able},
+			{ExecuteTools, "", able && calls},
+			{FinishTurn, Complete, able && !calls && done},
+			{FinishTurn, MaxStepsReached, able && !calls && !done && f.StepsInTurn >= f.MaxSteps},
+			{GenerateAssistant, "", able && !calls && !done && f.StepsInTurn < f.MaxSteps},
 		} {
 			if got := d.Action == c.action && d.Reason == c.reason; got != c.want {
 				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.reason, got, c.want, d)
 			}
 		}
 	}
-	if len(seen) != 4*4*4*3*2 {
+	if len(seen) != 4*4*3*2 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }
@@ -79,18 +74,18 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 		facts Facts
 		want  Decision
 	}{
-		{"a question is put to the model", Facts{MaxSteps: 2, HeadRole: RoleUser},
+		{"a question is put to the model", Facts{MaxSteps: 2},
 			Decision{"the model is next", GenerateAssistant, ""}},
-		{"its calls are run", Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingLocalCalls: 2, HeadRole: RoleAssistant},
+		{"its calls are run", Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingCalls: 2, HeadIsAssistant: true},
 			Decision{"calls are outstanding", ExecuteTools, ""}},
-		{"the results go back", Facts{MaxSteps: 2, StepsInTurn: 1, HeadRole: RoleTool},
+		{"the results go back", Facts{MaxSteps: 2, StepsInTurn: 1},
 			Decision{"the model is next", GenerateAssistant, ""}},
 		{"the calls of the last step are run too",
-			Facts{MaxSteps: 2, StepsInTurn: 2, OutstandingLocalCalls: 1, HeadRole: RoleAssistant},
+			Facts{MaxSteps: 2, StepsInTurn: 2, OutstandingCalls: 1, HeadIsAssistant: true},
 			Decision{"calls are outstanding", ExecuteTools, ""}},
-		{"then the limit ends the turn", Facts{MaxSteps: 2, StepsInTurn: 2, HeadRole: RoleTool},
+		{"then the limit ends the turn", Facts{MaxSteps: 2, StepsInTurn: 2},
 			Decision{"the limit of steps is reached", FinishTurn, MaxStepsReached}},
-		{"a reply in the last step is complete", Facts{MaxSteps: 2, StepsInTurn: 2, HeadRole: RoleAssistant},
+		{"a reply in the last step is complete", Facts{MaxSteps: 2, StepsInTurn: 2, HeadIsAssistant: true},
 			Decision{"the reply is complete", FinishTurn, Complete}},
 	}
 	for _, c := range cases {
