@@ -1,0 +1,102 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history reads the chain of a chat's committed messages: each names its parent, and the chat names the newest
+// one, the head.
+//
+// The invariant it keeps: a chain is handed out whole or not at all. A missing message, a circle, or a chain of another
+// length than the chat says is a typed error, so that no provider is ever sent a history with a gap. The package is pure
+// and knows no Kubernetes object; callers turn theirs into Nodes.
+package history
+
+// Role is who wrote a message, in the words of ChatMessage.spec.role.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "User"
+	RoleAssistant Role = "Assistant"
+	RoleTool      Role = "Tool"
+	RoleSystem    Role = "System"
+)
+
+// Node is what this package needs to know of a message.
+type Node struct {
+	// Name and UID of the ChatMessage.
+	Name string
+	UID  string
+	// Role of the message.
+	Role Role
+	// Placed is true when Parent and Index are known. They always are for a generated message, which carries them in its
+	// spec. A User message gets them in its status after its commit, so that a crash can leave them unwritten.
+	Placed bool
+	// Parent is the name of the message before it; empty for the first.
+	Parent string
+	// Index in the history, from 0.
+	Index int64
+	// CallIDs are the tool calls that an Assistant message makes and that Parley or a client must answer, in their order.
+	CallIDs []string
+	// ResultIDs are the calls whose results the message holds.
+	ResultIDs []string
+	// Generated is true for a message that an attempt yielded; the fields below are its fence and its outcome.
+	Generated bool
+	// Fence of the attempt that yielded the message.
+	Fence Fence
+	// Outcome of the attempt, in the words of ChatMessage.spec.generation.outcome.
+	Outcome string
+}
+
+// Fence tells attempts apart. The result of an attempt counts only while the chat has the same fence.
+type Fence struct {
+	// ChatUID is the UID of the Chat.
+	ChatUID string
+	// HistoryVersion that the attempt builds on.
+	HistoryVersion int64
+	// Attempt number within that version, from 1; 0 when no attempt is under way.
+	Attempt int32
+}
+
+// Turn is Chat.status.turn: where the User message stands that began the turn.
+type Turn struct {
+	// Message is the name of the User message; empty when there was no turn yet.
+	Message string
+	// Parent is the name of the message before it; empty for the first.
+	Parent string
+	// Index of the User message in the history, from 0.
+	Index int64
+}
+
+// Ref is what a chat says of its history: Chat.status.history and Chat.status.turn.
+type Ref struct {
+	// Head is the name of the newest committed message; empty when there is none.
+	Head string
+	// Length is the number of committed messages.
+	Length int64
+	// Turn under way, or else the last one.
+	Turn Turn
+}
+
+// place is n where it stands in the history. The turn record is newer than the message's own status and wins.
+func (t Turn) place(n Node) Node {
+	if t.Message != "" && n.Name == t.Message {
+		n.Placed, n.Parent, n.Index = true, t.Parent, t.Index
+	}
+	return n
+}
+
+// Placement is where a User message stands in the history.
+type Placement struct {
+	Parent string
+	Index  int64
+}
+
+// Repair is where the User message n must say that it stands, and true when it does not say so. It is false for every
+// message but the one that began the turn. A turn record may be replaced by the next one only when its message needs no
+// repair: it is the only other place where the parent is written down.
+func Repair(t Turn, n Node) (Placement, bool) {
+	if t.Message == "" || n.Name != t.Message {
+		return Placement{}, false
+	}
+	want := Placement{t.Parent, t.Index}
+	return want, !n.Placed || want != Placement{n.Parent, n.Index}
+}

@@ -1,0 +1,106 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import "slices"
+
+// Walk is the chain of the committed messages, oldest first, with every message placed. It goes from the head to the
+// root and stops before the first message for which known is true; a nil known stops nowhere. What it has walked is
+// checked as strictly when it stops as when it reaches the root.
+//
+// Errors: *MissingError, *UnplacedError, *CycleError, *LengthError, *IndexError.
+func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool) ([]Node, error) {
+	w := walk{ref: ref, lookup: lookup, seen: map[string]bool{}}
+	name, child, left := ref.Head, "", ref.Length
+	for ; name != ""; left-- {
+		n, err := w.step(name, child, left)
+		if err != nil {
+			return nil, err
+		}
+		if known != nil && known(n) {
+			slices.Reverse(w.chain)
+			return w.chain, nil
+		}
+		w.chain = append(w.chain, n)
+		name, child = n.Parent, n.Name
+	}
+	if left != 0 {
+		return nil, &LengthError{Want: ref.Length, Got: int64(len(w.chain))}
+	}
+	slices.Reverse(w.chain)
+	return w.chain, nil
+}
+
+type walk struct {
+	ref    Ref
+	lookup func(string) (Node, bool)
+	seen   map[string]bool
+	chain  []Node
+}
+
+// step is the message of this name, which child names as its parent, with left messages to go including it.
+func (w *walk) step(name, child string, left int64) (Node, error) {
+	if w.seen[name] {
+		return Node{}, &CycleError{Message: name}
+	}
+	w.seen[name] = true
+	if left <= 0 {
+		return Node{}, &LengthError{Want: w.ref.Length, Got: w.ref.Length + 1}
+	}
+	n, ok := w.lookup(name)
+	if !ok {
+		return Node{}, &MissingError{Child: child, Parent: name}
+	}
+	n = w.ref.Turn.place(n)
+	if !n.Placed {
+		return Node{}, &UnplacedError{Message: name}
+	}
+	if n.Index != left-1 {
+		return Node{}, &IndexError{Message: name, Want: left - 1, Got: n.Index}
+	}
+	return n, nil
+}
+
+// Outstanding is the calls of the last Assistant message of the chain that have no result, in their order. A chain that
+// was walked up to a known message must begin at or before that Assistant message.
+func Outstanding(chain []Node) []string {
+	answered := map[string]bool{}
+	for _, n := range slices.Backward(chain) {
+		for _, id := range n.ResultIDs {
+			answered[id] = true
+		}
+		if n.Role == RoleAssistant {
+			return slices.DeleteFunc(slices.Clone(n.CallIDs), func(id string) bool { return answered[id] })
+		}
+	}
+	return nil
+}
+
+// Orphans is the generated messages that can never be committed: they are not in the chain, and their fence is older
+// than the chat's. The chain must be whole, not stopped at a known message.
+//
+// Nothing else is one. The result of the attempt under way is awaited. A fence newer than the chat's means that the chat
+// was read before it moved on, and messages of a chat with another UID go with that chat.
+func Orphans(nodes, chain []Node, current Fence) []Node {
+	committed := make(map[string]bool, len(chain))
+	for _, n := range chain {
+		committed[n.Name] = true
+	}
+	var out []Node
+	for _, n := range nodes {
+		if n.Generated && !committed[n.Name] && n.Fence.before(current) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// before says whether f was given to an attempt of the same chat earlier than g. When no attempt is under way, nothing
+// of the current version is earlier: it may belong to an attempt that began after the chat was read.
+func (f Fence) before(g Fence) bool {
+	if f.ChatUID != g.ChatUID {
+		return false
+	}
+	return f.HistoryVersion < g.HistoryVersion || f.HistoryVersion == g.HistoryVersion && f.Attempt < g.Attempt
+}
