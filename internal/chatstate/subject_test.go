@@ -10,15 +10,17 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	AppendMessage: func(r Rule, e Edge) bool {
 		return r.Event == Create || r.Event == EditMessage || sends(r) && (e.From == W || e.From == E0)
 	},
-	EnqueueMessage: func(r Rule, e Edge) bool { return sends(r) && e.From == E1 || r.Event == SendMessageQueue && busy(e.From) },
-	EnqueueFirst:   func(r Rule, e Edge) bool { return r.Event == SendMessageInterrupt && busy(e.From) },
-	RemoveQueued:   func(r Rule, _ Edge) bool { return r.Event == DeleteQueued },
-	ReorderQueue:   func(r Rule, _ Edge) bool { return r.Event == PromoteQueued },
-	ClearQueue:     func(r Rule, e Edge) bool { return r.Event == EditMessage && e.From != W },
-	TruncateFrom:   func(r Rule, _ Edge) bool { return r.Event == EditMessage },
-	AppendPartial:  func(r Rule, _ Edge) bool { return r.Event == FinishInterruption },
-	AppendStep:     func(r Rule, _ Edge) bool { return r.Event == CommitStep },
-	AppendResults:  func(r Rule, _ Edge) bool { return r.Event == CompleteRequiresAction },
+	EnqueueMessage: func(r Rule, e Edge) bool {
+		return sends(r) && e.From == E1 || r.Event == SendMessageQueue && busy(e.From)
+	},
+	EnqueueFirst:  func(r Rule, e Edge) bool { return r.Event == SendMessageInterrupt && busy(e.From) },
+	RemoveQueued:  func(r Rule, _ Edge) bool { return r.Event == DeleteQueued },
+	ReorderQueue:  func(r Rule, _ Edge) bool { return r.Event == PromoteQueued },
+	ClearQueue:    func(r Rule, e Edge) bool { return r.Event == EditMessage && e.From != W },
+	TruncateFrom:  func(r Rule, _ Edge) bool { return r.Event == EditMessage },
+	AppendPartial: func(r Rule, _ Edge) bool { return r.Event == FinishInterruption },
+	AppendStep:    func(r Rule, _ Edge) bool { return r.Event == CommitStep },
+	AppendResults: func(r Rule, _ Edge) bool { return r.Event == CompleteRequiresAction },
 	WriteClearBoundary: func(r Rule, _ Edge) bool {
 		return r.Event == ClearContext
 	},

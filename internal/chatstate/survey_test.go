@@ -26,6 +26,11 @@ func allCombinations() []State {
 	return out
 }
 
+var (
+	allTargets = []Target{TargetMissing, TargetQueued, TargetUser, TargetOther}
+	allAnswers = []Answers{AnswersMissing, AnswersDuplicate, AnswersUnexpected, AnswersInvalid, AnswersComplete}
+)
+
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
@@ -35,8 +40,8 @@ func allFacts() iter.Seq[Facts] {
 			f := Facts{
 				QueueLen:       pick(4),
 				QueueCap:       pick(3),
-				Target:         []Target{TargetMissing, TargetQueued, TargetUser, TargetOther}[pick(4)],
-				Answers:        []Answers{AnswersMissing, AnswersDuplicate, AnswersUnexpected, AnswersInvalid, AnswersComplete}[pick(5)],
+				Target:         allTargets[pick(4)],
+				Answers:        allAnswers[pick(5)],
 				FirstMessage:   pick(2) == 1,
 				PendingCalls:   pick(2) == 1,
 				Compactable:    pick(2) == 1,
@@ -202,7 +207,8 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"a message to a full queue", R1, SendMessageQueue, Facts{QueueLen: 20, QueueCap: 20}, QueueFull},
 		{"a message that cuts into a full queue", A1, SendMessageInterrupt, Facts{QueueLen: 20, QueueCap: 20}, QueueFull},
 		{"a message to a chat without a queue", R0, SendMessageQueue, Facts{}, QueueFull},
-		{"a message to a failed chat whose cap was lowered", E1, SendMessageQueue, Facts{QueueLen: 3, QueueCap: 2}, QueueFull},
+		{"a message to a failed chat whose cap was lowered", E1, SendMessageQueue,
+			Facts{QueueLen: 3, QueueCap: 2}, QueueFull},
 		{"a start without a message", None, Create, Facts{}, FirstMessageMissing},
 		{"a second start", W, Create, Facts{FirstMessage: true}, AlreadyStarted},
 		{"a message before the start", None, SendMessageQueue, Facts{QueueCap: 20}, NotStarted},
@@ -216,7 +222,8 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"editing a reply", W, EditMessage, Facts{Target: TargetOther}, TargetNotUser},
 		{"editing a queued message as if it were committed", R1, EditMessage,
 			Facts{QueueLen: 1, Target: TargetQueued}, TargetNotCommitted},
-		{"deleting from the queue what is not in it", R1, DeleteQueued, Facts{QueueLen: 1, Target: TargetUser}, TargetNotQueued},
+		{"deleting from the queue what is not in it", R1, DeleteQueued,
+			Facts{QueueLen: 1, Target: TargetUser}, TargetNotQueued},
 		{"interrupting an idle chat", W, Interrupt, Facts{}, NotInThisState},
 		{"interrupting twice", I0, Interrupt, Facts{}, NotInThisState},
 		{"waiting for nothing", R0, EnterRequiresAction, Facts{}, NothingPending},

@@ -134,7 +134,8 @@ func TestOutstandingCallsAreThoseOfTheLastReplyWithoutAResult(t *testing.T) {
 		{"only the last reply counts", []Node{question, calls("c1"), question, calls("c2")}, []string{"c2"}},
 		{"an older reply's result does not answer", []Node{calls("c1"), results("c1"), calls("c1")}, []string{"c1"}},
 		{"calls stay outstanding behind a question", []Node{calls("c1"), question}, []string{"c1"}},
-		{"a result in the reply itself", []Node{{Role: RoleAssistant, CallIDs: []string{"c1"}, ResultIDs: []string{"c1"}}}, nil},
+		{"a result in the reply itself",
+			[]Node{{Role: RoleAssistant, CallIDs: []string{"c1"}, ResultIDs: []string{"c1"}}}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
