@@ -31,6 +31,9 @@ import (
 // poll is how often a condition is looked at while the cluster starts.
 const poll = 50 * time.Millisecond
 
+// InsideVariable is set in the environment of everything that runs inside a cluster.
+const InsideVariable = "PARLEY_INSIDE_CLUSTER"
+
 // Node is a cluster that starts.
 type Node struct {
 	cluster  layout.Cluster
@@ -44,7 +47,7 @@ type Node struct {
 // Run brings the cluster up, writes its progress as lines (see Step, Ready, Failed) and then keeps it running
 // until ctx ends. ln is the listener on the machine's loopback that leads to the API server.
 func Run(ctx context.Context, l layout.Cluster, ln net.Listener, progress io.WriteCloser, log *slog.Logger) error {
-	env := []string{"PATH=" + l.NodeDir() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C"}
+	env := []string{"PATH=" + l.NodeDir() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C", InsideVariable + "=1"}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	n := &Node{cluster: l, programs: supervise.New(env, log), progress: progress, began: time.Now(), fail: fail}
@@ -150,17 +153,14 @@ func (n *Node) runtime(ctx context.Context) error {
 	return nil
 }
 
-// node starts the kubelet. The covers over kernel settings have to go once it has read them: as long as any part
-// of /proc is covered, the kernel refuses pods with a user namespace of their own.
+// node starts the kubelet, by way of this program (see RunKubelet), and waits until the node takes pods.
 func (n *Node) node(ctx context.Context) error {
-	if err := n.keep(ctx, component.Kubelet(n.cluster)); err != nil {
+	k := component.Kubelet(n.cluster)
+	args := append([]string{"-dir=" + n.cluster.Dir, "-bin=" + n.cluster.Bin, KubeletCommand, k.Path}, k.Args...)
+	if err := n.keep(ctx, component.Component{Name: k.Name, Path: "/proc/self/exe", Args: args}); err != nil {
 		return err
 	}
-	err := apiclient.Until(ctx, poll, func(ctx context.Context) error { return n.api.NodeReady(ctx, layout.NodeName) })
-	if err != nil {
-		return err
-	}
-	return uncoverKernelSettings()
+	return apiclient.Until(ctx, poll, func(ctx context.Context) error { return n.api.NodeReady(ctx, layout.NodeName) })
 }
 
 func (n *Node) serviceAccount(ctx context.Context) error {

@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -42,7 +40,7 @@ func (n *Node) mounts(context.Context) error {
 			return err
 		}
 	}
-	return n.coverKernelSettings()
+	return nil
 }
 
 func mount(source, target, fstype, options string) error {
@@ -84,40 +82,4 @@ func (n *Node) onDisk(dir string) error {
 		}
 	}
 	return bind(source, dir)
-}
-
-// kernelSettings are what the kubelet wants of the whole machine when it starts, as of Kubernetes 1.37
-// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables).
-var kernelSettings = map[string]string{
-	"vm/overcommit_memory":      "1",
-	"vm/panic_on_oom":           "0",
-	"kernel/panic":              "10",
-	"kernel/panic_on_oops":      "1",
-	"kernel/keys/root_maxkeys":  "1000000",
-	"kernel/keys/root_maxbytes": "25000000",
-}
-
-const kernelSettingsDir = "/proc/sys/"
-
-// coverKernelSettings shows the kubelet the values it wants, so that it does not change the machine.
-func (n *Node) coverKernelSettings() error {
-	for name, value := range kernelSettings {
-		cover := n.cluster.Path("tmp", strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(cover, []byte(value+"\n"), 0o644); err != nil {
-			return fmt.Errorf("covering kernel setting %s: %w", name, err)
-		}
-		if err := bind(cover, filepath.Join(kernelSettingsDir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func uncoverKernelSettings() error {
-	for name := range kernelSettings {
-		if err := syscall.Unmount(filepath.Join(kernelSettingsDir, name), 0); err != nil {
-			return fmt.Errorf("uncovering kernel setting %s: %w", name, err)
-		}
-	}
-	return nil
 }

@@ -1,0 +1,70 @@
+# The project's own local Kubernetes: what the integration tests, the end-to-end tests and the demo run on.
+# Self-contained: include it from the top Makefile, or `make -f hack/cluster.mk cluster-up`.
+#
+# Set by the user, all optional:
+#   CLUSTER_DIR         directory of the cluster (default .parley/cluster in the checkout)
+#   CLUSTER_IMAGES      image tars for cluster-load
+#   CLUSTER_SUDO        how to become root for up, down and load (default: sudo, unless root already)
+#   KUBEBUILDER_ASSETS  a directory with etcd and kube-apiserver to use for the integration tests as it is
+#
+# For the including Makefile:
+#   CLUSTER_KUBECONFIG  the kubeconfig after cluster-up
+#   CLUSTER_BIN         directory of the finished programs (expands to a path; does not build)
+#   CLUSTER_KUBECTL     the kubectl that belongs to the cluster
+#   ENVTEST_ASSETS      value for KUBEBUILDER_ASSETS, valid after the target envtest-assets
+#   DEVCLUSTER          the command with its flags, e.g. $(DEVCLUSTER) restart-apiserver
+#   OCIPACK             the image packer (target $(OCIPACK) builds it)
+
+CLUSTER_ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/..)
+CLUSTER_SRC  := $(CLUSTER_ROOT)/hack/localcluster
+
+CLUSTER_DIR        ?= $(CLUSTER_ROOT)/.parley/cluster
+CLUSTER_IMAGES     ?=
+CLUSTER_SUDO       ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
+CLUSTER_KUBECONFIG := $(CLUSTER_DIR)/kubeconfig
+
+# Expanded once, when first used: computing the key takes a moment.
+CLUSTER_BIN      = $(eval CLUSTER_BIN := $(shell $(CLUSTER_SRC)/build.sh --print all))$(CLUSTER_BIN)
+CLUSTER_KUBECTL  = $(CLUSTER_BIN)/envtest/kubectl
+CLUSTER_TOOLS   := $(CLUSTER_ROOT)/bin
+DEVCLUSTER_BIN  := $(CLUSTER_TOOLS)/devcluster
+OCIPACK         := $(CLUSTER_TOOLS)/ocipack
+DEVCLUSTER       = $(DEVCLUSTER_BIN) -dir=$(CLUSTER_DIR) -bin=$(CLUSTER_BIN)
+
+# A KUBEBUILDER_ASSETS that has what is needed wins.
+CLUSTER_GIVEN_ASSETS := $(if $(and $(KUBEBUILDER_ASSETS),$(wildcard $(KUBEBUILDER_ASSETS)/etcd),$(wildcard $(KUBEBUILDER_ASSETS)/kube-apiserver)),$(abspath $(KUBEBUILDER_ASSETS)))
+ENVTEST_ASSETS        = $(or $(CLUSTER_GIVEN_ASSETS),$(CLUSTER_BIN)/envtest)
+
+.PHONY: cluster-binaries envtest-assets cluster-tools cluster-up cluster-down cluster-load cluster-status cluster-binaries-clean
+.PHONY: $(DEVCLUSTER_BIN) $(OCIPACK)
+
+cluster-binaries: ## Build the local cluster's programs (about 7 minutes the first time, then cached)
+	@$(CLUSTER_SRC)/build.sh all >/dev/null
+
+envtest-assets: ## Build etcd and kube-apiserver for the integration tests; prints their directory
+ifeq ($(CLUSTER_GIVEN_ASSETS),)
+	@$(CLUSTER_SRC)/build.sh envtest >/dev/null
+endif
+	@echo $(ENVTEST_ASSETS)
+
+# Always asked, never stale: go build finds out in a moment that there is nothing to do.
+$(DEVCLUSTER_BIN) $(OCIPACK):
+	@cd $(CLUSTER_SRC) && GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o $@ ./cmd/$(@F)
+
+cluster-tools: $(DEVCLUSTER_BIN) $(OCIPACK)
+
+cluster-up: cluster-binaries $(DEVCLUSTER_BIN) ## Start the local cluster, or leave it when it is up
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) up
+
+cluster-down: $(DEVCLUSTER_BIN) ## Stop the local cluster; leaves only its logs
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) down
+
+cluster-load: $(DEVCLUSTER_BIN) ## Load the image tars named in CLUSTER_IMAGES
+	@$(if $(CLUSTER_IMAGES),,$(error CLUSTER_IMAGES is empty: make cluster-load CLUSTER_IMAGES=bin/image.tar))
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(CLUSTER_IMAGES)
+
+cluster-status: $(DEVCLUSTER_BIN) ## Say what of the local cluster runs
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) status
+
+cluster-binaries-clean: ## Remove the cached programs of this version of the cluster
+	@rm -rf $(CLUSTER_BIN)

@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+
+	"parley.dev/parley/hack/localcluster/internal/boot"
+	"parley.dev/parley/hack/localcluster/internal/cluster"
+	"parley.dev/parley/hack/localcluster/internal/layout"
+)
+
+// command runs one subcommand on the cluster of a directory.
+func command(ctx context.Context, dir, bin, name string, args []string) error {
+	l, err := layout.New(dir, bin)
+	if err != nil {
+		return err
+	}
+	m := cluster.Manager{Cluster: l, Messages: os.Stderr}
+	switch name {
+	case "up":
+		return up(ctx, m)
+	case "down":
+		return hint(m.Down(ctx))
+	case "load":
+		return hint(m.Load(ctx, args))
+	case "kubectl":
+		return kubectl(ctx, m, args)
+	case "status":
+		return hint(m.Status(ctx, os.Stdout))
+	case "restart":
+		if len(args) != 1 {
+			return errors.New("restart wants the name of one component")
+		}
+		return hint(m.Restart(ctx, args[0]))
+	case "restart-apiserver":
+		return hint(m.Restart(ctx, "kube-apiserver"))
+	case cluster.InsideCommand:
+		return inside(ctx, l)
+	case boot.KubeletCommand:
+		return kubelet(l, args)
+	}
+	fmt.Fprintln(os.Stderr, usage)
+	return flag.ErrHelp
+}
+
+// up prints, alone on standard output, what makes the cluster the shell's own.
+func up(ctx context.Context, m cluster.Manager) error {
+	if err := m.Up(ctx); err != nil {
+		return hint(err)
+	}
+	fmt.Printf("export KUBECONFIG=%s\n", m.Kubeconfig())
+	return nil
+}
+
+func kubectl(ctx context.Context, m cluster.Manager, args []string) error {
+	cmd, err := m.Kubectl(ctx, args)
+	if err != nil {
+		return hint(err)
+	}
+	return cmd.Run()
+}
+
+// hint adds what to do about an error that a person can do something about.
+func hint(err error) error {
+	switch {
+	case errors.Is(err, cluster.ErrNeedsRoot):
+		return fmt.Errorf("%w. Or use a cluster you have instead:\n  KUBECONFIG=... DEMO_USE_CURRENT_CONTEXT=1 make demo", err)
+	case errors.Is(err, cluster.ErrNotUp):
+		return fmt.Errorf("%w: start it with `make cluster-up`", err)
+	}
+	return err
+}
+
+var errInternal = errors.New("this command is for devcluster itself")
+
+// kubelet becomes the kubelet. Its parent is the first process, so that it can do no harm outside a cluster.
+func kubelet(l layout.Cluster, args []string) error {
+	if os.Getppid() != 1 || len(args) == 0 || os.Getenv(boot.InsideVariable) == "" {
+		return errInternal
+	}
+	return boot.RunKubelet(l, args[0], args[1:])
+}
+
+// inside is the first process of the cluster. It is started by up, with the listener and the progress pipe.
+func inside(ctx context.Context, l layout.Cluster) error {
+	if os.Getpid() != 1 {
+		return errInternal
+	}
+	for _, fd := range []int{cluster.ListenerFD, cluster.ProgressFD} {
+		syscall.CloseOnExec(fd) // the cluster's programs must not keep them open
+	}
+	file := os.NewFile(cluster.ListenerFD, "listener")
+	ln, err := net.FileListener(file)
+	if err != nil {
+		return fmt.Errorf("taking over the listener: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("taking over the listener: %w", err)
+	}
+	progress := os.NewFile(cluster.ProgressFD, "progress")
+	return boot.Run(ctx, l, ln, progress, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+}

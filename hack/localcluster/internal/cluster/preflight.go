@@ -1,0 +1,46 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// ErrNeedsRoot is returned by what makes or enters namespaces.
+var ErrNeedsRoot = errors.New("needs root, for namespaces, mounts and control groups: use sudo")
+
+// tools are the programs of the system that a cluster runs, with the Debian package that has them: ip sets up the
+// network, the kubelet mounts volumes.
+var tools = map[string]string{"ip": "iproute2", "mount": "mount", "umount": "mount"}
+
+// preflight reports everything that is missing at once, before anything is touched.
+func (m Manager) preflight() error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return ErrNeedsRoot
+	}
+	var missing []string
+	for tool, pkg := range tools {
+		if _, err := exec.LookPath(tool); err != nil {
+			missing = append(missing, fmt.Sprintf("the program %s (Debian package %s; hack/setup.sh installs it)", tool, pkg))
+		}
+	}
+	for _, p := range m.Programs() {
+		if _, err := os.Stat(p); err != nil {
+			missing = append(missing, p+" (make cluster-binaries builds it)")
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing:\n  %s", strings.Join(missing, "\n  "))
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building and running the local cluster needs, and only those that are missing.
+set -euo pipefail
+
+packages=(
+  make           # the targets
+  gcc libc6-dev  # runc and the race detector are built with cgo
+  pkg-config libseccomp-dev # runc filters system calls with libseccomp
+  iproute2       # ip: the cluster's private network
+  mount          # mount, umount: the kubelet mounts volumes with them
+  util-linux     # flock: two builds at once wait for each other
+)
+
+say() { echo "setup: $*" >&2; }
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  say "this is no Debian or Ubuntu. Install your system's packages for: ${packages[*]}"
+  exit 1
+fi
+
+missing=()
+for p in "${packages[@]}"; do
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+done
+if [ ${#missing[@]} = 0 ]; then exit 0; fi
+if [ "$(id -u)" != 0 ]; then
+  say "needs root to install packages. Run: sudo apt-get install ${missing[*]}"
+  exit 1
+fi
+
+say "installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+install_missing() { apt-get install -y -qq --no-install-recommends "${missing[@]}"; }
+# The package lists may be absent or old: update them only if the first try fails.
+if ! out=$(install_missing 2>&1) && ! out=$(apt-get update -qq 2>&1 && install_missing 2>&1); then
+  echo "$out" >&2
+  say "installing failed, see above"
+  exit 1
+fi
