@@ -1,0 +1,130 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command generator performs the attempts of the chats that are given to its pod.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/builtin"
+)
+
+func main() {
+	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
+	verbose := flag.Bool("verbose", false, "log every step")
+	flag.Parse()
+	level := slog.LevelInfo
+	if *verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	if err := run(log, *health); err != nil {
+		log.Error("generator failed", slog.Any("error", err))
+		os.Exit(1)
+	}
+}
+
+func run(log *slog.Logger, health string) error {
+	// The first signal ends the taking of attempts, the second the attempts under way.
+	drain, stopDrain := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stopDrain()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	context.AfterFunc(drain, func() {
+		again, stopAgain := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+		context.AfterFunc(again, func() { stopAgain(); stop() })
+	})
+
+	r, err := newRunner(log)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Addr: health, Handler: healthHandler(r), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.ListenAndServe() }()
+	defer server.Close()
+	ran := make(chan error, 1)
+	go func() { ran <- r.Run(ctx, drain) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("answering probes at %s: %w", health, err)
+	case err := <-ran:
+		return err
+	}
+}
+
+func newRunner(log *slog.Logger) (*runner.Runner, error) {
+	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
+	if pod == "" || namespace == "" {
+		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
+	}
+	cfg, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the API server: %w", err)
+	}
+	client, err := apiclient.New(cfg, "parley-generator")
+	if err != nil {
+		return nil, err
+	}
+	keys := envOr("KEYS_DIR", "/var/run/parley/keys")
+	return runner.New(runner.Options{
+		Namespace: namespace, Pod: pod, Client: client,
+		Relay: relay{relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())},
+		Keys:  func(secret, key string) ([]byte, error) { return os.ReadFile(filepath.Join(keys, secret, key)) },
+		Tools: tools.NewRegistry(builtin.CurrentTime{Now: time.Now}),
+		HTTP:  &http.Client{Transport: transport()},
+		Log:   log, Now: time.Now,
+	}), nil
+}
+
+// transport keeps connections to providers open between calls: opening one costs more than a call's own work.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns = 256
+	t.MaxIdleConnsPerHost = 64
+	return t
+}
+
+// relay makes the relay's client what the runner wants.
+type relay struct{ client *relayclient.Client }
+
+func (r relay) Open(ctx context.Context, ep parts.Episode) (runner.Episode, error) {
+	return r.client.Open(ctx, ep)
+}
+
+func healthHandler(r *runner.Runner) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !r.Ready() {
+			http.Error(w, "not watching chats yet, or about to end", http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+func envOr(name, fallback string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return fallback
+}

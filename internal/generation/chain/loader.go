@@ -1,0 +1,182 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chain loads the history that an attempt builds on, and keeps it at hand: in the usual case only the message that
+// began the turn has to be fetched.
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/history"
+)
+
+// maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
+// look at every message of the namespace.
+const maxGets = 4
+
+// BrokenError means that the messages are there to be read, but make no history.
+type BrokenError struct {
+	// Cause is an error of package history.
+	Cause error
+}
+
+func (e *BrokenError) Error() string { return e.Cause.Error() }
+
+// Unwrap returns the cause.
+func (e *BrokenError) Unwrap() error { return e.Cause }
+
+// Broken tells whether reading again would not help.
+func Broken(err error) bool {
+	_, ok := errors.AsType[*BrokenError](err)
+	return ok
+}
+
+// Loader loads histories.
+type Loader struct {
+	client *apiclient.Client
+	kept   *kept
+}
+
+// NewLoader returns a loader that keeps histories at hand: at most 256 chats and 64 MiB of content.
+func NewLoader(client *apiclient.Client) *Loader {
+	return &Loader{client: client, kept: newKept(256, 64<<20)}
+}
+
+// Load returns the messages from the first to the chat's head. If they make no whole history, the error
+// is a *BrokenError.
+func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
+	p := &pass{ctx: ctx, loader: l, chat: chat, known: l.kept.get(string(chat.UID)), fetched: map[string]*v1alpha1.ChatMessage{}}
+	p.place = make(map[string]int, len(p.known))
+	for i := range p.known {
+		p.place[p.known[i].Name] = i
+	}
+	nodes, err := history.Walk(refOf(chat), p.lookup, p.isKnown)
+	if p.err != nil {
+		return nil, fmt.Errorf("reading the messages of chat %s: %w", chat.Name, p.err)
+	}
+	if err != nil {
+		return nil, &BrokenError{err}
+	}
+	messages := p.join(nodes)
+	l.kept.put(string(chat.UID), messages)
+	return messages, nil
+}
+
+// Add keeps a message that was just created on top of the chat's head.
+func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
+	known := l.kept.get(string(chat.UID))
+	if n := len(known); n > 0 && known[n-1].Name == message.Spec.Parent {
+		l.kept.put(string(chat.UID), append(known[:n:n], *message))
+	}
+}
+
+// Forget drops what is kept of a chat.
+func (l *Loader) Forget(chatUID string) { l.kept.remove(chatUID) }
+
+// pass is one Load.
+type pass struct {
+	ctx     context.Context
+	loader  *Loader
+	chat    *v1alpha1.Chat
+	known   []v1alpha1.ChatMessage
+	place   map[string]int
+	fetched map[string]*v1alpha1.ChatMessage
+	gets    int
+	listed  bool
+	err     error
+}
+
+func (p *pass) isKnown(n history.Node) bool {
+	_, ok := p.place[n.Name]
+	return ok
+}
+
+func (p *pass) lookup(name string) (history.Node, bool) {
+	if i, ok := p.place[name]; ok {
+		return nodeOf(&p.known[i]), true
+	}
+	if p.fetched[name] == nil && p.err == nil {
+		p.err = p.fetch(name)
+	}
+	m := p.fetched[name]
+	if m == nil || p.err != nil {
+		return history.Node{}, false
+	}
+	return nodeOf(m), true
+}
+
+func (p *pass) fetch(name string) error {
+	messages := p.loader.client.Messages(p.chat.Namespace)
+	if p.gets < maxGets || p.listed {
+		p.gets++
+		m, err := messages.Get(p.ctx, name)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		p.fetched[name] = m
+		return nil
+	}
+	p.listed = true
+	all, err := messages.List(p.ctx, metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + p.chat.Name})
+	if err != nil {
+		return err
+	}
+	for i := range all.Items {
+		p.fetched[all.Items[i].Name] = &all.Items[i]
+	}
+	return nil
+}
+
+// join puts what is known before what was fetched.
+func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
+	if len(nodes) == 0 {
+		return p.upTo(p.chat.Status.History.Head)
+	}
+	before := p.upTo(nodes[0].Parent)
+	messages := append(before[:len(before):len(before)], make([]v1alpha1.ChatMessage, 0, len(nodes))...)
+	for _, n := range nodes {
+		messages = append(messages, *p.fetched[n.Name])
+	}
+	return messages
+}
+
+func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
+	if i, ok := p.place[name]; ok {
+		return p.known[:i+1]
+	}
+	return nil
+}
+
+func refOf(chat *v1alpha1.Chat) history.Ref {
+	ref := history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
+	if turn := chat.Status.Turn; turn != nil {
+		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index}
+	}
+	return ref
+}
+
+func nodeOf(m *v1alpha1.ChatMessage) history.Node {
+	n := history.Node{Name: m.Name, UID: string(m.UID), Role: history.Role(m.Spec.Role)}
+	index := m.Status.Index
+	n.Parent = m.Status.Parent
+	if g := m.Spec.Generation; g != nil {
+		n.Generated, n.Parent, index = true, m.Spec.Parent, m.Spec.Index
+		n.Fence = history.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}
+		n.Outcome = string(g.Outcome)
+	}
+	if index != nil {
+		n.Placed, n.Index = true, *index
+	}
+	return n
+}

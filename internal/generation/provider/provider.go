@@ -1,0 +1,147 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider turns a ChatModelConfig into a model that can be called, and a provider's errors into words that a
+// person can act on. It is the only package that imports fantasy's providers.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"charm.land/fantasy"
+	"charm.land/fantasy/providers/anthropic"
+	"charm.land/fantasy/providers/azure"
+	"charm.land/fantasy/providers/bedrock"
+	"charm.land/fantasy/providers/google"
+	"charm.land/fantasy/providers/openai"
+	"charm.land/fantasy/providers/openaicompat"
+	"charm.land/fantasy/providers/openrouter"
+	"charm.land/fantasy/providers/vercel"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// userAgent names Parley to providers.
+const userAgent = "parley/v1alpha1"
+
+// New returns the model of a configuration. It calls nobody.
+func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
+	build, ok := builders[spec.Provider]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
+	}
+	headers := map[string]string{}
+	for _, h := range spec.Headers {
+		headers[h.Name] = h.Value
+	}
+	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: client})
+	if err != nil {
+		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
+	}
+	model, err := p.LanguageModel(ctx, spec.Model)
+	if err != nil {
+		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
+	}
+	return model, nil
+}
+
+type settings struct {
+	spec    *v1alpha1.ChatModelConfigSpec
+	key     string
+	headers map[string]string
+	client  *http.Client
+}
+
+func (s settings) responses() bool { return s.spec.Transport == v1alpha1.TransportResponses }
+
+// anyModel lets every model through: people name models that no list knows.
+func anyModel(string) bool { return true }
+
+var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
+	v1alpha1.ProviderOpenAI:           newOpenAI,
+	v1alpha1.ProviderAnthropic:        newAnthropic,
+	v1alpha1.ProviderGoogle:           newGoogle,
+	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
+	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
+		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
+			openrouter.WithHTTPClient(s.client), openrouter.WithUserAgent(userAgent))
+	},
+	v1alpha1.ProviderAzure:   newAzure,
+	v1alpha1.ProviderBedrock: newBedrock,
+	v1alpha1.ProviderVercel:  newVercel,
+}
+
+func newOpenAI(s settings) (fantasy.Provider, error) {
+	options := []openai.Option{
+		openai.WithAPIKey(s.key), openai.WithHeaders(s.headers), openai.WithHTTPClient(s.client), openai.WithUserAgent(userAgent),
+	}
+	if s.spec.BaseURL != "" {
+		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
+	}
+	if s.responses() {
+		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
+	}
+	return openai.New(options...)
+}
+
+func newAnthropic(s settings) (fantasy.Provider, error) {
+	options := []anthropic.Option{
+		anthropic.WithAPIKey(s.key), anthropic.WithHeaders(s.headers), anthropic.WithHTTPClient(s.client), anthropic.WithUserAgent(userAgent),
+	}
+	if s.spec.BaseURL != "" {
+		options = append(options, anthropic.WithBaseURL(s.spec.BaseURL))
+	}
+	return anthropic.New(options...)
+}
+
+func newGoogle(s settings) (fantasy.Provider, error) {
+	options := []google.Option{
+		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(s.client), google.WithUserAgent(userAgent),
+	}
+	if s.spec.BaseURL != "" {
+		options = append(options, google.WithBaseURL(s.spec.BaseURL))
+	}
+	return google.New(options...)
+}
+
+func newOpenAICompatible(s settings) (fantasy.Provider, error) {
+	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
+		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent))
+}
+
+func newAzure(s settings) (fantasy.Provider, error) {
+	options := []azure.Option{
+		azure.WithBaseURL(s.spec.BaseURL), azure.WithAPIKey(s.key), azure.WithHeaders(s.headers),
+		azure.WithHTTPClient(s.client), azure.WithUserAgent(userAgent),
+	}
+	if s.spec.APIVersion != "" {
+		options = append(options, azure.WithAPIVersion(s.spec.APIVersion))
+	}
+	if s.responses() {
+		options = append(options, azure.WithUseResponsesAPI())
+	}
+	return azure.New(options...)
+}
+
+func newBedrock(s settings) (fantasy.Provider, error) {
+	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client), bedrock.WithUserAgent(userAgent)}
+	if s.key != "" {
+		options = append(options, bedrock.WithAPIKey(s.key))
+	}
+	if s.spec.Region != "" {
+		options = append(options, bedrock.WithRegion(s.spec.Region))
+	}
+	return bedrock.New(options...)
+}
+
+func newVercel(s settings) (fantasy.Provider, error) {
+	options := []vercel.Option{
+		vercel.WithAPIKey(s.key), vercel.WithHeaders(s.headers), vercel.WithHTTPClient(s.client), vercel.WithUserAgent(userAgent),
+	}
+	if s.spec.BaseURL != "" {
+		options = append(options, vercel.WithBaseURL(s.spec.BaseURL))
+	}
+	return vercel.New(options...)
+}

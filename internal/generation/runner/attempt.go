@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/relay/relayclient"
+)
+
+var (
+	// errMovedOn cancels an attempt that nobody waits for any more.
+	errMovedOn = errors.New("the chat has moved on")
+	// errSilent cancels a call that has been silent for too long.
+	errSilent = errors.New("the provider sent nothing for too long")
+)
+
+// attempt is one try of one step.
+type attempt struct {
+	*Runner
+	chat      *v1alpha1.Chat
+	fence     parts.Episode
+	cancel    context.CancelCauseFunc
+	startedAt time.Time
+	// target is the model that was called, if any.
+	target *target
+}
+
+// outcome is how an attempt ended.
+type outcome struct {
+	kind v1alpha1.GenerationOutcome
+	step step.Step
+	err  *v1alpha1.GenerationError
+}
+
+func failed(err *v1alpha1.GenerationError) outcome {
+	return outcome{kind: v1alpha1.OutcomeFailed, err: err}
+}
+
+// run performs the attempt and creates its result. An attempt that is cancelled writes nothing.
+func (a *attempt) run(ctx context.Context) {
+	type loaded struct {
+		messages []v1alpha1.ChatMessage
+		err      error
+	}
+	loading := make(chan loaded, 1)
+	go func() {
+		messages, err := a.load(ctx)
+		loading <- loaded{messages, err}
+	}()
+	episode, err := a.Relay.Open(ctx, a.fence)
+	messages := <-loading
+	switch {
+	case errors.Is(err, relayclient.ErrExists):
+		a.report(ctx, outcome{kind: v1alpha1.OutcomeLost})
+		return
+	case err != nil:
+		// Without a relay nobody can watch; the answer is worth as much.
+		a.Log.DebugContext(ctx, "the relay takes no parts", a.about(), slog.Any("error", err))
+		episode = unheard{}
+	}
+	result := a.perform(ctx, messages.messages, messages.err, episode)
+	a.closeEpisode(ctx, episode)
+	if ctx.Err() == nil {
+		a.report(ctx, result)
+	}
+}
+
+func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, err error, episode Episode) outcome {
+	if err != nil {
+		return failed(historyError(a.chat, err))
+	}
+	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+		return a.executeTools(ctx, messages, episode)
+	}
+	return a.generate(ctx, messages, episode)
+}
+
+// load reads the history. Trouble with the API server passes: it is asked again until it answers.
+func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		messages, err := a.histories.Load(ctx, a.chat)
+		if err == nil || chain.Broken(err) {
+			return messages, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
+	if missing, ok := errors.AsType[*history.MissingError](err); ok {
+		return &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorHistoryBroken,
+			Message: fmt.Sprintf("Message %s of chat %s is missing: it was deleted. Start a new chat", missing.Parent, chat.Name),
+		}
+	}
+	return &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorHistoryBroken,
+		Message: fmt.Sprintf("The history of chat %s cannot be used: %s. Start a new chat", chat.Name, clip(err.Error(), 300)),
+	}
+}
+
+// executeTools runs the calls of the newest message.
+func (a *attempt) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, episode Episode) outcome {
+	var calls []v1alpha1.ToolCall
+	head := &messages[len(messages)-1]
+	for i := range head.Spec.Parts {
+		if call := head.Spec.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
+			calls = append(calls, *call)
+		}
+	}
+	s := step.Results(a.Tools.Execute(ctx, a.chat.Spec.Tools, calls))
+	for i := range s.Parts {
+		r := s.Parts[i].ToolResult
+		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})
+	}
+	return outcome{kind: v1alpha1.OutcomeCompleted, step: s}
+}
+
+// closeTimeout bounds the wait for a relay that has gone away.
+const closeTimeout = 2 * time.Second
+
+func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	if err := episode.Close(closing); err != nil {
+		a.Log.DebugContext(ctx, "the relay did not take the end of the episode", a.about(), slog.Any("error", err))
+	}
+}
+
+func (a *attempt) about() slog.Attr {
+	return slog.Group("attempt", slog.String("chat", a.chat.Name), slog.Int64("historyVersion", a.fence.HistoryVersion), slog.Int("number", int(a.fence.Attempt)))
+}
+
+// unheard is an episode that nobody hears.
+type unheard struct{}
+
+func (unheard) Publish(string, parts.Part)  {}
+func (unheard) Close(context.Context) error { return nil }
+
+func clip(text string, runes int) string {
+	if r := []rune(text); len(r) > runes {
+		return string(r[:runes-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,108 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/step"
+)
+
+// generate calls the model and collects its reply.
+func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage, episode Episode) outcome {
+	t, missing := a.Runner.target(ctx, a.chat.Status.Generation.ModelConfig)
+	if missing != nil {
+		return failed(missing)
+	}
+	a.target = t
+	built, err := prompt.Build(a.chat.Spec.SystemPrompt, messages)
+	if err != nil {
+		return failed(historyError(a.chat, err))
+	}
+	// A context of the call's own: abandoning the stream alone would keep its connection.
+	calling, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	guard := time.AfterFunc(a.Silence, func() { cancel(errSilent) })
+	defer guard.Stop()
+
+	reply := step.NewAccumulator(a.fence.HistoryVersion, callIDs(messages))
+	err = a.stream(calling, t, a.call(t, built), func(p *fantasy.StreamPart) {
+		guard.Reset(a.Silence)
+		if part, ok := reply.Add(p); ok {
+			episode.Publish(string(v1alpha1.RoleAssistant), part)
+		}
+	}, reply.Full)
+	switch {
+	case ctx.Err() != nil:
+		return outcome{}
+	case errors.Is(context.Cause(calling), errSilent):
+		return failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorProviderUnavailable, Provider: string(t.config.Spec.Provider),
+			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, a.Silence),
+		})
+	case err != nil:
+		return failed(provider.Classify(err, t.subject()))
+	}
+	return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
+}
+
+// stream calls the model and hands on each part, until the end or until full says that no more is wanted.
+func (a *attempt) stream(ctx context.Context, t *target, call fantasy.Call, each func(*fantasy.StreamPart), full func() bool) error {
+	stream, err := t.model.Stream(ctx, call)
+	if err != nil {
+		return err
+	}
+	finished := false
+	for part := range stream {
+		switch part.Type {
+		case fantasy.StreamPartTypeError:
+			return part.Error
+		case fantasy.StreamPartTypeFinish:
+			finished = true
+		}
+		each(&part)
+		if full() {
+			return nil
+		}
+	}
+	if !finished {
+		return fantasy.NewIncompleteStreamError()
+	}
+	return nil
+}
+
+// call sets up the call with everything that the configuration says.
+func (a *attempt) call(t *target, built []fantasy.Message) fantasy.Call {
+	spec := &t.config.Spec
+	maxTokens := spec.MaxOutputTokensOrDefault()
+	call := fantasy.Call{
+		Prompt: built, MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
+		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
+	}
+	for _, tool := range a.Tools.Active(a.chat.Spec.Tools) {
+		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
+	}
+	return call
+}
+
+// callIDs are the ids that the history's tool calls have.
+func callIDs(messages []v1alpha1.ChatMessage) []string {
+	var ids []string
+	for i := range messages {
+		for j := range messages[i].Spec.Parts {
+			if call := messages[i].Spec.Parts[j].ToolCall; call != nil {
+				ids = append(ids, call.ID)
+			}
+		}
+	}
+	return ids
+}

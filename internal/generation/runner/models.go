@@ -1,0 +1,113 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+// models keeps the models that were set up, so that calls share connections. A model is named by what it was set up from,
+// the key included.
+type models struct {
+	http *http.Client
+	mu   sync.Mutex
+	made map[string]madeModel
+}
+
+type madeModel struct {
+	from  [sha256.Size]byte
+	model fantasy.LanguageModel
+}
+
+func newModels(client *http.Client) *models {
+	return &models{http: client, made: map[string]madeModel{}}
+}
+
+func (m *models) get(ctx context.Context, config *v1alpha1.ChatModelConfig, key string) (fantasy.LanguageModel, error) {
+	from := sha256.Sum256([]byte(string(config.UID) + "/" + config.ResourceVersion + "/" + key))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if made, ok := m.made[config.Name]; ok && made.from == from {
+		return made.model, nil
+	}
+	model, err := provider.New(ctx, &config.Spec, key, m.http)
+	if err != nil {
+		return nil, err
+	}
+	m.made[config.Name] = madeModel{from: from, model: model}
+	return model, nil
+}
+
+// target is a model that is ready to be called.
+type target struct {
+	config *v1alpha1.ChatModelConfig
+	key    string
+	model  fantasy.LanguageModel
+}
+
+func (t *target) subject() provider.Subject {
+	return provider.Subject{Config: t.config.Name, Spec: &t.config.Spec, Key: t.key}
+}
+
+// target finds the model that the attempt is to call.
+func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.GenerationError) {
+	object, ok, err := r.configs.GetStore().GetByKey(r.Namespace + "/" + name)
+	if err != nil || !ok {
+		return nil, &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorModelConfigNotFound,
+			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more: create it again, or name another one in the chat, then send a message to go on", name),
+		}
+	}
+	t := &target{config: object.(*v1alpha1.ChatModelConfig)}
+	if t.key, err = r.key(&t.config.Spec); err != nil {
+		return nil, keyError(t.config, err)
+	}
+	// The model outlives this attempt.
+	if t.model, err = r.models.get(context.WithoutCancel(ctx), t.config, t.key); err != nil {
+		return nil, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(t.config.Spec.Provider),
+			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: provider, model, region and baseURL do not make a client together", name),
+		}
+	}
+	return t, nil
+}
+
+func (r *Runner) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
+	if spec.APIKey == nil {
+		return "", nil
+	}
+	raw, err := r.Keys(spec.APIKey.SecretKeyRef.Name, spec.APIKey.SecretKeyRef.Key)
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(raw))
+	if key == "" {
+		return "", fs.ErrNotExist
+	}
+	return key, nil
+}
+
+func keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationError {
+	ref := config.Spec.APIKey.SecretKeyRef
+	e := &v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
+		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty: create it, then send a message to go on", ref.Name, ref.Key, config.Name),
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		e.Message = fmt.Sprintf("Key %q of Secret %s, which ChatModelConfig %s names, cannot be read in the generation pod", ref.Key, ref.Name, config.Name)
+	}
+	return e
+}

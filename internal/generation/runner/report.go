@@ -1,0 +1,120 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	// firstRetry and lastRetry bound the wait before a refused create is tried again; it doubles in between.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for.
+func (a *attempt) report(ctx context.Context, o outcome) {
+	message := a.message(o)
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		created, err := a.Client.Messages(a.Namespace).Create(ctx, message)
+		switch {
+		case err == nil:
+			a.histories.Add(a.chat, created)
+			return
+		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
+			return
+		case permanent(err) && o.kind == v1alpha1.OutcomeCompleted:
+			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
+			o = failed(refusedError(err))
+			message = a.message(o)
+			continue
+		}
+		a.Log.WarnContext(ctx, "creating the result failed, trying again", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// isMine tells whether the message that exists is this attempt's result, by an earlier create whose answer was lost. A
+// message of a deleted chat of the same name is not; it will be collected.
+func (a *attempt) isMine(ctx context.Context, name string) bool {
+	m, err := a.Client.Messages(a.Namespace).Get(ctx, name)
+	if err != nil || m.Spec.Generation == nil {
+		return false
+	}
+	g := m.Spec.Generation
+	return g.ChatUID == a.fence.ChatUID && g.HistoryVersion == a.fence.HistoryVersion && g.Attempt == a.fence.Attempt
+}
+
+// permanent tells whether the API server would refuse the same object again.
+func permanent(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
+}
+
+// refusedError tells of a result that the API server does not take. The refusal itself can quote the result, so only its
+// kind is told.
+func refusedError(err error) *v1alpha1.GenerationError {
+	return &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorInternal,
+		Message: fmt.Sprintf("The API server refused the finished step (%s). Send a message to try again, and see the policies that bind ChatMessages", apierrors.ReasonForError(err)),
+	}
+}
+
+func (a *attempt) message(o outcome) *v1alpha1.ChatMessage {
+	status := &a.chat.Status
+	role := v1alpha1.RoleAssistant
+	if status.Generation.Action == v1alpha1.ActionExecuteTools {
+		role = v1alpha1.RoleTool
+	}
+	return &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            fmt.Sprintf("%s-%d-%d", a.chat.Name, a.fence.HistoryVersion, a.fence.Attempt),
+			Namespace:       a.Namespace,
+			OwnerReferences: []metav1.OwnerReference{ownedBy(a.chat)},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef:    v1alpha1.ChatReference{Name: a.chat.Name},
+			Role:       role,
+			Parts:      o.step.Parts,
+			Parent:     status.History.Head,
+			Index:      new(status.History.Length),
+			Generation: a.account(o),
+		},
+	}
+}
+
+func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
+	g := &v1alpha1.MessageGeneration{
+		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
+		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
+		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, Preview: o.step.Preview,
+		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
+	}
+	if a.target != nil {
+		spec := &a.target.config.Spec
+		g.Model = &v1alpha1.ModelIdentity{Config: a.target.config.Name, Provider: string(spec.Provider), Name: spec.Model}
+	}
+	if o.step.Usage != (v1alpha1.TokenUsage{}) {
+		g.Usage = &o.step.Usage
+	}
+	return g
+}
+
+// ownedBy makes garbage collection remove the message with its chat.
+func ownedBy(chat *v1alpha1.Chat) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
+	}
+}

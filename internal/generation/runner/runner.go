@@ -1,0 +1,200 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runner is what a generation pod does: it watches the chats that are given to its pod, performs each attempt in a
+// context of its own, and answers it by creating one ChatMessage.
+//
+// Invariants: one fence is attempted at most once by one life of the process; an attempt whose fence has moved on is
+// cancelled at once and writes nothing; whatever ends an attempt, its connection to the provider is given back.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
+)
+
+// DefaultSilence is how long a call may go without a part, the time until the first included: 10 minutes.
+const DefaultSilence = 10 * time.Minute
+
+// Relay takes the parts of attempts.
+type Relay interface {
+	// Open begins an episode. It fails with relayclient.ErrExists if a former life of this process has begun it.
+	Open(ctx context.Context, ep parts.Episode) (Episode, error)
+}
+
+// Episode takes the parts of one attempt.
+type Episode interface {
+	// Publish adds a part. It neither waits nor fails.
+	Publish(role string, p parts.Part)
+	// Close ends the episode.
+	Close(ctx context.Context) error
+}
+
+// Options of a Runner. All are required but Silence.
+type Options struct {
+	// Namespace and Pod that this is.
+	Namespace, Pod string
+	// Client reaches the API server as this pod.
+	Client *apiclient.Client
+	// Relay of this pod.
+	Relay Relay
+	// Keys reads an API key; fs.ErrNotExist if there is none.
+	Keys func(secret, key string) ([]byte, error)
+	// Tools that models may call.
+	Tools *tools.Registry
+	// HTTP calls providers.
+	HTTP *http.Client
+	// Log gets what operators need to see; never content.
+	Log *slog.Logger
+	// Now tells the time.
+	Now func() time.Time
+	// Silence is how long a call may go without a part; 0: DefaultSilence.
+	Silence time.Duration
+}
+
+// Runner performs the attempts that are given to its pod.
+type Runner struct {
+	Options
+
+	histories *chain.Loader
+	models    *models
+	configs   cache.SharedIndexInformer
+	ready     atomic.Bool
+
+	mu       sync.Mutex
+	attempts map[string]*attempt // by chat UID
+	done     fences
+	draining bool
+	running  sync.WaitGroup
+}
+
+// New returns a runner.
+func New(o Options) *Runner {
+	if o.Silence == 0 {
+		o.Silence = DefaultSilence
+	}
+	return &Runner{
+		Options: o, histories: chain.NewLoader(o.Client), models: newModels(o.HTTP), attempts: map[string]*attempt{},
+		configs: cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
+	}
+}
+
+// Run performs attempts until drain is done; then it takes no new ones and waits for those under way, until ctx is done.
+func (r *Runner) Run(ctx, drain context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	chats := cache.NewSharedIndexInformer(
+		r.Client.Chats(r.Namespace).ListerWatcher("status.generation.pod="+r.Pod), &v1alpha1.Chat{}, 0, nil)
+	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { r.assigned(ctx, o) },
+		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
+		DeleteFunc: r.withdrawn,
+	})
+	if err != nil {
+		return fmt.Errorf("watching the chats of pod %s: %w", r.Pod, err)
+	}
+	var informers sync.WaitGroup
+	informers.Go(func() { r.configs.RunWithContext(watching) })
+	if !cache.WaitForCacheSync(drain.Done(), r.configs.HasSynced) {
+		return nil
+	}
+	informers.Go(func() { chats.RunWithContext(watching) })
+	if cache.WaitForCacheSync(drain.Done(), registration.HasSynced) {
+		r.ready.Store(true)
+		<-drain.Done()
+	}
+	r.ready.Store(false)
+	r.drain()
+	stop()
+	informers.Wait()
+	return nil
+}
+
+// Ready tells whether attempts are taken.
+func (r *Runner) Ready() bool { return r.ready.Load() }
+
+// drain takes no more attempts and waits for those under way. The watch goes on meanwhile, so that deleting a chat still
+// aborts its call.
+func (r *Runner) drain() {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+	r.running.Wait()
+}
+
+// assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence again,
+// such as after an edit of a label, changes nothing.
+func (r *Runner) assigned(ctx context.Context, o any) {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.Pod {
+		return
+	}
+	if !chat.DeletionTimestamp.IsZero() {
+		r.withdrawn(chat)
+		return
+	}
+	fence := fenceOf(chat)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining || r.done.has(fence) {
+		return
+	}
+	if current := r.attempts[fence.ChatUID]; current != nil {
+		if current.fence == fence {
+			return
+		}
+		current.cancel(errMovedOn)
+	}
+	r.begin(ctx, chat, fence)
+}
+
+// begin starts an attempt. The caller holds mu.
+func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
+	own, cancel := context.WithCancelCause(ctx)
+	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
+	r.attempts[fence.ChatUID] = a
+	r.done.add(fence)
+	r.running.Go(func() {
+		defer cancel(nil)
+		a.run(own)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.attempts[fence.ChatUID] == a {
+			delete(r.attempts, fence.ChatUID)
+		}
+	})
+}
+
+// withdrawn ends the attempt of a chat that this pod has no longer, or that is deleted.
+func (r *Runner) withdrawn(o any) {
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if current := r.attempts[string(chat.UID)]; current != nil {
+		current.cancel(errMovedOn)
+		delete(r.attempts, string(chat.UID))
+	}
+}
+
+func fenceOf(chat *v1alpha1.Chat) parts.Episode {
+	return parts.Episode{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
+}

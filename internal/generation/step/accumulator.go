@@ -1,0 +1,206 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step collects the parts of a model's streamed reply into the content of one ChatMessage. What it holds always
+// fits into one object: it counts the content as the API server stores it, and cuts where the room ends.
+package step
+
+import (
+	"encoding/json"
+	"strings"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+)
+
+// Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text and
+// reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
+type Accumulator struct {
+	room    *room
+	ids     *callIDs
+	blocks  []*block
+	index   map[blockKey]*block
+	usage   fantasy.Usage
+	finish  fantasy.FinishReason
+	preview preview
+}
+
+type blockKey struct {
+	kind v1alpha1.PartType
+	id   string
+}
+
+type block struct {
+	part     v1alpha1.MessagePart
+	text     strings.Builder
+	metadata fantasy.ProviderMetadata
+}
+
+// NewAccumulator returns an accumulator for a reply to a history that has the given tool-call ids already. version makes
+// ids unique that the provider uses again.
+func NewAccumulator(version int64, usedIDs []string) *Accumulator {
+	return &Accumulator{room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}}
+}
+
+// Add takes one part of the stream and returns what of it is worth showing, if anything.
+func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
+	switch p.Type {
+	case fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd:
+		return a.addText(v1alpha1.PartText, parts.Text, p)
+	case fantasy.StreamPartTypeReasoningStart, fantasy.StreamPartTypeReasoningDelta, fantasy.StreamPartTypeReasoningEnd:
+		return a.addText(v1alpha1.PartReasoning, parts.Reasoning, p)
+	case fantasy.StreamPartTypeToolInputStart, fantasy.StreamPartTypeToolInputDelta:
+		return a.toolInput(p)
+	case fantasy.StreamPartTypeToolCall:
+		return a.toolCall(p)
+	case fantasy.StreamPartTypeToolResult:
+		return a.toolResult(p)
+	case fantasy.StreamPartTypeSource:
+		return a.source(p)
+	case fantasy.StreamPartTypeFinish:
+		a.usage, a.finish = p.Usage, p.FinishReason
+	}
+	return parts.Part{}, false
+}
+
+func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
+	b := a.block(kind, p.ID)
+	if b == nil {
+		return parts.Part{}, false
+	}
+	if p.ProviderMetadata != nil {
+		b.metadata = p.ProviderMetadata
+	}
+	text := a.room.text(p.Delta)
+	if text == "" {
+		return parts.Part{}, false
+	}
+	b.text.WriteString(text)
+	if kind == v1alpha1.PartText {
+		a.preview.add(text)
+	}
+	return parts.Part{Type: show, ID: p.ID, Text: text}, true
+}
+
+func (a *Accumulator) block(kind v1alpha1.PartType, id string) *block {
+	key := blockKey{kind, id}
+	if b := a.index[key]; b != nil {
+		return b
+	}
+	b := &block{part: v1alpha1.MessagePart{Type: kind}}
+	if !a.room.part(&b.part) {
+		return nil
+	}
+	a.index[key] = b
+	a.blocks = append(a.blocks, b)
+	return b
+}
+
+// toolInput only shows arguments while they are written; the whole call, which follows, is the truth.
+func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
+	delta := p.Delta
+	if delta == "" {
+		delta = p.ToolCallInput
+	}
+	return parts.Part{Type: parts.ToolInput, ID: a.ids.of(p.ID), Name: p.ToolCallName, Text: delta}, true
+}
+
+func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
+	call := &v1alpha1.ToolCall{ID: a.ids.of(p.ID), Name: p.ToolCallName, Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted}
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, p.ProviderMetadata) {
+		return parts.Part{}, false
+	}
+	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input}, true
+}
+
+func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
+	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: p.ToolCallName, Output: p.Delta, ProviderExecuted: true}
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result}, p.ProviderMetadata) {
+		return parts.Part{}, false
+	}
+	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output}, true
+}
+
+func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
+	source := &v1alpha1.Source{ID: clip(p.ID, 256), URL: clip(p.URL, 4096), Title: clip(p.Title, 1024)}
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}, nil) {
+		return parts.Part{}, false
+	}
+	return parts.Part{Type: parts.Source, ID: source.ID, Name: source.Title, URL: source.URL}, true
+}
+
+// whole adds a part that is kept whole or not at all.
+func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.ProviderMetadata) bool {
+	b := &block{part: part, metadata: metadata}
+	if !a.room.part(&b.part) {
+		return false
+	}
+	a.blocks = append(a.blocks, b)
+	return true
+}
+
+// Full tells whether the room has ended, so that whatever else the model says is lost.
+func (a *Accumulator) Full() bool { return a.room.full }
+
+// Step is a collected reply.
+type Step struct {
+	Parts        []v1alpha1.MessagePart
+	Usage        v1alpha1.TokenUsage
+	FinishReason string
+	Preview      string
+	PendingCalls int32
+	Truncated    bool
+}
+
+// Finish returns what was collected.
+func (a *Accumulator) Finish() Step {
+	s := Step{
+		Usage: usageOf(a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+	}
+	for _, b := range a.blocks {
+		if b.part.Type == v1alpha1.PartText || b.part.Type == v1alpha1.PartReasoning {
+			if b.text.Len() == 0 && b.metadata == nil {
+				continue
+			}
+			b.part.Text = new(b.text.String())
+		}
+		b.part.ProviderMetadata = a.metadata(b.metadata)
+		if call := b.part.ToolCall; call != nil && !call.ProviderExecuted {
+			s.PendingCalls++
+		}
+		s.Parts = append(s.Parts, b.part)
+	}
+	return s
+}
+
+// metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of the
+// model's reasoning.
+func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
+	if len(m) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(m)
+	if err != nil || len(raw) > v1alpha1.MaxProviderMetadataBytes || !a.room.extra(string(raw)) {
+		return ""
+	}
+	return string(raw)
+}
+
+// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, and the total is the
+// sum of all.
+func usageOf(u fantasy.Usage) v1alpha1.TokenUsage {
+	return v1alpha1.TokenUsage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
+		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheCreationTokens,
+		TotalTokens: u.InputTokens + u.CacheReadTokens + u.CacheCreationTokens + u.OutputTokens,
+	}
+}
+
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}

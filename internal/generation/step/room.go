@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"unicode/utf8"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// room counts what is left of the content that one ChatMessage holds, in bytes as the API server stores them: JSON with
+// the escapes that encoding/json writes.
+type room struct {
+	bytes int
+	parts int
+	full  bool
+}
+
+// partOverhead is more than the JSON of a part has besides its strings.
+const partOverhead = 160
+
+func newRoom() *room { return &room{bytes: v1alpha1.MaxContentBytes, parts: v1alpha1.MaxParts} }
+
+// text takes as much of the text as there is room for, whole characters only. Once something did not fit, nothing does.
+func (r *room) text(s string) string {
+	if r.full {
+		return ""
+	}
+	for i, c := range s {
+		n := encodedLen(c, s[i:])
+		if n > r.bytes {
+			r.full = true
+			return s[:i]
+		}
+		r.bytes -= n
+	}
+	return s
+}
+
+// part takes the room of a part and the strings in it, or none.
+func (r *room) part(p *v1alpha1.MessagePart) bool {
+	need := partOverhead
+	if c := p.ToolCall; c != nil {
+		need += encodedString(c.ID) + encodedString(c.Name) + encodedString(c.Input)
+	}
+	if t := p.ToolResult; t != nil {
+		need += encodedString(t.ID) + encodedString(t.Name) + encodedString(t.Output)
+	}
+	if s := p.Source; s != nil {
+		need += encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
+	}
+	if r.full || r.parts == 0 || need > r.bytes {
+		r.full = true
+		return false
+	}
+	r.bytes -= need
+	r.parts--
+	return true
+}
+
+// extra takes the room of a string that can be left out.
+func (r *room) extra(s string) bool {
+	n := encodedString(s)
+	if n > r.bytes {
+		return false
+	}
+	r.bytes -= n
+	return true
+}
+
+func encodedString(s string) int {
+	n := 0
+	for i, c := range s {
+		n += encodedLen(c, s[i:])
+	}
+	return n
+}
+
+// encodedLen is the length of a character in JSON as encoding/json writes it with its HTML escapes.
+func encodedLen(c rune, rest string) int {
+	switch {
+	case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f':
+		return 2
+	case c < 0x20 || c == '<' || c == '>' || c == '&' || c == '\u2028' || c == '\u2029':
+		return 6
+	case c == utf8.RuneError:
+		if _, size := utf8.DecodeRuneInString(rest); size == 1 {
+			return 6 // A broken byte is written as an escape.
+		}
+		return 3
+	}
+	return utf8.RuneLen(c)
+}

@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package builtin holds the tools that Parley brings.
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	_ "time/tzdata" // The image has no time zones of its own.
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// CurrentTime tells the model the time of day.
+type CurrentTime struct {
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// Name is current_time.
+func (CurrentTime) Name() string { return string(v1alpha1.BuiltInCurrentTime) }
+
+// Description tells the model when to call it.
+func (CurrentTime) Description() string {
+	return "Tells the current date and time. Call it whenever the answer depends on what time it is now."
+}
+
+// InputSchema has one optional argument, the time zone.
+func (CurrentTime) InputSchema() map[string]any {
+	return map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"timezone": map[string]any{
+				"type":        "string",
+				"description": "IANA name of a time zone, such as Europe/Berlin. Default: UTC.",
+			},
+		},
+	}
+}
+
+// Run returns the time as JSON: RFC 3339, the weekday and the zone.
+func (t CurrentTime) Run(_ context.Context, input string) (string, error) {
+	var arguments struct {
+		Timezone string `json:"timezone"`
+	}
+	if err := json.Unmarshal([]byte(input), &arguments); err != nil {
+		return "", fmt.Errorf("reading the arguments: %w", err)
+	}
+	zone, err := time.LoadLocation(arguments.Timezone)
+	if err != nil {
+		return "", fmt.Errorf("timezone %q is not known; use an IANA name such as Europe/Berlin", arguments.Timezone)
+	}
+	now := t.Now().In(zone)
+	out, err := json.Marshal(map[string]string{
+		"time": now.Format(time.RFC3339), "weekday": now.Weekday().String(), "timezone": zone.String(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("writing the result: %w", err)
+	}
+	return string(out), nil
+}

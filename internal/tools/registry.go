@@ -1,0 +1,117 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tools runs the tools that models call. Whatever goes wrong with a call becomes a result that the model can read
+// and act on: an unknown tool, bad arguments, an error, a panic. A batch of calls always yields one result per call.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Tool is what a model can call.
+type Tool interface {
+	// Name that the model calls, of letters, digits, _ and -.
+	Name() string
+	// Description tells the model when to call it.
+	Description() string
+	// InputSchema is the JSON schema of the arguments, an object.
+	InputSchema() map[string]any
+	// Run performs the call. input is a valid JSON object. An error is told to the model in its own words.
+	Run(ctx context.Context, input string) (string, error)
+}
+
+// Registry holds every tool that there is.
+type Registry struct {
+	tools map[string]Tool
+}
+
+// NewRegistry returns a registry of the tools. Two of the same name are a fault of the program, so it panics.
+func NewRegistry(all ...Tool) *Registry {
+	r := &Registry{tools: map[string]Tool{}}
+	for _, tool := range all {
+		if r.tools[tool.Name()] != nil {
+			panic("two tools are named " + tool.Name())
+		}
+		r.tools[tool.Name()] = tool
+	}
+	return r
+}
+
+// Active are the tools that the chat allows, sorted by name.
+func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
+	var active []Tool
+	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
+		if allows(spec, name) {
+			active = append(active, r.tools[name])
+		}
+	}
+	return active
+}
+
+func allows(spec *v1alpha1.ChatTools, name string) bool {
+	if spec == nil || spec.BuiltIn == nil {
+		return true
+	}
+	return slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
+}
+
+// Execute runs the calls at the same time and returns their results in the order of the calls.
+func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) []v1alpha1.ToolResult {
+	results := make([]v1alpha1.ToolResult, len(calls))
+	var running sync.WaitGroup
+	for i, call := range calls {
+		running.Go(func() {
+			output, err := r.run(ctx, spec, call)
+			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
+			if err != nil {
+				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
+			}
+		})
+	}
+	running.Wait()
+	return results
+}
+
+func (r *Registry) run(ctx context.Context, spec *v1alpha1.ChatTools, call v1alpha1.ToolCall) (output string, err error) {
+	tool := r.tools[call.Name]
+	switch {
+	case tool == nil:
+		return "", fmt.Errorf("tool %q does not exist; the tools on offer are: %s", call.Name, r.names(spec))
+	case !allows(spec, call.Name):
+		return "", fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", call.Name, r.names(spec))
+	}
+	input := call.Input
+	if strings.TrimSpace(input) == "" {
+		input = "{}"
+	}
+	var object map[string]any
+	if err := json.Unmarshal([]byte(input), &object); err != nil {
+		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: %w", call.Name, err)
+	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			output, err = "", fmt.Errorf("tool %q failed unexpectedly", call.Name)
+		}
+	}()
+	return tool.Run(ctx, input)
+}
+
+func (r *Registry) names(spec *v1alpha1.ChatTools) string {
+	var names []string
+	for _, tool := range r.Active(spec) {
+		names = append(names, tool.Name())
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
