@@ -16,7 +16,8 @@ STATE := $(CURDIR)/.parley
 
 IMAGE ?= parley.dev/parley:dev
 PROGRAMS := manager generator relay gateway
-TEST_PROGRAMS := scripted-model
+TEST_PROGRAMS := $(if $(wildcard cmd/scripted-model/main.go),scripted-model)
+PLUGIN := $(if $(wildcard cmd/kubectl-chat/main.go),kubectl-chat)
 
 include hack/cluster.mk
 
@@ -28,7 +29,15 @@ help: ## List the targets.
 
 .PHONY: demo
 demo: ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and DEMO_USE_CURRENT_CONTEXT=1.
+ifdef DEMO_USE_CURRENT_CONTEXT
+	@$(MAKE) --no-print-directory build
 	@hack/demo.sh
+else
+	@hack/setup.sh
+	@$(MAKE) --no-print-directory cluster-up image
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+	@KUBECTL=$(CLUSTER_KUBECTL) KUBECONFIG=$(CLUSTER_KUBECONFIG) DEMO_LOCAL=1 hack/demo.sh
+endif
 
 .PHONY: test
 test: setup verify lint test-unit test-integration test-e2e ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
@@ -42,11 +51,11 @@ setup: ## Install the Debian packages that building the local cluster needs, if 
 .PHONY: build
 build: ## Build every program into bin/.
 	@mkdir -p $(BIN)
-	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) $(TEST_PROGRAMS) kubectl-chat)
+	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) $(TEST_PROGRAMS) $(PLUGIN))
 
 .PHONY: image
-image: build cluster-tools ## Pack the programs into an image without Docker: bin/parley.tar.
-	@$(PACK) -o $(BIN)/parley.tar -ref $(IMAGE) -user 65532:65532 $(foreach p,$(PROGRAMS) $(TEST_PROGRAMS),$(BIN)/$(p)=/$(p))
+image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
+	@$(OCIPACK) -o $(BIN)/parley.tar -ref $(IMAGE) -user 65532:65532 $(foreach p,$(PROGRAMS) $(TEST_PROGRAMS),$(BIN)/$(p)=/$(p))
 
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions and docs/status.md.
@@ -77,8 +86,11 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./internal/gateway/... ./internal/kubectlchat/... ./internal/generation/runner/...
 
 .PHONY: test-e2e
-test-e2e: ## Run the end-to-end tests on a real cluster with real pods.
-	hack/e2e.sh
+test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster with real pods.
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+	hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
+	KUBECONFIG=$(CLUSTER_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/...
+	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 
 .PHONY: bench
 bench: ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Installs Parley into a cluster and waits until it works.
+# usage: deploy.sh KUBECTL KUBECONFIG
+set -euo pipefail
+cd "$(dirname "$0")/.."
+k=("$1" --kubeconfig "$2")
+
+"${k[@]}" apply --server-side --force-conflicts -k config/default >/dev/null
+# Programs of the same name may be newer than those that run.
+"${k[@]}" -n parley-system rollout restart deployment parley-manager parley-gateway >/dev/null
+for d in parley-manager parley-gateway; do
+  "${k[@]}" -n parley-system rollout status deployment "$d" --timeout=120s >/dev/null
+done
+echo "Parley is installed in namespace parley-system"

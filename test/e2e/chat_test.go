@@ -1,0 +1,135 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func (w *world) newChat(name, prompt string) *v1alpha1.Chat {
+	w.t.Helper()
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: prompt}}
+	w.create(chat)
+	return chat
+}
+
+func (w *world) say(chat, name, text string) {
+	w.t.Helper()
+	w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: text,
+	}})
+}
+
+func (w *world) chat(name string) *v1alpha1.Chat {
+	w.t.Helper()
+	var chat v1alpha1.Chat
+	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &chat); err != nil {
+		w.t.Fatalf("reading chat %s: %v", name, err)
+	}
+	return &chat
+}
+
+// ready waits until the chat is Ready with as many messages.
+func (w *world) ready(name string, length int64) *v1alpha1.Chat {
+	w.t.Helper()
+	var chat *v1alpha1.Chat
+	w.eventually(fmt.Sprintf("chat %s is Ready with %d messages", name, length), func() bool {
+		chat = w.chat(name)
+		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionReady) && chat.Status.History.Length == length
+	})
+	return chat
+}
+
+// stalled waits until a person is needed, and returns why.
+func (w *world) stalled(name string) *metav1.Condition {
+	w.t.Helper()
+	var condition *metav1.Condition
+	w.eventually("chat "+name+" is Stalled", func() bool {
+		condition = meta.FindStatusCondition(w.chat(name).Status.Conditions, v1alpha1.ConditionStalled)
+		return condition != nil
+	})
+	return condition
+}
+
+// eventually waits, and shows the chats if that was in vain.
+func (w *world) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Log(w.describe())
+		}
+	})
+	eventually(w.t, what, condition)
+}
+
+func (w *world) describe() string {
+	var chats v1alpha1.ChatList
+	if err := c.List(w.t.Context(), &chats, client.InNamespace(w.ns)); err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for i := range chats.Items {
+		fmt.Fprintf(&b, "%s: %+v\n", chats.Items[i].Name, chats.Items[i].Status)
+	}
+	return b.String()
+}
+
+// history is the committed chain, oldest first. It fails the test if the chain is not whole.
+func (w *world) history(name string) []v1alpha1.ChatMessage {
+	w.t.Helper()
+	chat := w.chat(name)
+	var chain []v1alpha1.ChatMessage
+	for at := chat.Status.History.Head; at != ""; {
+		var m v1alpha1.ChatMessage
+		if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: at}, &m); err != nil {
+			w.t.Fatalf("message %s of the history: %v", at, err)
+		}
+		chain = append([]v1alpha1.ChatMessage{m}, chain...)
+		at = m.Spec.Parent
+		if m.Spec.Generation == nil {
+			if at = m.Status.Parent; chat.Status.Turn.Message == m.Name {
+				at = chat.Status.Turn.Parent
+			}
+		}
+	}
+	if int64(len(chain)) != chat.Status.History.Length {
+		w.t.Fatalf("the chain has %d messages, history.length is %d", len(chain), chat.Status.History.Length)
+	}
+	return chain
+}
+
+func text(m *v1alpha1.ChatMessage) string {
+	b := strings.Builder{}
+	b.WriteString(m.Spec.Content)
+	for _, part := range m.Spec.Parts {
+		if part.Type == v1alpha1.PartText {
+			b.WriteString(*part.Text)
+		}
+	}
+	return b.String()
+}
+
+// nothingLeft checks that the namespace holds no message that is not part of a history.
+func (w *world) nothingLeft(chat string) {
+	w.t.Helper()
+	known := map[string]bool{}
+	for _, m := range w.history(chat) {
+		known[m.Name] = true
+	}
+	eventually(w.t, "no message is left over", func() bool {
+		var all v1alpha1.ChatMessageList
+		if err := c.List(w.t.Context(), &all, client.InNamespace(w.ns), client.MatchingFields{"spec.chatRef.name": chat}); err != nil {
+			return false
+		}
+		return len(all.Items) == len(known)
+	})
+}
+

@@ -1,0 +1,251 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/modelserver"
+)
+
+// plugin runs kubectl-chat as the person of this world.
+func (w *world) plugin(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(bin, "kubectl-chat"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig)
+	return cmd
+}
+
+// words is a reply of so many parts, one every so often.
+func words(n int, every time.Duration) modelserver.Reply {
+	chunks := make([]string, n)
+	for i := range chunks {
+		chunks[i] = "word" + string(rune('a'+i%26)) + " "
+	}
+	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(chunks...)}, DelayBetween: modelserver.Duration(every)}
+}
+
+func reply(r modelserver.Reply) modelserver.Script {
+	return modelserver.Script{Rules: []modelserver.Rule{{Reply: r}}}
+}
+
+func TestApplyStreamAndGoOn(t *testing.T) {
+	w := newWorld(t, reply(words(20, 20*time.Millisecond)))
+	w.newChat("triage", "hello")
+	w.ready("triage", 2)
+
+	out := &growing{}
+	send := w.plugin("send", "triage", "and then?")
+	send.Stdout, send.Stderr = out, os.Stderr
+	if err := send.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first words are shown", func() bool { return strings.Contains(out.String(), "worda wordb") })
+	if strings.Contains(out.String(), "words") || len(w.history("triage")) != 3 {
+		t.Errorf("the reply was not streamed: %q", out.String())
+	}
+	if err := send.Wait(); err != nil {
+		t.Fatalf("kubectl chat send: %v\n%s", err, out.String())
+	}
+	w.ready("triage", 4)
+	history := w.history("triage")
+	if got, want := strings.TrimSpace(out.String()), strings.TrimSpace(text(&history[3])); got != want {
+		t.Errorf("streamed  %q\ncommitted %q", got, want)
+	}
+	if n := len(w.requests()); n != 2 {
+		t.Errorf("the model was called %d times", n)
+	}
+	w.nothingLeft("triage")
+}
+
+func TestATurnOfSeveralSteps(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+			modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
+		}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("It is late.")}}},
+	}})
+	w.newChat("c", "what time is it?")
+	w.ready("c", 4)
+	history := w.history("c")
+	result := history[2].Spec.Parts[0].ToolResult
+	if history[2].Spec.Role != v1alpha1.RoleTool || result.IsError || !strings.Contains(result.Output, "Europe/Berlin") {
+		t.Errorf("the tool's message is %+v", history[2].Spec)
+	}
+	if text(&history[3]) != "It is late." {
+		t.Errorf("the reply is %q", text(&history[3]))
+	}
+}
+
+func TestKillingTheGeneratorInMidStreamLosesOnlyTheAttempt(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Times: 1, Reply: words(2000, 20*time.Millisecond)},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
+	}})
+	w.newChat("c", "hello")
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
+	kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator")
+	chat := w.ready("c", 2)
+	if chat.Status.History.Head != "c-1-2" || text(&w.history("c")[1]) != "Second try." {
+		t.Errorf("the head is %s", chat.Status.History.Head)
+	}
+	w.nothingLeft("c")
+}
+
+func TestLosingTheGenerationPodLosesOnlyTheAttempt(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Times: 1, Reply: words(20000, 20*time.Millisecond)},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
+	}})
+	w.newChat("c", "hello")
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
+	first := w.chat("c").Status.Generation.Pod
+	pod := &corev1.Pod{ObjectMeta: w.meta(first)}
+	if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	w.ready("c", 2)
+	g := w.history("c")[1].Spec.Generation
+	if g.Pod == first || g.Attempt < 2 {
+		t.Errorf("attempt %d of pod %s answered", g.Attempt, g.Pod)
+	}
+}
+
+func TestKillingTheManagerInMidCallCostsNoSecondCall(t *testing.T) {
+	w := newWorld(t, reply(words(100, 30*time.Millisecond)))
+	w.newChat("c", "hello")
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
+	killManager(t)
+	w.ready("c", 2)
+	if n := len(w.requests()); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+	if head := w.chat("c").Status.History.Head; head != "c-1-1" {
+		t.Errorf("the head is %s", head)
+	}
+}
+
+func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
+	w := newWorld(t, reply(words(50, 20*time.Millisecond)))
+	w.newChat("c", "hello")
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
+	chat := w.chat("c")
+	before := chat.DeepCopy()
+	chat.Labels = map[string]string{"team": "a"}
+	chat.Annotations = map[string]string{"note": "b"}
+	chat.Spec.SystemPrompt = "Be brief."
+	if err := c.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	w.ready("c", 2)
+	if n := len(w.requests()); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+}
+
+func TestDeletingTheChatAbortsTheCallWithinASecond(t *testing.T) {
+	w := newWorld(t, reply(words(20000, 20*time.Millisecond)))
+	chat := w.newChat("c", "hello")
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
+	deleted := time.Now()
+	if err := c.Delete(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the call is aborted", func() bool { return w.requests()[0].Aborted })
+	if took := w.requests()[0].Ended.Sub(deleted); took > time.Second {
+		t.Errorf("the call was aborted after %s", took)
+	}
+	w.eventually("its messages are removed", func() bool {
+		var all v1alpha1.ChatMessageList
+		return c.List(t.Context(), &all, client.InNamespace(w.ns)) == nil && len(all.Items) == 0
+	})
+}
+
+func TestARefusedKeyEndsTheTurnAfterOneCallAndACorrectedOneGoesOn(t *testing.T) {
+	w := newWorld(t, modelserver.Script{RequireKey: "sk-the-right-key-0123456789"})
+	w.newChat("c", "hello")
+	condition := w.stalled("c")
+	if condition.Reason != "AuthenticationFailed" || !strings.Contains(condition.Message, `key "key" of Secret model`) {
+		t.Errorf("Stalled says %s: %s", condition.Reason, condition.Message)
+	}
+	if strings.Contains(w.describe(), "sk-e2e") {
+		t.Errorf("a status holds the key: %s", w.describe())
+	}
+	if n := len(w.requests()); n != 1 {
+		t.Errorf("the model was called %d times", n)
+	}
+	var secret corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "model"}, &secret); err != nil {
+		t.Fatal(err)
+	}
+	secret.Data["key"] = []byte("sk-the-right-key-0123456789")
+	if err := c.Update(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	w.say("c", "again", "again")
+	w.ready("c", 3)
+}
+
+func TestAMissingSecretIsNamedAndTheRestOfTheNamespaceGoesOn(t *testing.T) {
+	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
+	broken := w.modelConfig("broken")
+	broken.Spec.APIKey.SecretKeyRef.Name = "absent"
+	w.create(broken)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("broken"), Spec: v1alpha1.ChatSpec{
+		Prompt: "hello", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "broken"},
+	}})
+	if condition := w.stalled("broken"); condition.Reason != "APIKeyMissing" || !strings.Contains(condition.Message, "Secret absent") {
+		t.Errorf("Stalled says %s: %s", condition.Reason, condition.Message)
+	}
+	w.newChat("good", "hello")
+	w.ready("good", 2)
+}
+
+func TestAReplyThatIsTooLargeIsCutAndTheChatGoesOn(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
+			Repeat: &modelserver.Repeat{Text: "<a> & \"b\" ", Bytes: 3 << 20}, PieceBytes: 8 << 10,
+		}}}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
+	}})
+	w.newChat("c", "hello")
+	chat := w.ready("c", 2)
+	truncated := false
+	for _, condition := range chat.Status.Conditions {
+		truncated = truncated || condition.Type == v1alpha1.ConditionTruncated && condition.Reason == "ReplyTooLarge"
+	}
+	if m := w.history("c")[1]; !truncated || !m.Spec.Generation.Truncated || len(text(&m)) < 300<<10 {
+		t.Errorf("truncated is %v, the reply has %d bytes", truncated, len(text(&m)))
+	}
+	w.say("c", "more", "more")
+	w.ready("c", 4)
+}
+
+// growing is a buffer that may be read while a process writes to it.
+type growing struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (g *growing) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.b.Write(p)
+}
+
+func (g *growing) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.b.String()
+}
