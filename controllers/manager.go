@@ -42,7 +42,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}:        {Transform: index.StripChat},
 			&v1alpha1.ChatMessage{}: {Transform: index.StripMessage},
-			&corev1.Pod{}: {Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
+			&corev1.Pod{}:           {Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
 		},
 	}
 	mgr, err := ctrl.NewManager(cfg, o)

@@ -62,7 +62,7 @@ func eachSchema(t *testing.T, check func(path string, s apiextensionsv1.JSONSche
 }
 
 func TestEveryStringAndListIsBounded(t *testing.T) {
-	eachSchema(t, func(path string, s apiextensionsv1.JSONSchemaProps) string {
+	eachSchema(t, func(_ string, s apiextensionsv1.JSONSchemaProps) string {
 		switch {
 		case s.Type == "string" && s.MaxLength == nil && len(s.Enum) == 0 && s.Format == "":
 			return "has no maxLength"

@@ -61,7 +61,7 @@ func run(log *slog.Logger, health string) error {
 	server := &http.Server{Addr: health, Handler: healthHandler(r), ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- server.ListenAndServe() }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	ran := make(chan error, 1)
 	go func() { ran <- r.Run(ctx, drain) }()
 	select {

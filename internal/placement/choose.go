@@ -36,12 +36,16 @@ type Want struct {
 	Capacity int
 }
 
+func (p Pod) fits(want Want) bool {
+	return p.Usable && p.Template == want.Template && p.Created.After(want.After)
+}
+
 // choose picks the preferred pod if it will do, else the least loaded ready one, else the least loaded starting one.
 func choose(pods []Pod, want Want, load func(string) int) (string, bool) {
 	best, bestLoad, bestReady := "", 0, false
 	for _, pod := range pods {
 		n := load(pod.Name)
-		if !pod.Usable || pod.Template != want.Template || !pod.Created.After(want.After) || n >= want.Capacity {
+		if n >= want.Capacity || !pod.fits(want) {
 			continue
 		}
 		if pod.Name == want.Prefer {

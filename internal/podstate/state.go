@@ -74,17 +74,15 @@ func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
 
 // starting says what the pod waits for before its generator has ever run; empty if it has.
 func starting(pod *corev1.Pod) string {
-	containers := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
-	for i := range containers {
-		c := &containers[i]
-		if c.RestartCount > 0 {
-			return ""
-		}
-		if c.State.Waiting != nil && c.State.Waiting.Reason != "PodInitializing" && c.State.Waiting.Reason != "ContainerCreating" {
-			return "container " + c.Name + ": " + c.State.Waiting.Reason + " " + c.State.Waiting.Message
-		}
-		if c.Name == "generator" && c.Started != nil && *c.Started {
-			return ""
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			c := &statuses[i]
+			if c.RestartCount > 0 || c.Name == "generator" && c.Started != nil && *c.Started {
+				return ""
+			}
+			if trouble := trouble(c); trouble != "" {
+				return trouble
+			}
 		}
 	}
 	for i := range pod.Status.Conditions {
@@ -93,4 +91,13 @@ func starting(pod *corev1.Pod) string {
 		}
 	}
 	return "containers are being created"
+}
+
+// trouble says why a container does not start, if that is more than its turn not having come.
+func trouble(c *corev1.ContainerStatus) string {
+	waiting := c.State.Waiting
+	if waiting == nil || waiting.Reason == "PodInitializing" || waiting.Reason == "ContainerCreating" {
+		return ""
+	}
+	return "container " + c.Name + ": " + waiting.Reason + " " + waiting.Message
 }

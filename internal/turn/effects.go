@@ -60,40 +60,54 @@ func (p *pass) targetOf(message string) chatstate.Target {
 	return chatstate.TargetMissing
 }
 
+// effects is how each effect changes the status. Outstanding calls are answered where the prompt is built, and no
+// compaction can have been requested, so these two change nothing.
+var effects = map[chatstate.Effect]func(*pass, subject){
+	chatstate.EnqueueMessage: func(p *pass, s subject) {
+		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message})
+	},
+	chatstate.RemoveQueued: func(p *pass, s subject) {
+		named := func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message }
+		p.status().Queue = slices.DeleteFunc(p.status().Queue, named)
+	},
+	chatstate.AppendMessage:          func(p *pass, s subject) { p.appendUser(s.message) },
+	chatstate.PromoteHead:            func(p *pass, _ subject) { p.promoteHead() },
+	chatstate.AppendStep:             func(p *pass, s subject) { p.appendStep(s.result) },
+	chatstate.BumpHistory:            func(p *pass, _ subject) { p.status().History.Version++ },
+	chatstate.ResetAttempt:           func(p *pass, _ subject) { p.status().Generation, p.plan.NeedsPod = nil, false },
+	chatstate.NextAttempt:            func(p *pass, s subject) { p.nextAttempt(s.action) },
+	chatstate.SetError:               func(p *pass, s subject) { p.setError(s.err) },
+	chatstate.ClearError:             func(p *pass, _ subject) { p.clearError() },
+	chatstate.AnswerOutstandingCalls: func(*pass, subject) {},
+	chatstate.ClearCompaction:        func(*pass, subject) {},
+}
+
 func (p *pass) carryOut(effect chatstate.Effect, s subject) error {
-	st := p.status()
-	switch effect {
-	case chatstate.EnqueueMessage:
-		st.Queue = append(st.Queue, v1alpha1.QueuedMessage{Name: s.message})
-	case chatstate.RemoveQueued:
-		st.Queue = slices.DeleteFunc(st.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message })
-	case chatstate.AppendMessage:
-		p.appendUser(s.message)
-	case chatstate.PromoteHead:
-		next := st.Queue[0].Name
-		st.Queue = slices.Delete(st.Queue, 0, 1)
-		p.appendUser(next)
-	case chatstate.AppendStep:
-		p.appendStep(s.result)
-	case chatstate.BumpHistory:
-		st.History.Version++
-	case chatstate.ResetAttempt:
-		st.Generation = nil
-		p.plan.NeedsPod = false
-	case chatstate.NextAttempt:
-		p.nextAttempt(s.action)
-	case chatstate.SetError:
-		st.LastError = &v1alpha1.LastError{GenerationError: *s.err, Time: metav1.NewTime(p.facts.Now)}
-		st.Turn.Result = v1alpha1.TurnFailed
-	case chatstate.ClearError:
-		p.plan.PodAfter = podAfter(st.LastError)
-		st.LastError = nil
-	case chatstate.AnswerOutstandingCalls, chatstate.ClearCompaction:
-		// Outstanding calls are answered where the prompt is built; no compaction can have been requested.
-	default:
+	change, ok := effects[effect]
+	if !ok {
 		return fmt.Errorf("no way to carry out the effect %s", effect)
 	}
+	change(p, s)
 	return nil
+}
+
+func (p *pass) promoteHead() {
+	st := p.status()
+	next := st.Queue[0].Name
+	st.Queue = slices.Delete(st.Queue, 0, 1)
+	p.appendUser(next)
+}
+
+func (p *pass) setError(e *v1alpha1.GenerationError) {
+	st := p.status()
+	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now)}
+	st.Turn.Result = v1alpha1.TurnFailed
+}
+
+func (p *pass) clearError() {
+	st := p.status()
+	p.plan.PodAfter = podAfter(st.LastError)
+	st.LastError = nil
 }
 
 // appendUser makes the message the head and begins a turn with it.

@@ -25,7 +25,9 @@ type goPackage struct {
 	Deps       []string
 }
 
-func (p goPackage) in(prefixes ...string) bool { return under(strings.TrimPrefix(p.ImportPath, module), prefixes...) }
+func (p goPackage) in(prefixes ...string) bool {
+	return under(strings.TrimPrefix(p.ImportPath, module), prefixes...)
+}
 
 func under(path string, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool {

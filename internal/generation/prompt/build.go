@@ -77,23 +77,30 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 func (b *builder) assistant(m *v1alpha1.ChatMessage) error {
 	var content []fantasy.MessagePart
 	for i := range m.Spec.Parts {
-		part := &m.Spec.Parts[i]
-		options, err := optionsOf(part)
+		options, err := optionsOf(&m.Spec.Parts[i])
 		if err != nil {
 			return err
 		}
-		switch {
-		case part.Type == v1alpha1.PartText && *part.Text != "":
-			content = append(content, fantasy.TextPart{Text: *part.Text, ProviderOptions: options})
-		case part.Type == v1alpha1.PartReasoning && (*part.Text != "" || options != nil):
-			content = append(content, fantasy.ReasoningPart{Text: *part.Text, ProviderOptions: options})
-		case part.ToolCall != nil:
-			content = append(content, b.call(part.ToolCall, options))
-		case part.ToolResult != nil && part.ToolResult.ProviderExecuted:
-			content = append(content, result(part.ToolResult, options))
+		if part := b.said(&m.Spec.Parts[i], options); part != nil {
+			content = append(content, part)
 		}
 	}
 	b.add(fantasy.MessageRoleAssistant, content...)
+	return nil
+}
+
+// said is a part of an Assistant message as the provider reads it; nil if it says nothing.
+func (b *builder) said(part *v1alpha1.MessagePart, options fantasy.ProviderOptions) fantasy.MessagePart {
+	switch {
+	case part.Type == v1alpha1.PartText && *part.Text != "":
+		return fantasy.TextPart{Text: *part.Text, ProviderOptions: options}
+	case part.Type == v1alpha1.PartReasoning && (*part.Text != "" || options != nil):
+		return fantasy.ReasoningPart{Text: *part.Text, ProviderOptions: options}
+	case part.ToolCall != nil:
+		return b.call(part.ToolCall, options)
+	case part.ToolResult != nil && part.ToolResult.ProviderExecuted:
+		return result(part.ToolResult, options)
+	}
 	return nil
 }
 

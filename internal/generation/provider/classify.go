@@ -88,32 +88,29 @@ func reasonOf(f findings) v1alpha1.ErrorReason {
 	return v1alpha1.ErrorInternal
 }
 
+// advice says for each reason what is wrong and what to do. {provider}, {model}, {config}, {status} and {key} stand for
+// what they name; {status} is the HTTP status in parentheses, or nothing.
+var advice = map[v1alpha1.ErrorReason]string{
+	v1alpha1.ErrorAuthenticationFailed: "{provider} refused the API key of ChatModelConfig {config}{status}. {key}, then send a message to go on",
+	v1alpha1.ErrorPermissionDenied:     "The API key of ChatModelConfig {config} may not use model {model}{status}. Grant it at {provider}, or name another model, then send a message to go on",
+	v1alpha1.ErrorUsageLimitReached:    "The quota or credit at {provider} is used up{status}. Check billing there, then send a message to go on",
+	v1alpha1.ErrorRateLimited:          "{provider} limits the rate of requests{status}. Wait a little, then send a message to go on",
+	v1alpha1.ErrorOverloaded:           "{provider} has no capacity at the moment{status}. Wait a little, then send a message to go on",
+	v1alpha1.ErrorContextTooLong:       "The conversation no longer fits the context window of model {model}{status}. Start a new chat, or name a model with a larger one",
+	v1alpha1.ErrorRequestRejected:      "{provider} rejected the request{status}: check model and settings of ChatModelConfig {config}, then send a message to go on",
+	v1alpha1.ErrorProviderUnavailable:  "{provider} cannot be reached or broke off its answer{status}: check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+	v1alpha1.ErrorProviderError:        "{provider} failed{status}. Send a message to try again",
+}
+
 func explain(reason v1alpha1.ErrorReason, f findings, about Subject) string {
-	provider, config, status := about.Spec.Provider, about.Config, ""
+	status := ""
 	if f.status != 0 {
 		status = fmt.Sprintf(" (%d)", f.status)
 	}
-	var text string
-	switch reason {
-	case v1alpha1.ErrorAuthenticationFailed:
-		text = fmt.Sprintf("%s refused the API key of ChatModelConfig %s%s. %s, then send a message to go on", provider, config, status, putKey(about.Spec))
-	case v1alpha1.ErrorPermissionDenied:
-		text = fmt.Sprintf("The API key of ChatModelConfig %s may not use model %s%s. Grant it at %s, or name another model, then send a message to go on", config, about.Spec.Model, status, provider)
-	case v1alpha1.ErrorUsageLimitReached:
-		text = fmt.Sprintf("The quota or credit at %s is used up%s. Check billing there, then send a message to go on", provider, status)
-	case v1alpha1.ErrorRateLimited:
-		text = fmt.Sprintf("%s limits the rate of requests%s. Wait a little, then send a message to go on", provider, status)
-	case v1alpha1.ErrorOverloaded:
-		text = fmt.Sprintf("%s has no capacity at the moment%s. Wait a little, then send a message to go on", provider, status)
-	case v1alpha1.ErrorContextTooLong:
-		text = fmt.Sprintf("The conversation no longer fits the context window of model %s%s. Start a new chat, or name a model with a larger one", about.Spec.Model, status)
-	case v1alpha1.ErrorRequestRejected:
-		text = fmt.Sprintf("%s rejected the request%s: check model and settings of ChatModelConfig %s, then send a message to go on", provider, status, config)
-	case v1alpha1.ErrorProviderUnavailable:
-		text = fmt.Sprintf("%s cannot be reached or broke off its answer%s: check baseURL of ChatModelConfig %s and the network, then send a message to go on", provider, status, config)
-	default:
-		text = fmt.Sprintf("%s failed%s. Send a message to try again", provider, status)
-	}
+	text := strings.NewReplacer(
+		"{provider}", string(about.Spec.Provider), "{model}", about.Spec.Model, "{config}", about.Config,
+		"{status}", status, "{key}", putKey(about.Spec),
+	).Replace(advice[reason])
 	if said := scrub(f.said, about.Key); said != "" && reason != v1alpha1.ErrorAuthenticationFailed {
 		text += ". It said: " + clip(said, 300)
 	}

@@ -4,6 +4,7 @@
 package step
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -77,18 +78,31 @@ func encodedString(s string) int {
 	return n
 }
 
-// encodedLen is the length of a character in JSON as encoding/json writes it with its HTML escapes.
+// asciiLen is the length of each ASCII character in JSON as encoding/json writes it with its HTML escapes.
+var asciiLen = func() (lengths [utf8.RuneSelf]int) {
+	for c := range lengths {
+		lengths[c] = 1
+		if c < 0x20 || strings.ContainsRune("<>&", rune(c)) {
+			lengths[c] = 6
+		}
+		if strings.ContainsRune("\"\\\n\r\t\b\f", rune(c)) {
+			lengths[c] = 2
+		}
+	}
+	return lengths
+}()
+
+// encodedLen is the length of a character in that JSON; rest is the text that begins with it.
 func encodedLen(c rune, rest string) int {
 	switch {
-	case c == '"' || c == '\\' || c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f':
-		return 2
-	case c < 0x20 || c == '<' || c == '>' || c == '&' || c == '\u2028' || c == '\u2029':
+	case c < utf8.RuneSelf:
+		return asciiLen[c]
+	case c == '\u2028' || c == '\u2029':
 		return 6
 	case c == utf8.RuneError:
 		if _, size := utf8.DecodeRuneInString(rest); size == 1 {
 			return 6 // A broken byte is written as an escape.
 		}
-		return 3
 	}
 	return utf8.RuneLen(c)
 }
