@@ -123,6 +123,9 @@ func Until(ctx context.Context, interval time.Duration, ask func(context.Context
 		}
 		select {
 		case <-ctx.Done():
+			if cause := context.Cause(ctx); errors.Is(last, cause) {
+				return cause // the last answer says nothing else
+			}
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), last)
 		case <-tick.C:
 		}

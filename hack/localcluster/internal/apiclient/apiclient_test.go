@@ -6,6 +6,7 @@ package apiclient
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -66,6 +67,18 @@ func TestUntilSaysWhyItGaveUpAndWhatTheLastAnswerWas(t *testing.T) {
 		return notYet
 	})
 	if !errors.Is(err, crashed) || !errors.Is(err, notYet) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUntilDoesNotSayTheSameThingTwice(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	crashed := errors.New("the server crashed")
+	err := Until(ctx, time.Hour, func(context.Context) error {
+		cancel(crashed)
+		return fmt.Errorf("asking: %w", crashed)
+	})
+	if err == nil || err.Error() != "the server crashed" {
 		t.Errorf("got %v", err)
 	}
 }

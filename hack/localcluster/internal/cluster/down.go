@@ -38,10 +38,6 @@ func (m Manager) Down(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close()
-	return m.downLocked(ctx)
-}
-
-func (m Manager) downLocked(ctx context.Context) error {
 	s, err := m.load()
 	if err != nil {
 		return err
@@ -56,6 +52,15 @@ func (m Manager) downLocked(ctx context.Context) error {
 		m.say("not up")
 	}
 	return nil
+}
+
+// cleanUp removes what a failed start made.
+func (m Manager) cleanUp(ctx context.Context) error {
+	s, err := m.load()
+	if err != nil {
+		return err
+	}
+	return m.clean(ctx, s)
 }
 
 // clean ends the first process, and with it all others and all mounts, and removes what stays: the control group

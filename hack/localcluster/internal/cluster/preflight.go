@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -34,10 +35,14 @@ func (m Manager) preflight() error {
 			missing = append(missing, fmt.Sprintf("the program %s (Debian package %s; hack/setup.sh installs it)", tool, pkg))
 		}
 	}
+	var unbuilt []string
 	for _, p := range m.Programs() {
 		if _, err := os.Stat(p); err != nil {
-			missing = append(missing, p+" (make cluster-binaries builds it)")
+			unbuilt = append(unbuilt, filepath.Base(p))
 		}
+	}
+	if len(unbuilt) > 0 {
+		missing = append(missing, fmt.Sprintf("programs in %q (make cluster-binaries builds them): %s", m.Bin, strings.Join(unbuilt, ", ")))
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("missing:\n  %s", strings.Join(missing, "\n  "))

@@ -73,7 +73,7 @@ func (m Manager) Up(ctx context.Context) error {
 	began := time.Now()
 	if err := m.startAll(ctx); err != nil {
 		// The start's own context may have ended; removing what it made must not depend on it.
-		return errors.Join(err, m.downLocked(context.WithoutCancel(ctx)))
+		return errors.Join(err, m.cleanUp(context.WithoutCancel(ctx)))
 	}
 	m.say("ready after %.1f s", time.Since(began).Seconds())
 	return nil

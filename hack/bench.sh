@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Measures Parley in the local cluster: a table on the terminal, the figures in bin/bench.json. "make bench" has brought the
+# cluster up, loaded the image and installed Parley.
+# usage: bench.sh KUBECTL KUBECONFIG [flags of the bench]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+kubectl=$1 kubeconfig=$2
+shift 2
+k() { "$kubectl" --kubeconfig "$kubeconfig" "$@"; }
+
+k delete namespace bench --ignore-not-found --wait >/dev/null
+k apply --server-side -f - >/dev/null <<'Y'
+apiVersion: v1
+kind: Namespace
+metadata: {name: bench}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: bench, namespace: bench}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: parley-bench}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: bench, namespace: bench}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: model, namespace: bench}
+spec:
+  containers:
+  - {name: model, image: "parley.dev/parley:dev", command: [/scripted-model], args: ["--listen=:8080", "--keep=1"]}
+Y
+trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k config/default >/dev/null' EXIT
+k -n bench wait pod/model --for=condition=Ready --timeout=60s >/dev/null
+model=$(k -n bench get pod model -o 'jsonpath={.status.podIP}'):8080
+args=$(printf ',"%s"' "--model=$model" "$@")
+k apply --server-side -f - >/dev/null <<Y
+apiVersion: v1
+kind: Pod
+metadata: {name: run, namespace: bench}
+spec:
+  serviceAccountName: bench
+  restartPolicy: Never
+  containers:
+  - {name: run, image: "parley.dev/parley:dev", command: [/bench], args: [${args#,}]}
+Y
+k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s >/dev/null
+# Its progress and its table go to the terminal; the figures are the lines from "{" on.
+k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
+[ "$(k -n bench get pod run -o 'jsonpath={.status.phase}')" != Failed ] || exit 1
+sed -n '/^{$/,$p' bin/bench.log >bin/bench.json
+echo "figures: bin/bench.json" >&2
