@@ -16,8 +16,7 @@ STATE := $(CURDIR)/.parley
 
 IMAGE ?= parley.dev/parley:dev
 PROGRAMS := manager generator relay gateway
-TEST_PROGRAMS := $(if $(wildcard cmd/scripted-model/main.go),scripted-model)
-PLUGIN := $(if $(wildcard cmd/kubectl-chat/main.go),kubectl-chat)
+TEST_PROGRAMS := scripted-model bench
 
 include hack/cluster.mk
 
@@ -51,7 +50,7 @@ setup: ## Install the Debian packages that building the local cluster needs, if 
 .PHONY: build
 build: ## Build every program into bin/.
 	@mkdir -p $(BIN)
-	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) $(TEST_PROGRAMS) $(PLUGIN))
+	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
 
 .PHONY: image
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
@@ -93,8 +92,10 @@ test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster w
 	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 
 .PHONY: bench
-bench: ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
-	hack/bench.sh
+bench: setup image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
+	@hack/bench.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(BENCH_FLAGS)
 
 ##@ Cleaning
 

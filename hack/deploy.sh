@@ -5,9 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 k=("$1" --kubeconfig "$2")
 
+there=$("${k[@]}" -n parley-system get deployments -o name --ignore-not-found 2>/dev/null || true)
 "${k[@]}" apply --server-side --force-conflicts -k config/default >/dev/null
-# Programs of the same name may be newer than those that run.
-"${k[@]}" -n parley-system rollout restart deployment parley-manager parley-gateway >/dev/null
+# The image of the same name may be newer than the one that runs.
+[ -z "$there" ] || "${k[@]}" -n parley-system rollout restart deployment parley-manager parley-gateway >/dev/null
 for d in parley-manager parley-gateway; do
   "${k[@]}" -n parley-system rollout status deployment "$d" --timeout=120s >/dev/null
 done

@@ -22,6 +22,8 @@ const (
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage = "AwaitingFirstMessage"
+	// ReasonBeginning surfaces in Ready (Unknown) and Reconciling (True) until spec.prompt has become the first message.
+	ReasonBeginning = "Beginning"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
 	ReasonAnswered = "Answered"
 	// ReasonMaxStepsReached surfaces in Ready (True) when the last turn was ended by limits.maxSteps.

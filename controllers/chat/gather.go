@@ -178,9 +178,12 @@ func (r *Reconciler) withPrompt(ctx context.Context, chat *v1alpha1.Chat, open [
 	prompt := promptMessage(chat)
 	err := r.Client.Create(ctx, prompt)
 	if apierrors.IsAlreadyExists(err) {
-		// The cache does not show it yet, or a chat of the same name left it behind and it is being removed. Its event
-		// wakes this chat again.
-		return nil, nil
+		// The cache does not show it yet; or a chat of the same name left it behind, and its removal wakes this chat again.
+		there, err := r.message(ctx, r.Live, chat.Namespace, name)
+		if err != nil || there == nil || there.Spec.ChatRef.Name != chat.Name || !isOpen(chat, there) {
+			return nil, err
+		}
+		return append(open, *there), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating message %s for spec.prompt: %w", name, err)

@@ -19,6 +19,8 @@ type ChatFacts struct {
 	Generation int64
 	// PodStarting says what keeps the pod of the attempt from being ready for the first time; empty once it was.
 	PodStarting string
+	// Beginning is true while spec.prompt has not become the first message.
+	Beginning bool
 	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
 	Blocked *v1alpha1.GenerationError
 	// Now is the time of transitions.
@@ -51,6 +53,8 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case f.Blocked != nil:
 		return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+	case f.Beginning:
+		return Working(v1alpha1.ReasonBeginning, "Taking up spec.prompt")
 	case st.Turn == nil:
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
 	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:

@@ -72,6 +72,7 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 		reason string
 	}{
 		"no message yet":         {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus, "AwaitingFirstMessage"},
+		"beginning":              {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Beginning: true}, status.InProgressStatus, "Beginning"},
 		"answered":               {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: turn}, parley.ChatFacts{}, status.CurrentStatus, "Answered"},
 		"ended by the limit":     {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}}, parley.ChatFacts{}, status.CurrentStatus, "MaxStepsReached"},
 		"without a model":        {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Blocked: blocked}, status.FailedStatus, "ModelConfigNotFound"},

@@ -173,6 +173,7 @@ func (p *pass) report() {
 		st.Phase = v1alpha1.ChatWaiting
 	}
 	facts := status.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
+	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
 	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
 		facts.Blocked = p.facts.Blocked
 	}

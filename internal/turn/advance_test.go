@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -114,6 +115,15 @@ func (w *world) want(line string) *world {
 
 func TestAnEmptyChatWaits(t *testing.T) {
 	newWorld(t).pass(nil).want("Waiting v0 /0 - []")
+}
+
+func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Prompt = "hello"
+	w.pass(nil).want("Waiting v0 /0 - []")
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonBeginning {
+		t.Errorf("Ready is %+v", ready)
+	}
 }
 
 func TestTheFirstMessageStartsAndItsAnswerEndsTheTurnInOneWriteEach(t *testing.T) {

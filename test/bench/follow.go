@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// followers wakes those who wait for chats, from one watch.
+type followers struct {
+	mu    sync.Mutex
+	chats map[string]*v1alpha1.Chat
+	bell  chan struct{}
+}
+
+func followChats(ctx context.Context, c client.WithWatch) (*followers, error) {
+	watch, err := c.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(namespace))
+	if err != nil {
+		return nil, fmt.Errorf("watching chats: %w", err)
+	}
+	f := &followers{chats: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
+	go func() {
+		for event := range watch.ResultChan() {
+			if chat, ok := event.Object.(*v1alpha1.Chat); ok {
+				f.mu.Lock()
+				f.chats[chat.Name] = chat
+				close(f.bell)
+				f.bell = make(chan struct{})
+				f.mu.Unlock()
+			}
+		}
+	}()
+	return f, nil
+}
+
+// until waits for the condition of all chats together.
+func (f *followers) until(ctx context.Context, holds func(chats map[string]*v1alpha1.Chat) bool) error {
+	for {
+		f.mu.Lock()
+		ok, bell := holds(f.chats), f.bell
+		f.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-bell:
+		case <-time.After(2 * time.Minute):
+			return fmt.Errorf("waited in vain: no chat changed for two minutes")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// answered waits until the chat is idle with so many messages.
+func (f *followers) answered(ctx context.Context, name string, length int64) error {
+	return f.until(ctx, func(chats map[string]*v1alpha1.Chat) bool { return isAnswered(chats[name], length) })
+}
+
+func isAnswered(chat *v1alpha1.Chat, length int64) bool {
+	return chat != nil && chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length >= length
+}
+
+// part is a part of a reply as a client of the gateway sees it, and when.
+type part struct {
+	at   time.Time
+	kind string
+	v    int64
+}
+
+// stream follows a chat at the gateway, from now on. It returns once the gateway has begun to answer.
+func (b *bench) stream(ctx context.Context, chat string) (<-chan part, error) {
+	url := fmt.Sprintf("%s/v1alpha1/namespaces/%s/chats/%s/stream?from=now", b.gateway, namespace, chat)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("following chat %s: %w", chat, err)
+	}
+	request.Header.Set("Authorization", "Bearer "+b.token)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("following chat %s: %w", chat, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("following chat %s: %s", chat, response.Status)
+	}
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 4<<20)
+	seen := make(chan part, 1024)
+	ready := make(chan struct{})
+	go func() {
+		defer close(seen)
+		defer func() { _ = response.Body.Close() }()
+		readEvents(lines, ready, seen)
+	}()
+	select {
+	case <-ready:
+		return seen, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// readEvents hands on the parts; ready is closed by the first status, which follows the committed state.
+func readEvents(lines *bufio.Scanner, ready chan struct{}, seen chan<- part) {
+	event, announced := "", false
+	for lines.Scan() {
+		line := lines.Text()
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			event = name
+			continue
+		}
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		switch {
+		case event == "status" && !announced:
+			announced = true
+			close(ready)
+		case event == "message_part":
+			at := time.Now()
+			var p struct {
+				HistoryVersion int64 `json:"historyVersion"`
+				Part           struct {
+					Type string `json:"type"`
+				} `json:"part"`
+			}
+			if json.Unmarshal([]byte(data), &p) == nil {
+				seen <- part{at: at, kind: p.Part.Type, v: p.HistoryVersion}
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// cold measures the first turn in a namespace that has no generation pod.
+func (b *bench) cold(ctx context.Context, f *Figures) error {
+	if err := b.script(ctx, answer(modelDelay)); err != nil {
+		return err
+	}
+	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("warm")}); err != nil {
+		return err
+	}
+	parts, err := b.stream(ctx, "warm")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := b.say(ctx, "warm", "warm-0"); err != nil {
+		return err
+	}
+	first, err := next(ctx, parts)
+	if err != nil {
+		return err
+	}
+	f.ColdPod = (first.at.Sub(began) - modelDelay).Seconds()
+	return b.follow.answered(ctx, "warm", 2)
+}
+
+// single measures turns of one step, one after another, on a warm pod.
+func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
+	parts, err := b.stream(ctx, "warm")
+	if err != nil {
+		return err
+	}
+	before, err := b.countWrites(ctx)
+	if err != nil {
+		return err
+	}
+	var firsts, whole []time.Duration
+	for i := range turns {
+		began := time.Now()
+		if err := b.say(ctx, "warm", fmt.Sprintf("warm-%d", i+1)); err != nil {
+			return err
+		}
+		first, err := next(ctx, parts)
+		if err != nil {
+			return err
+		}
+		firsts = append(firsts, first.at.Sub(began)-modelDelay)
+		if err := b.follow.answered(ctx, "warm", int64(2*i+4)); err != nil {
+			return err
+		}
+		whole = append(whole, time.Since(began)-modelDelay)
+		drain(parts)
+	}
+	after, err := b.settledWrites(ctx)
+	if err != nil {
+		return err
+	}
+	f.FirstPart, f.Turn = percentiles(firsts), percentiles(whole)
+	f.Writes.SingleStep = (after.writes - before.writes) / float64(turns)
+	f.Writes.Events = (after.events - before.events) / float64(turns)
+	return nil
+}
+
+// steps measures turns in which the model calls a tool: from the call, as the client sees it, to the first part of the
+// next reply.
+func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
+	if err := b.script(ctx, answerWithTool(modelDelay)); err != nil {
+		return err
+	}
+	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("steps")}); err != nil {
+		return err
+	}
+	parts, err := b.stream(ctx, "steps")
+	if err != nil {
+		return err
+	}
+	before, err := b.countWrites(ctx)
+	if err != nil {
+		return err
+	}
+	var seconds []time.Duration
+	for i := range turns {
+		if err := b.say(ctx, "steps", fmt.Sprintf("steps-%d", i)); err != nil {
+			return err
+		}
+		took, err := fromCallToText(ctx, parts)
+		if err != nil {
+			return err
+		}
+		seconds = append(seconds, took-modelDelay)
+		if err := b.follow.answered(ctx, "steps", int64(4*i+4)); err != nil {
+			return err
+		}
+		drain(parts)
+	}
+	after, err := b.settledWrites(ctx)
+	if err != nil {
+		return err
+	}
+	f.SecondStep = percentiles(seconds)
+	f.Writes.FurtherStep = ((after.writes-before.writes)/float64(turns) - f.Writes.SingleStep) / 2
+	return nil
+}
+
+func fromCallToText(ctx context.Context, parts <-chan part) (time.Duration, error) {
+	var call *part
+	for {
+		p, err := next(ctx, parts)
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case p.kind == "ToolCall":
+			call = &p
+		case p.kind == "Text" && call != nil && p.v > call.v:
+			return p.at.Sub(call.at), nil
+		}
+	}
+}
+
+func next(ctx context.Context, parts <-chan part) (part, error) {
+	select {
+	case p, ok := <-parts:
+		if !ok {
+			return part{}, fmt.Errorf("the gateway ended the stream")
+		}
+		return p, nil
+	case <-time.After(time.Minute):
+		return part{}, fmt.Errorf("no part came for a minute")
+	case <-ctx.Done():
+		return part{}, ctx.Err()
+	}
+}
+
+func drain(parts <-chan part) {
+	for {
+		select {
+		case <-parts:
+		default:
+			return
+		}
+	}
+}
+
+func percentiles(sample []time.Duration) Percentiles {
+	slices.Sort(sample)
+	at := func(q float64) float64 {
+		return float64(sample[int(q*float64(len(sample)-1))].Microseconds()) / 1000
+	}
+	return Percentiles{P50: at(0.5), P95: at(0.95)}
+}

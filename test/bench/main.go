@@ -1,0 +1,108 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures Parley as it is installed in a cluster, from inside it. It prints a table to standard error and
+// the figures as JSON to standard output. hack/bench.sh runs it as a pod.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+// Figures are what is measured, with the names that they have in bin/bench.json. Times are milliseconds unless the name
+// says otherwise; those of parts and turns are without the model server's own delay.
+type Figures struct {
+	FirstPart      Percentiles      `json:"first_part_ms"`
+	SecondStep     Percentiles      `json:"second_step_ms"`
+	Turn           Percentiles      `json:"turn_ms"`
+	Burst          map[string]Burst `json:"burst"`
+	Writes         Writes           `json:"writes"`
+	ColdPod        float64          `json:"cold_pod_s"`
+	RSS            Components       `json:"rss_mib"`
+	CPU            Components       `json:"burst_cpu_s"`
+	ManyChats      float64          `json:"manager_rss_mib_1000_chats"`
+	GenerationPods int              `json:"generation_pods"`
+}
+
+// Percentiles of a sample.
+type Percentiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+}
+
+// Burst is so many chats that get a message at once.
+type Burst struct {
+	TurnsPerSecond float64 `json:"turns_per_s"`
+	BarePerSecond  float64 `json:"bare_per_s"`
+	ShareOfBare    float64 `json:"share_of_bare"`
+}
+
+// Writes to the API server.
+type Writes struct {
+	SingleStep  float64 `json:"single_step"`
+	FurtherStep float64 `json:"further_step"`
+	Events      float64 `json:"events"`
+}
+
+// Components of Parley.
+type Components struct {
+	Manager   float64 `json:"manager"`
+	Generator float64 `json:"generator"`
+	Relay     float64 `json:"relay"`
+	Gateway   float64 `json:"gateway"`
+}
+
+func main() {
+	turns := flag.Int("turns", 60, "turns to measure one after another")
+	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
+	model := flag.String("model", "", "address of the scripted model, such as 10.244.0.9:8080")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	figures, err := measure(ctx, *model, *turns, *chats)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	out, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	fmt.Println(string(out))
+}
+
+func measure(ctx context.Context, model string, turns, chats int) (*Figures, error) {
+	b, err := newBench(ctx, model)
+	if err != nil {
+		return nil, err
+	}
+	f := &Figures{Burst: map[string]Burst{}}
+	for _, stage := range []struct {
+		name string
+		run  func(context.Context, *Figures) error
+	}{
+		{"a cold generation pod", b.cold},
+		{"turns of one step", func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
+		{"turns of three steps", func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
+		{"100 chats at once", func(ctx context.Context, f *Figures) error { return b.burst(ctx, f, 100) }},
+		{"300 chats at once", func(ctx context.Context, f *Figures) error { return b.burst(ctx, f, 300) }},
+		{"memory", b.memory},
+		{"the same writes by a bare client", func(ctx context.Context, f *Figures) error { return b.bare(ctx, f, 100, 300) }},
+		{"many chats", func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
+	} {
+		began := time.Now()
+		if err := stage.run(ctx, f); err != nil {
+			return nil, fmt.Errorf("%s: %w", stage.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%-34s %6.1f s\n", stage.name, time.Since(began).Seconds())
+	}
+	report(os.Stderr, f)
+	return f, nil
+}

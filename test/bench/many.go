@@ -1,0 +1,105 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// many fills the cluster with chats of 20 messages of 4 KiB, all answered, and measures the manager that holds them. The
+// manager is stopped while the bench plays its part and that of the generation pods.
+func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
+	if chats == 0 {
+		return nil
+	}
+	if err := b.scaleManager(ctx, 0); err != nil {
+		return err
+	}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "parley-generated-messages"}}
+	if err := b.client.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("lifting the policy: %w", err)
+	}
+	const writers = 16
+	if err := each(ctx, writers, func(ctx context.Context, w int) error {
+		for i := w; i < chats; i += writers {
+			if err := b.fill(ctx, fmt.Sprintf("many-%d", i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := b.scaleManager(ctx, 1); err != nil {
+		return err
+	}
+	var err error
+	f.ManyChats, err = b.managerMemory(ctx)
+	return err
+}
+
+// fill writes one chat with its history, as a manager and its pods would have.
+func (b *bench) fill(ctx context.Context, name string) error {
+	const messages = 20
+	text := strings.Repeat("0123456789abcde ", 256)
+	chat := &v1alpha1.Chat{ObjectMeta: meta(name)}
+	if err := b.create(ctx, chat); err != nil {
+		return err
+	}
+	now := metav1.NowMicro()
+	parent := ""
+	for i := range int64(messages) {
+		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-%d", name, i)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
+		if i%2 == 0 {
+			m.Spec.Content = text
+			if err := b.settled(ctx, chat, m, parent, i); err != nil {
+				return err
+			}
+		} else {
+			m.Spec.Role, m.Spec.Parent, m.Spec.Index = v1alpha1.RoleAssistant, parent, &i
+			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}}
+			m.Spec.Generation = &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: i, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "none",
+				Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
+			}
+			if err := b.create(ctx, m); err != nil {
+				return err
+			}
+		}
+		parent = m.Name
+	}
+	chat.Status.Phase = v1alpha1.ChatWaiting
+	chat.Status.History = v1alpha1.HistoryStatus{Version: messages, Head: parent, Length: messages}
+	chat.Status.Turn = &v1alpha1.TurnStatus{
+		Message: fmt.Sprintf("%s-%d", name, messages-2), Parent: fmt.Sprintf("%s-%d", name, messages-3), Index: messages - 2,
+		HistoryVersion: messages - 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant,
+	}
+	if err := b.client.Status().Update(ctx, chat); err != nil {
+		return fmt.Errorf("filling chat %s: %w", name, err)
+	}
+	return nil
+}
+
+// settled creates a User message that has been answered.
+func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage, parent string, index int64) error {
+	if err := b.create(ctx, m); err != nil {
+		return err
+	}
+	m.Status = v1alpha1.ChatMessageStatus{
+		ObservedGeneration: 1, State: v1alpha1.MessageCommitted, ChatUID: string(chat.UID), Parent: parent, Index: &index,
+		HistoryVersion: index + 1, Conditions: conditions(v1alpha1.ReasonAnswered, metav1.ConditionTrue),
+	}
+	if err := b.client.Status().Update(ctx, m); err != nil {
+		return fmt.Errorf("settling message %s: %w", m.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,32 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// report prints the figures for people.
+func report(out io.Writer, f *Figures) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+	fmt.Fprintln(t)
+	row("first part, warm pod", "p50 %.1f ms, p95 %.1f ms", f.FirstPart.P50, f.FirstPart.P95)
+	row("second step, from call to text", "p50 %.1f ms, p95 %.1f ms", f.SecondStep.P50, f.SecondStep.P95)
+	row("whole turn", "p50 %.1f ms, p95 %.1f ms", f.Turn.P50, f.Turn.P95)
+	for _, n := range []string{"100", "300"} {
+		b := f.Burst[n]
+		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f", b.TurnsPerSecond, b.ShareOfBare, b.BarePerSecond)
+	}
+	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn", f.Writes.SingleStep, f.Writes.FurtherStep, f.Writes.Events)
+	row("first part, cold pod", "%.2f s", f.ColdPod)
+	row("memory after the bursts (MiB)", "manager %.0f, generator %.0f, relay %.0f, gateway %.0f (largest of %d generation pods)", f.RSS.Manager, f.RSS.Generator, f.RSS.Relay, f.RSS.Gateway, f.GenerationPods)
+	row("CPU of the last burst (s)", "manager %.1f, generators %.1f, relays %.1f, gateway %.1f", f.CPU.Manager, f.CPU.Generator, f.CPU.Relay, f.CPU.Gateway)
+	if f.ManyChats > 0 {
+		row("manager with many chats (MiB)", "%.0f", f.ManyChats)
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,140 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/test/modelserver"
+)
+
+// namespace that the bench works in. hack/bench.sh creates it, with the model and the bench's own account.
+const namespace = "bench"
+
+type bench struct {
+	client  client.WithWatch
+	core    kubernetes.Interface
+	model   string
+	gateway string
+	token   string
+	follow  *followers
+}
+
+func newBench(ctx context.Context, model string) (*bench, error) {
+	cfg, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	cfg.QPS = -1
+	b := &bench{model: model}
+	if b.client, err = client.NewWithWatch(cfg, client.Options{Scheme: controllers.Scheme()}); err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	if b.core, err = kubernetes.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	request := &authenticationv1.TokenRequest{}
+	request, err = b.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "bench", request, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("asking for a token: %w", err)
+	}
+	b.token = request.Status.Token
+	if b.gateway, err = b.findGateway(ctx); err != nil {
+		return nil, err
+	}
+	b.follow, err = followChats(ctx, b.client)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.create(ctx, &v1alpha1.ChatModelConfig{
+		ObjectMeta: meta("default"),
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + model + "/v1",
+		},
+	})
+}
+
+func (b *bench) findGateway(ctx context.Context) (string, error) {
+	pods, err := b.core.CoreV1().Pods("parley-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=gateway"})
+	if err != nil {
+		return "", fmt.Errorf("finding the gateway: %w", err)
+	}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.Status.PodIP != "" && p.DeletionTimestamp == nil {
+			return "http://" + p.Status.PodIP + ":8080", nil
+		}
+	}
+	return "", fmt.Errorf("no gateway runs in namespace parley-system")
+}
+
+func meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: namespace}
+}
+
+func (b *bench) create(ctx context.Context, o client.Object) error {
+	if err := b.client.Create(ctx, o); err != nil {
+		return fmt.Errorf("creating %s: %w", o.GetName(), err)
+	}
+	return nil
+}
+
+func (b *bench) say(ctx context.Context, chat, name string) error {
+	return b.create(ctx, &v1alpha1.ChatMessage{ObjectMeta: meta(name), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: "What do you see?",
+	}})
+}
+
+// script tells the model what to say from now on.
+func (b *bench) script(ctx context.Context, s modelserver.Script) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("writing the script: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.model+"/_control/script", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("scripting the model: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("scripting the model: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("scripting the model: %s", response.Status)
+	}
+	return nil
+}
+
+// modelDelay is what the model waits before its first part, as a real one does; it is taken off the figures.
+const modelDelay = 50 * time.Millisecond
+
+func answer(delay time.Duration) modelserver.Script {
+	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
+		Steps: []modelserver.Step{modelserver.Say("I ", "see ", "a ", "cluster.")}, DelayBefore: modelserver.Duration(delay),
+	}}}}
+}
+
+func answerWithTool(delay time.Duration) modelserver.Script {
+	s := answer(delay)
+	s.Rules = append([]modelserver.Rule{{
+		Match: modelserver.Match{ToolResults: modelserver.Count(0)},
+		Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call("current_time", "{}")}, DelayBefore: modelserver.Duration(delay),
+		},
+	}}, s.Rules...)
+	return s
+}
