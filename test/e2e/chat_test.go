@@ -132,4 +132,3 @@ func (w *world) nothingLeft(chat string) {
 		return len(all.Items) == len(known)
 	})
 }
-

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,9 +35,9 @@ import (
 const image = "parley.dev/parley:dev"
 
 var (
-	c     client.Client
-	clean kubernetes.Interface
-	bin   string
+	c    client.Client
+	core kubernetes.Interface
+	bin  string
 )
 
 func TestMain(m *testing.M) {
@@ -49,7 +50,7 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		cfg.QPS = -1
 		if c, err = client.New(cfg, client.Options{Scheme: controllers.Scheme()}); err == nil {
-			clean, err = kubernetes.NewForConfig(cfg)
+			core, err = kubernetes.NewForConfig(cfg)
 		}
 	}
 	if err != nil {
@@ -158,15 +159,20 @@ func (w *world) script(s modelserver.Script) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.control().Verb("PUT").Suffix("_control", "script").Body(body).Do(w.t.Context()).Error(); err != nil {
+	if err := w.control("PUT", "script").Body(body).Do(w.t.Context()).Error(); err != nil {
 		w.t.Fatalf("scripting the model: %v", err)
 	}
+}
+
+// control reaches the model's own controls through the API server.
+func (w *world) control(verb, what string) *rest.Request {
+	return core.CoreV1().RESTClient().Verb(verb).Namespace(w.ns).Resource("pods").Name("model:8080").SubResource("proxy").Suffix("_control", what)
 }
 
 // requests are those that the model got since it was scripted.
 func (w *world) requests() []modelserver.Record {
 	w.t.Helper()
-	raw, err := w.control().Verb("GET").Suffix("_control", "requests").DoRaw(w.t.Context())
+	raw, err := w.control("GET", "requests").DoRaw(w.t.Context())
 	if err != nil {
 		w.t.Fatalf("asking the model for its requests: %v", err)
 	}
