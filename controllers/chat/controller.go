@@ -60,11 +60,12 @@ type Reconciler struct {
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// A status follows from what this reconciler decided: it needs no second look.
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
-		// The status is this reconciler's own; what it has written needs no second look.
-		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.ChatMessage{}, handler.EnqueueRequestsFromMapFunc(chatOfMessage)).
+		For(&v1alpha1.Chat{}, changed).
+		Watches(&v1alpha1.ChatMessage{}, handler.EnqueueRequestsFromMapFunc(chatOfMessage), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).

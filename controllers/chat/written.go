@@ -70,7 +70,7 @@ func (w *written) forget(key types.NamespacedName) {
 	delete(w.stale, key)
 }
 
-// older compares resourceVersions of one resource, which the API defines to be decimal numbers that grow.
+// older compares resourceVersions, which are decimal numbers that grow with each write to the store.
 func older(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)

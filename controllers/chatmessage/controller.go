@@ -13,9 +13,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -38,7 +40,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").
-		For(&v1alpha1.ChatMessage{}).
+		For(&v1alpha1.ChatMessage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.messagesOfChat)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
@@ -57,12 +59,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if verdict := judge(seen); verdict != keep {
 		return ctrl.Result{}, r.remove(ctx, seen, verdict)
 	}
+	if wait := r.tooEarly(seen); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	err = r.report(ctx, seen)
 	if apierrors.IsConflict(err) {
-		// Somebody changed the message; its event brings it back.
-		return ctrl.Result{}, nil
+		// Somebody changed the message, or the cache lags behind this reconciler's own write.
+		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// reportAfter is how long a turn has to be under way before its message says so: 1 s. Until then the write would only
+// compete with the model call that it is about, and the turn may be over by then.
+const reportAfter = time.Second
+
+// tooEarly is how long to wait before a message says that it is being answered.
+func (r *Reconciler) tooEarly(s *seen) time.Duration {
+	if s.chat == nil || s.message.Spec.Generation != nil {
+		return 0
+	}
+	turn, generation := s.chat.Status.Turn, s.chat.Status.Generation
+	if turn == nil || turn.Message != s.message.Name || turn.Result != "" || generation == nil {
+		return 0
+	}
+	return reportAfter - r.Now().Sub(generation.StartedAt.Time)
 }
 
 // messagesOfChat finds the messages whose status may follow from a change of the chat.

@@ -7,8 +7,10 @@ package placement
 
 import "time"
 
-// DefaultCapacity is how many chats one generation pod serves at once: 32, since model calls are waiting for the network.
-const DefaultCapacity = 32
+// DefaultCapacity is how many chats one generation pod serves at once: 100, since model calls are waiting for the network.
+// Every pod watches its chats, so that fewer pods mean less work for the API server; a pod that is lost costs its chats
+// one attempt.
+const DefaultCapacity = 100
 
 // Pod is a generation pod, as far as placement goes.
 type Pod struct {

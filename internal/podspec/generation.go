@@ -109,7 +109,7 @@ func relayContainer(s Settings) corev1.Container {
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
 		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}},
 		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
-		ReadinessProbe:  probe("/readyz", RelayPort, 5, 2),
+		ReadinessProbe:  probe("/readyz", RelayPort, 10, 3),
 		Resources:       resources("32Mi", "384Mi"),
 		SecurityContext: restricted(),
 		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "340MiB"}},
@@ -144,8 +144,8 @@ func generatorContainer(s Settings) corev1.Container {
 		},
 		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort}},
 		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
-		ReadinessProbe:  probe("/readyz", HealthPort, 5, 2),
-		LivenessProbe:   probe("/healthz", HealthPort, 10, 3),
+		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
+		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
 		Resources:       resources("64Mi", "1Gi"),
 		SecurityContext: restricted(),
 		VolumeMounts:    mounts,
@@ -209,11 +209,13 @@ func fieldEnv(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
+// probe asks every period seconds. Its patience is for nodes that are short of CPU: a pod that is called unready there would
+// lose its attempts for nothing, and more pods would not help. A crash is noticed by other means.
 func probe(path string, port, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}},
 		PeriodSeconds:    period,
-		TimeoutSeconds:   2,
+		TimeoutSeconds:   5,
 		FailureThreshold: failures,
 	}
 }

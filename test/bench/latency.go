@@ -42,7 +42,7 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.countWrites(ctx)
+	before, err := b.settledWrites(ctx)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 	if err != nil {
 		return err
 	}
-	before, err := b.countWrites(ctx)
+	before, err := b.settledWrites(ctx)
 	if err != nil {
 		return err
 	}

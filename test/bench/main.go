@@ -41,6 +41,8 @@ type Burst struct {
 	TurnsPerSecond float64 `json:"turns_per_s"`
 	BarePerSecond  float64 `json:"bare_per_s"`
 	ShareOfBare    float64 `json:"share_of_bare"`
+	// WritesPerTurn that Parley made; the bare client makes as many, to the nearest number.
+	WritesPerTurn float64 `json:"writes_per_turn"`
 }
 
 // Writes to the API server.
