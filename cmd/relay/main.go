@@ -24,8 +24,9 @@ import (
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 type config struct {
-	socket, listen, markerDir                 string
-	issuer, audience, jwksURL, ca, token, who string
+	socket, listen, markerDir            string
+	issuer, audience, jwksURL, ca, token string
+	subjects                             []string
 }
 
 func main() {
@@ -63,7 +64,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(fmt.Errorf("listen for gateways: %w", err), local.Close())
 	}
 	verifier := &relay.TokenVerifier{
-		Issuer: c.issuer, Audience: c.audience, Subjects: strings.Split(c.who, ","),
+		Issuer: c.issuer, Audience: c.audience, Subjects: c.subjects,
 		Keys: &relay.KeySource{URL: c.jwksURL, CAFile: c.ca, TokenFile: c.token, Log: log},
 	}
 	server := &relay.Server{Reader: &relay.Reader{Store: store, Authorizer: verifier}, Local: local, Public: public, Log: log}
@@ -78,7 +79,10 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes", "directory that remembers which attempts were begun")
 	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local", "issuer of the cluster's service-account tokens")
 	flags.StringVar(&c.audience, "audience", "parley-relay", "audience that a gateway's token must be meant for")
-	flags.StringVar(&c.who, "allow-subject", "", "comma-separated subjects that may read, such as system:serviceaccount:parley-system:parley-gateway (required)")
+	flags.Func("allow-subject", "subject that may read, such as system:serviceaccount:parley-system:parley-gateway (required; repeat it or separate by commas)", func(s string) error {
+		c.subjects = append(c.subjects, strings.Split(s, ",")...)
+		return nil
+	})
 	flags.StringVar(&c.jwksURL, "jwks-url", defaultJWKSURL(), "where the issuer's keys are")
 	flags.StringVar(&c.ca, "ca-file", serviceAccountDir+"/ca.crt", "CA of --jwks-url; empty for those of the system")
 	flags.StringVar(&c.token, "token-file", serviceAccountDir+"/token", "bearer token for --jwks-url; empty for none")
@@ -88,7 +92,7 @@ func parse(args []string) (config, error) {
 	if flags.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if c.who == "" {
+	if len(c.subjects) == 0 {
 		return c, errors.New("--allow-subject is required: without it nobody could read")
 	}
 	return c, nil

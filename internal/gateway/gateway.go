@@ -91,7 +91,7 @@ func New(config Config) (*Gateway, error) {
 	return &Gateway{
 		config: config, chats: chats, pods: pods,
 		messages:  newMessages(config.GetMessage),
-		relays:    newRelays(pods.GetStore(), config.RelayPort, config.RelayTokenFile),
+		relays:    newRelays(pods.GetStore(), config.RelayPort, config.RelayTokenFile, config.Log),
 		keepAlive: keepAliveEvery, recheck: recheckEvery, writeTimeout: writeTimeout,
 	}, nil
 }

@@ -5,13 +5,16 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +32,12 @@ type relays struct {
 	pods   cache.Store
 	port   int
 	reader *relayreader.Reader
+	log    *slog.Logger
+	warned atomic.Int64 // when, in Unix seconds
 }
 
-func newRelays(pods cache.Store, port int, tokenFile string) *relays {
-	return &relays{pods: pods, port: port, reader: &relayreader.Reader{
+func newRelays(pods cache.Store, port int, tokenFile string, log *slog.Logger) *relays {
+	return &relays{pods: pods, port: port, log: log, reader: &relayreader.Reader{
 		HTTP: &http.Client{Transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			DisableCompression:  true,
@@ -55,7 +60,28 @@ func (r *relays) Subscribe(ctx context.Context, namespace, pod string, ep parts.
 	if err != nil {
 		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
 	}
-	return r.reader.Subscribe(ctx, "http://"+net.JoinHostPort(ip, strconv.Itoa(r.port)), ep, after)
+	frames := r.reader.Subscribe(ctx, "http://"+net.JoinHostPort(ip, strconv.Itoa(r.port)), ep, after)
+	return func(yield func(parts.Frame, error) bool) {
+		for frame, err := range frames {
+			if err != nil && ctx.Err() == nil {
+				r.report(ctx, namespace, pod, err)
+			}
+			if !yield(frame, err) {
+				return
+			}
+		}
+	}
+}
+
+// report is loud only where trying again does not help, and then once a minute for all streams.
+func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
+	level := slog.LevelDebug
+	if now, last := time.Now().Unix(), r.warned.Load(); errors.Is(err, relayreader.ErrRefused) && now-last >= 60 {
+		if r.warned.CompareAndSwap(last, now) {
+			level = slog.LevelWarn
+		}
+	}
+	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }
 
 func (r *relays) address(namespace, name string) (string, error) {

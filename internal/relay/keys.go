@@ -49,6 +49,7 @@ type KeySource struct {
 	keys    jose.JSONWebKeySet
 	fetched time.Time // last success
 	tried   time.Time // last try
+	failure error     // of the last try
 }
 
 // Key finds the keys with an id. It fetches the set if it does not know the id, at most every ten seconds.
@@ -61,21 +62,27 @@ func (k *KeySource) Key(ctx context.Context, id string) ([]jose.JSONWebKey, erro
 	if len(found) > 0 && fresh {
 		return found, nil
 	}
-	if !k.tried.IsZero() && now.Sub(k.tried) < jwksRefetch {
-		return found, nil
+	if k.tried.IsZero() || now.Sub(k.tried) >= jwksRefetch {
+		k.refetch(ctx, now)
+		found = k.keys.Key(id)
 	}
+	if len(found) == 0 && k.failure != nil { // it is not the token's fault
+		return nil, k.failure
+	}
+	return found, nil
+}
+
+// refetch replaces the keys. If it fails the old ones stay: better an old key than no streams while the API server is
+// away.
+func (k *KeySource) refetch(ctx context.Context, now time.Time) {
 	k.tried = now
 	keys, err := k.fetch(ctx)
 	if err != nil {
-		err = fmt.Errorf("fetch the issuer's keys from %s: %w", k.URL, err)
-		if len(found) > 0 { // better an old key than no streams while the API server is away
-			k.log().WarnContext(ctx, "keys are out of date", "error", err)
-			return found, nil
-		}
-		return nil, err
+		k.failure = fmt.Errorf("fetch the issuer's keys from %s: %w", k.URL, err)
+		k.log().WarnContext(ctx, "cannot tell who signs tokens", "error", k.failure)
+		return
 	}
-	k.keys, k.fetched = keys, now
-	return k.keys.Key(id), nil
+	k.keys, k.fetched, k.failure = keys, now, nil
 }
 
 func (k *KeySource) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {

@@ -9,6 +9,7 @@ package relayreader
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,9 @@ const (
 
 // ErrSilent means that a relay that should have sent a heartbeat sent nothing.
 var ErrSilent = errors.New("the relay sent nothing, not even a heartbeat")
+
+// ErrRefused means that the relay does not let this reader in: a person has to put the configuration right.
+var ErrRefused = errors.New("the relay does not accept the gateway's token")
 
 // TokenSource returns the bearer token for one request.
 type TokenSource func() (string, error)
@@ -86,7 +90,11 @@ func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
 		answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // only to say more in the error
-		return nil, fmt.Errorf("the relay answered %s: %s", resp.Status, answer)
+		err := fmt.Errorf("the relay answered %s: %s", resp.Status, bytes.TrimSpace(answer))
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
+		return nil, err
 	}
 	return resp.Body, nil
 }

@@ -1,0 +1,102 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/relay/relayclient"
+)
+
+// conversation writes a chat's status as the reconciler would, and speaks as its generator would.
+type conversation struct {
+	in      *installation
+	chat    *v1alpha1.Chat
+	episode *relayclient.Episode
+}
+
+func (in *installation) converse(name string) *conversation {
+	in.t.Helper()
+	c := &conversation{in: in, chat: &v1alpha1.Chat{ObjectMeta: in.meta(name)}}
+	in.create(c.chat)
+	return c
+}
+
+// commit writes the chat's status: one write, as the reconciler would.
+func (c *conversation) commit() {
+	c.in.t.Helper()
+	if err := cluster.Client.Status().Update(c.in.t.Context(), c.chat); err != nil {
+		c.in.t.Fatal(err)
+	}
+}
+
+// ask creates a User message and puts it at the head; version says whether that is a commit of its own.
+func (c *conversation) ask(name string, version int64) *v1alpha1.ChatMessage {
+	msg := &v1alpha1.ChatMessage{ObjectMeta: c.in.meta(name), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Content: "question " + name}}
+	c.in.create(msg)
+	h := &c.chat.Status.History
+	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: name, Parent: h.Head, Index: h.Length, HistoryVersion: version}
+	h.Version, h.Head, h.Length = version, name, h.Length+1
+	c.chat.Status.LastError = nil
+	return msg
+}
+
+// settle writes the status of the turn's message, as the reconciler does off the hot path.
+func (c *conversation) settle(msg *v1alpha1.ChatMessage) {
+	c.in.t.Helper()
+	turn := c.chat.Status.Turn
+	msg.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(c.chat.UID),
+		Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
+	if err := cluster.Client.Status().Update(c.in.t.Context(), msg); err != nil {
+		c.in.t.Fatal(err)
+	}
+}
+
+// attempt assigns an attempt and opens its episode.
+func (c *conversation) attempt(n int32) {
+	c.in.t.Helper()
+	c.chat.Status.Phase = v1alpha1.ChatRunning
+	c.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: n, Action: v1alpha1.ActionGenerateAssistant,
+		Pod: "pod-1", ModelConfig: "default", StartedAt: metav1.NowMicro()}
+	ep := parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: c.chat.Status.History.Version, Attempt: n}
+	var err error
+	if c.episode, err = c.in.generator.Open(c.in.t.Context(), ep); err != nil {
+		c.in.t.Fatal(err)
+	}
+	episode := c.episode
+	c.in.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancel()
+		_ = episode.Close(ctx) // the relay may be gone by now
+	})
+}
+
+func (c *conversation) say(texts ...string) {
+	for _, text := range texts {
+		c.episode.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: text})
+	}
+}
+
+// finish creates what the attempt under way yielded and puts it at the head.
+func (c *conversation) finish(role v1alpha1.MessageRole, text string) {
+	h, g := &c.chat.Status.History, c.chat.Status.Generation
+	name := fmt.Sprintf("%s-%d-%d", c.chat.Name, h.Version, g.Attempt)
+	index := h.Length
+	c.in.create(&v1alpha1.ChatMessage{ObjectMeta: c.in.meta(name), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: role, Parent: h.Head, Index: &index,
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
+		Generation: &v1alpha1.MessageGeneration{ChatUID: string(c.chat.UID), HistoryVersion: h.Version, Attempt: g.Attempt,
+			Action: g.Action, Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: g.StartedAt, FinishedAt: metav1.NowMicro()},
+	}})
+	h.Version, h.Head, h.Length = h.Version+1, name, h.Length+1
+	c.chat.Status.Generation = nil
+	c.chat.Status.Phase = v1alpha1.ChatWaiting
+}

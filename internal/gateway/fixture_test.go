@@ -1,0 +1,280 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+var (
+	cluster *testcluster.Cluster
+	core    *kubernetes.Clientset
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if cluster, err = testcluster.Start(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer cluster.Stop() //nolint:errcheck // the process ends with it
+		core = kubernetes.NewForConfigOrDie(cluster.Config)
+		return m.Run()
+	}())
+}
+
+// installation is a namespace with a gateway, and the relay of its one generation pod.
+type installation struct {
+	t         *testing.T
+	namespace string
+	url       string
+	token     string // of somebody who may follow
+	gateway   *Gateway
+	generator *relayclient.Client
+	relay     *relaySidecar
+	gets      atomic.Int32 // messages that the gateway has fetched
+	mu        sync.Mutex   // held while the API server is "away" for messages
+}
+
+var namespaces atomic.Int32
+
+// install makes an installation. configure may change the gateway before it runs.
+func install(t *testing.T, configure func(*Gateway)) *installation {
+	t.Helper()
+	in := &installation{t: t, namespace: fmt.Sprintf("gateway-%d", namespaces.Add(1))}
+	in.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.namespace}})
+	in.create(&rbacv1.Role{ObjectMeta: in.meta("viewer"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
+	for _, name := range []string{"parley-gateway", "viewer", "stranger"} {
+		in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
+	}
+	in.create(in.binding())
+	in.token = in.tokenOf("viewer")
+	in.relay = startRelay(in)
+	in.generator = relayclient.New(in.relay.socket, "incarnation-1")
+	in.pod("pod-1", "127.0.0.1")
+
+	tokenFile := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(tokenFile, []byte(in.tokenOf("parley-gateway", "parley-relay")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	api, err := apiclient.New(cluster.Config, "parley-gateway")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.gateway, err = New(Config{
+		Chats: api.Chats("").ListerWatcher(""),
+		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
+		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			in.gets.Add(1)
+			return api.Messages(namespace).Get(ctx, name)
+		},
+		Checker:        auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), nil),
+		RelayPort:      in.relay.port,
+		RelayTokenFile: tokenFile,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if configure != nil {
+		configure(in.gateway)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { in.gateway.Run(ctx); close(done) }()
+	t.Cleanup(func() { cancel(); <-done })
+	server := httptest.NewServer(in.gateway.Handler())
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	in.url = server.URL
+	waitUntil(t, "the gateway is synced", in.gateway.Synced)
+	return in
+}
+
+func (in *installation) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: in.namespace, Name: name}
+}
+
+func (in *installation) binding() *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: in.meta("viewer"),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: "viewer"}}}
+}
+
+func (in *installation) create(o client.Object) {
+	in.t.Helper()
+	if err := cluster.Client.Create(in.t.Context(), o); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+func (in *installation) tokenOf(account string, audiences ...string) string {
+	in.t.Helper()
+	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(in.t.Context(), account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// pod makes a generation pod that was given an address.
+func (in *installation) pod(name, ip string) {
+	in.t.Helper()
+	meta := in.meta(name)
+	meta.Labels = map[string]string{"parley.dev/component": "generation"}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
+	in.create(pod)
+	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
+	if err := cluster.Client.Status().Update(in.t.Context(), pod); err != nil {
+		in.t.Fatal(err)
+	}
+}
+
+// relaySidecar is a relay that trusts the cluster's issuer, and can be stopped and started again at the same places.
+type relaySidecar struct {
+	in     *installation
+	dir    string
+	socket string
+	port   int
+	stop   func()
+}
+
+func startRelay(in *installation) *relaySidecar {
+	r := &relaySidecar{in: in, dir: in.t.TempDir(), stop: func() {}}
+	r.socket = filepath.Join(r.dir, "r.sock")
+	r.start()
+	in.t.Cleanup(func() { r.stop() })
+	return r
+}
+
+func (r *relaySidecar) start() {
+	t := r.in.t
+	t.Helper()
+	write := func(name string, content []byte) string {
+		path := filepath.Join(r.dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	token := r.in.tokenOf("stranger") // every service account may read the issuer's keys
+	keys := &relay.KeySource{
+		URL:       "https://" + strings.TrimPrefix(cluster.Config.Host, "https://") + "/openid/v1/jwks",
+		CAFile:    write("ca.crt", cluster.Config.CAData),
+		TokenFile: write("token", []byte(token)),
+	}
+	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	local, err := relay.ListenLocal(r.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(r.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.port = public.Addr().(*net.TCPAddr).Port
+	server := &relay.Server{Local: local, Public: public, Reader: &relay.Reader{Store: store, Authorizer: &relay.TokenVerifier{
+		Issuer: issuerOf(t, token), Audience: "parley-relay", Keys: keys,
+		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
+	}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		r.stop = func() {}
+	}
+}
+
+func issuerOf(t *testing.T, token string) string {
+	t.Helper()
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		t.Fatal(err)
+	}
+	return claims.Issuer
+}
+
+func (in *installation) get(ctx context.Context, path, token string, header map[string]string) *http.Response {
+	in.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.url+path, nil)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for k, v := range header {
+		req.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	return resp
+}
+
+func (in *installation) path(chat string) string {
+	return "/v1alpha1/namespaces/" + in.namespace + "/chats/" + chat + "/stream"
+}
+
+func waitUntil(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	timeout := time.After(20 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+func TestAClientThatHangsUpAtEveryEventHearsTheSameStory(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	whole := in.listen("chat", "", 0)
+	all := []*listener{whole, in.listen("chat", "", 1), in.listen("chat", "", 2), in.listen("chat", "", 3)}
+	until := func(id string) {
+		t.Helper()
+		c.commit()
+		for _, l := range all {
+			l.waitID(id)
+		}
+	}
+	q1 := c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ", "b ", "c ")
+	until("1.1.3")
+	c.settle(q1)
+	c.attempt(2) // the first was lost
+	c.say("A ", "B ")
+	until("1.2.2")
+	c.finish(v1alpha1.RoleAssistant, "A B C")
+	c.attempt(1)
+	c.say("tool ")
+	until("2.1.1")
+	c.finish(v1alpha1.RoleTool, "tool")
+	c.attempt(1)
+	c.say("x ")
+	until("3.1.1")
+	c.finish(v1alpha1.RoleAssistant, "x y")
+	c.ask("q2", 4) // promoted by the same write
+	c.attempt(1)
+	c.say("last ")
+	until("4.1.1")
+	c.finish(v1alpha1.RoleAssistant, "last words")
+	until("5.0.6")
+
+	want := strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 1.2.1 1.2.2 2.0.2 2.1.1 3.0.3 3.1.1 4.0.4 4.0.5 4.1.1 5.0.6")
+	if diff := cmp.Diff(want, ids(whole.waitID("5.0.6"))); diff != "" {
+		t.Fatalf("the whole story (-want +got):\n%s", diff)
+	}
+	for _, l := range all[1:] {
+		if diff := cmp.Diff(numbered(whole.events), numbered(l.waitID("5.0.6"))); diff != "" {
+			t.Errorf("hanging up after every %d events (-whole +cut):\n%s", l.cutAfter, diff)
+		}
+	}
+}
+
+func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.commit()
+	var all []*listener
+	for range 100 {
+		all = append(all, in.listen("chat", "?from=now", 0))
+	}
+	for _, l := range all {
+		l.waitName(follow.EventStatus)
+	}
+	in.gets.Store(0)
+	c.attempt(1)
+	c.finish(v1alpha1.RoleAssistant, "reply")
+	c.commit()
+	for _, l := range all {
+		if diff := cmp.Diff([]string{"2.0.2"}, ids(l.waitID("2.0.2"))); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+	if n := in.gets.Load(); n != 1 {
+		t.Errorf("%d fetches, want 1", n)
+	}
+}
+
+func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
+	in := install(t, nil)
+	in.converse("chat")
+	tests := map[string]struct {
+		token, path string
+		status      int
+		message     string
+	}{
+		"no token":             {"", in.path("chat"), 401, "Authorization: Bearer"},
+		"a token of nobody":    {"nonsense", in.path("chat"), 401, "does not know this token"},
+		"another audience":     {in.tokenOf("viewer", "elsewhere"), in.path("chat"), 401, "does not know this token"},
+		"no right":             {in.tokenOf("stranger"), in.path("chat"), 403, "may not get chats/stream in namespace " + in.namespace + ": ask for the ClusterRole parley-chat-viewer"},
+		"no right elsewhere":   {in.token, "/v1alpha1/namespaces/default/chats/chat/stream", 403, "in namespace default"},
+		"no such chat":         {in.token, in.path("other"), 404, "there is no chat other in namespace " + in.namespace},
+		"a bad id":             {in.token, in.path("chat") + "?lastEventId=7", 400, "VERSION.ATTEMPT.NUMBER"},
+		"a bad place to start": {in.token, in.path("chat") + "?from=then", 400, "from must be now"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			resp := in.get(t.Context(), tt.path, tt.token, nil)
+			defer resp.Body.Close()
+			var refusal Refusal
+			if err := json.NewDecoder(resp.Body).Decode(&refusal); err != nil {
+				t.Fatal(err)
+			}
+			if resp.StatusCode != tt.status || refusal.Status != tt.status || !strings.Contains(refusal.Message, tt.message) {
+				t.Errorf("got %d %+v, want %d %q", resp.StatusCode, refusal, tt.status, tt.message)
+			}
+		})
+	}
+}
+
+func TestTheStreamIsServerSentEvents(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.keepAlive = 5 * time.Millisecond })
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.commit()
+	waitUntil(t, "the gateway knows it", func() bool {
+		chat := in.gateway.chats.watch(in.namespace, "chat").Latest()
+		return chat != nil && chat.Status.History.Version == 1
+	})
+	resp := in.get(t.Context(), in.path("chat"), in.token, map[string]string{"Last-Event-ID": "1.0.1"})
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
+		t.Errorf("type %s", got)
+	}
+	want := "retry: 1000\n\n" +
+		"event: queue_update\ndata: {\"queue\":[]}\n\n" +
+		"event: status\ndata: {\"historyVersion\":1,\"length\":1,\"turn\":\"q1\"}\n\n" +
+		": keep-alive\n\n"
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestTheGatewayIsReadyOnceItKnowsTheCluster(t *testing.T) {
+	in := install(t, nil)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		resp := in.get(t.Context(), path, "", nil)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
+	}
+}
+
+func TestADeletedChatEndsTheStream(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	if err := cluster.Client.Delete(t.Context(), c.chat); err != nil {
+		t.Fatal(err)
+	}
+	l.waitName(follow.EventDeleted)
+	<-l.done
+}
+
+func TestAStreamEndsWhenTheRightToItIsGone(t *testing.T) {
+	var asked atomic.Int64
+	in := install(t, func(g *Gateway) {
+		g.recheck = 20 * time.Millisecond
+		// Time flies, so that no answer is remembered.
+		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), func() time.Time {
+			return time.Unix(1_800_000_000+asked.Add(1)*60, 0)
+		})
+	})
+	in.converse("chat")
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
+		t.Fatal(err)
+	}
+	<-l.done
+	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("afterwards: %s", resp.Status)
+	}
+}
+
+func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	l := in.listen("chat", "", 0)
+	q1 := c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	l.waitID("1.1.1")
+	c.settle(q1)
+	in.relay.stop()
+	c.say("b ")
+	in.relay.start()
+	c.say("c ")
+	l.waitID("1.1.3") // the relay has everything again, and the listener missed nothing
+	in.relay.stop()
+	c.finish(v1alpha1.RoleAssistant, "a b c d")
+	c.commit()
+	got := ids(l.waitID("2.0.2"))
+	if diff := cmp.Diff(strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 2.0.2"), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.chat.Status.Generation.Pod = "pod-2"
+	c.commit()
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	in.pod("pod-2", "127.0.0.1")
+	l.waitID("1.1.1")
+}
+
+func TestASlowClientIsCut(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.writeTimeout = 50 * time.Millisecond })
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.commit()
+	in.listen("chat", "", 0).waitID("1.0.1")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	watching := func() int {
+		in.gateway.chats.mu.Lock()
+		defer in.gateway.chats.mu.Unlock()
+		return len(in.gateway.chats.watchers[in.namespace+"/chat"])
+	}
+	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+in.token+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "it follows", func() bool { return watching() == 2 })
+	text := strings.Repeat("y", 1000<<10)
+	for range 8 { // more than the network between the two can hold
+		c.attempt(1)
+		c.finish(v1alpha1.RoleAssistant, text)
+	}
+	c.commit()
+	waitUntil(t, "it is cut", func() bool { return watching() == 1 })
+}
+
+func TestWhatIsRememberedOfChatsHoldsNoTexts(t *testing.T) {
+	in := install(t, nil)
+	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("secret"), Spec: v1alpha1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})
+	w := in.gateway.chats.watch(in.namespace, "secret")
+	defer w.stop()
+	waitUntil(t, "the chat is known", func() bool { return w.Latest() != nil })
+	if data, _ := json.Marshal(w.Latest()); strings.Contains(string(data), "private") {
+		t.Errorf("it holds %s", data)
+	}
+}

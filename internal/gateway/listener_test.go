@@ -1,0 +1,151 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// event is a server-sent event as it came.
+type event struct{ ID, Name, Data string }
+
+// listener follows a chat over HTTP, and hangs up after as many events with an id as cutAfter says (0: never), to come
+// back with the last id that it saw.
+type listener struct {
+	in       *installation
+	chat     string
+	query    string
+	cutAfter int
+
+	mu     sync.Mutex
+	events []event
+	lastID string
+	more   chan struct{}
+	done   chan struct{}
+}
+
+func (in *installation) listen(chat, query string, cutAfter int) *listener {
+	l := &listener{in: in, chat: chat, query: query, cutAfter: cutAfter, more: make(chan struct{}, 1), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	in.t.Cleanup(func() { cancel(); <-l.done })
+	go func() {
+		defer close(l.done)
+		for l.connect(ctx) {
+		}
+	}()
+	return l
+}
+
+// connect follows until it hangs up, which it tells, or the stream ends.
+func (l *listener) connect(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.in.url+l.in.path(l.chat)+l.query, nil)
+	if err != nil {
+		l.in.t.Error(err)
+		return false
+	}
+	req.Header.Set("Authorization", "Bearer "+l.in.token)
+	if l.lastID != "" {
+		req.Header.Set("Last-Event-ID", l.lastID)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	numbered := 0
+	var e event
+	for lines := bufio.NewReader(resp.Body); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return false
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch field {
+		case "id":
+			e.ID = value
+		case "event":
+			e.Name = value
+		case "data":
+			e.Data = value
+		case "":
+			if e.ID != "" {
+				numbered++
+			}
+			l.add(e)
+			e = event{}
+			if l.cutAfter > 0 && numbered == l.cutAfter {
+				return true
+			}
+		}
+	}
+}
+
+func (l *listener) add(e event) {
+	if e.Name == "" { // a comment, or retry
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+	if e.ID != "" {
+		l.lastID = e.ID
+	}
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+}
+
+func (l *listener) wait(what string, found func(event) bool) []event {
+	l.in.t.Helper()
+	timeout := time.After(20 * time.Second)
+	for {
+		l.mu.Lock()
+		events := append([]event(nil), l.events...)
+		l.mu.Unlock()
+		for _, e := range events {
+			if found(e) {
+				return events
+			}
+		}
+		select {
+		case <-l.more:
+		case <-timeout:
+			l.in.t.Fatalf("waited in vain for %s; got %v", what, events)
+		}
+	}
+}
+
+func (l *listener) waitID(id string) []event {
+	l.in.t.Helper()
+	return l.wait("event "+id, func(e event) bool { return e.ID == id })
+}
+
+func (l *listener) waitName(name string) []event {
+	l.in.t.Helper()
+	return l.wait("event "+name, func(e event) bool { return e.Name == name })
+}
+
+func numbered(events []event) (out []event) {
+	for _, e := range events {
+		if e.ID != "" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func ids(events []event) (out []string) {
+	for _, e := range numbered(events) {
+		out = append(out, e.ID)
+	}
+	return out
+}

@@ -1,0 +1,82 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubectlchat is the kubectl plug-in: kubectl chat send and kubectl chat tail. It reaches the gateway through the
+// API server, with the identity of the kubeconfig, so that whoever may use kubectl in a namespace needs nothing else.
+package kubectlchat
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/internal/apiclient"
+)
+
+// options are what all commands share.
+type options struct {
+	genericiooptions.IOStreams
+	config *genericclioptions.ConfigFlags
+
+	gateway          string
+	gatewayNamespace string
+	token            string
+	serviceAccount   string
+	output           string
+}
+
+// NewCommand returns the plug-in's command.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:           "kubectl-chat",
+		Short:         "Talk to Parley's chats",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chat"},
+	}
+	// kubectl's own --token is the identity for the gateway too.
+	flags := root.PersistentFlags()
+	o.config.AddFlags(flags)
+	flags.StringVar(&o.gateway, "gateway", "", "URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
+	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
+	flags.StringVar(&o.serviceAccount, "service-account", "", "with a kubeconfig that has no token: the service account whose token to ask for")
+	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, one JSON object a line")
+	root.AddCommand(newSend(o), newTail(o))
+	return root
+}
+
+// session is a connection to one cluster.
+type session struct {
+	options   *options
+	namespace string
+	rest      *rest.Config
+	parley    *apiclient.Client
+	core      kubernetes.Interface
+}
+
+func (o *options) connect() (*session, error) {
+	if o.output != "" && o.output != "json" {
+		return nil, fmt.Errorf("--output %q is not known; it can be json", o.output)
+	}
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	s := &session{options: o, namespace: namespace, rest: cfg}
+	if s.parley, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
+		return nil, err
+	}
+	if s.core, err = kubernetes.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	return s, nil
+}

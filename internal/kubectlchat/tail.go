@@ -1,0 +1,53 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+func newTail(o *options) *cobra.Command {
+	history := false
+	cmd := &cobra.Command{
+		Use:     "tail CHAT",
+		Short:   "Show what is said in a chat, as it is said",
+		Long:    "Shows what is said in a chat from now on, as it is said. A lost connection is resumed where it was. Ends with ctrl-C, or when the chat is deleted.",
+		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.connect()
+			if err != nil {
+				return err
+			}
+			err = s.tail(cmd.Context(), args[0], history)
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&history, "history", false, "begin with what was said so far")
+	return cmd
+}
+
+func (s *session) tail(ctx context.Context, chat string, history bool) error {
+	g, err := s.dial(ctx)
+	if errors.Is(err, errNoToken) {
+		return fmt.Errorf("%w: use a kubeconfig with one, or name a service account that may get chats/stream with --service-account", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json")
+	return g.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
+		return e.name == follow.EventDeleted, p.show(e, true)
+	})
+}
