@@ -29,7 +29,7 @@ kind: Pod
 metadata: {name: model, namespace: bench}
 spec:
   containers:
-  - {name: model, image: "parley.dev/parley:dev", command: [/scripted-model], args: ["--listen=:8080", "--keep=1"]}
+  - {name: model, image: "parley.dev/parley:dev", command: [/scripted-model], args: ["--listen=:8080"]}
 Y
 trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k config/default >/dev/null' EXIT
 k -n bench wait pod/model --for=condition=Ready --timeout=60s >/dev/null

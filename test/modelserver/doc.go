@@ -1,0 +1,27 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package modelserver is a scripted model: a real HTTP server that speaks OpenAI chat completions, OpenAI responses and
+// Anthropic messages, streamed and not, says what a script tells it, fails how a script tells it, refuses what the real
+// ones refuse, and records every request.
+//
+// A script, as YAML:
+//
+//	requireKey: sk-right
+//	rules:
+//	- name: slow start
+//	  match: {lastUserText: hello}
+//	  times: 1
+//	  reply:
+//	    delayBefore: 200ms
+//	    delayBetween: 30ms
+//	    steps:
+//	    - reasoning: Somebody greets me.
+//	    - text: {value: "You said {{.LastUserText}}", pieceWords: 1}
+//	- match: {toolOffered: current_time, toolResults: 0}
+//	  reply: {steps: [{toolCalls: [{name: current_time, arguments: {timezone: UTC}}]}]}
+//	- reply: {fault: {kind: Status, status: 429, retryAfter: {seconds: 7}}}
+//
+// Over HTTP, GET /_control/requests has what was recorded, DELETE forgets it, PUT /_control/script replaces the script and
+// forgets it, and GET /healthz answers.
+package modelserver

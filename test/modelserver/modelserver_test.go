@@ -1,0 +1,298 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelserver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+	"charm.land/fantasy/providers/anthropic"
+	"charm.land/fantasy/providers/openai"
+	"charm.land/fantasy/providers/openaicompat"
+
+	"parley.dev/parley/test/modelserver"
+)
+
+// protocols are fantasy's real clients, one for each protocol.
+var protocols = map[string]func(url string) (fantasy.Provider, error){
+	"openai chat": func(url string) (fantasy.Provider, error) {
+		return openai.New(openai.WithBaseURL(url+"/v1"), openai.WithAPIKey("k"))
+	},
+	"openai-compatible": func(url string) (fantasy.Provider, error) {
+		return openaicompat.New(openaicompat.WithBaseURL(url+"/v1"), openaicompat.WithAPIKey("k"))
+	},
+	"openai responses": func(url string) (fantasy.Provider, error) {
+		return openai.New(openai.WithBaseURL(url+"/v1"), openai.WithAPIKey("k"), openai.WithUseResponsesAPI(),
+			openai.WithResponsesAPIFunc(func(string) bool { return true }))
+	},
+	"anthropic": func(url string) (fantasy.Provider, error) {
+		return anthropic.New(anthropic.WithBaseURL(url), anthropic.WithAPIKey("k"))
+	},
+}
+
+func forEach(t *testing.T, script modelserver.Script, test func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server)) {
+	t.Helper()
+	for name, provider := range protocols {
+		t.Run(name, func(t *testing.T) {
+			server, err := modelserver.New(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener := httptest.NewServer(server)
+			defer listener.Close()
+			p, err := provider(listener.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			model, err := p.LanguageModel(t.Context(), "m")
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, model, server)
+		})
+	}
+}
+
+var clock = fantasy.FunctionTool{Name: "current_time", Description: "d", InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+
+func ask(text string) fantasy.Call {
+	return fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(text)}, Tools: []fantasy.Tool{clock}, MaxOutputTokens: new(int64(100))}
+}
+
+// heard is what a client made of a stream.
+type heard struct {
+	text, reasoning, call, input string
+	parts                        int
+	finish                       fantasy.FinishReason
+	usage                        fantasy.Usage
+	err                          error
+}
+
+func listen(t *testing.T, ctx context.Context, model fantasy.LanguageModel, call fantasy.Call) (h heard) {
+	t.Helper()
+	stream, err := model.Stream(ctx, call)
+	if err != nil {
+		return heard{err: err}
+	}
+	for part := range stream {
+		switch part.Type {
+		case fantasy.StreamPartTypeTextDelta:
+			h.text += part.Delta
+			h.parts++
+		case fantasy.StreamPartTypeReasoningDelta:
+			h.reasoning += part.Delta
+		case fantasy.StreamPartTypeToolCall:
+			h.call, h.input = part.ToolCallName, part.ToolCallInput
+		case fantasy.StreamPartTypeFinish:
+			h.finish, h.usage = part.FinishReason, part.Usage
+		case fantasy.StreamPartTypeError:
+			h.err = part.Error
+		}
+	}
+	return h
+}
+
+func TestTextIsStreamedPartByPart(t *testing.T) {
+	forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
+		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
+	}}}}, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+		h := listen(t, t.Context(), model, ask("hi"))
+		if h.err != nil || h.text != "Hello, world" || h.parts != 3 || h.finish != fantasy.FinishReasonStop {
+			t.Errorf("heard %+v", h)
+		}
+		if h.usage.InputTokens != 60 || h.usage.CacheReadTokens != 40 || h.usage.OutputTokens != 50 {
+			t.Errorf("usage %+v", h.usage)
+		}
+		records := server.Requests()
+		if len(records) != 1 || records[0].Aborted || records[0].FirstPart.IsZero() || !strings.Contains(string(records[0].Body), "hi") {
+			t.Errorf("records %+v", records)
+		}
+	})
+}
+
+func TestAToolCallAndItsResultMakeARound(t *testing.T) {
+	script := modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "It is {{.ToolResultsText}}.", PieceWords: 1}}}}},
+	}}
+	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+		call := ask("time?")
+		h := listen(t, t.Context(), model, call)
+		if h.err != nil || h.call != "current_time" || !strings.Contains(h.input, "UTC") || h.finish != fantasy.FinishReasonToolCalls {
+			t.Fatalf("heard %+v", h)
+		}
+		call.Prompt = append(call.Prompt,
+			fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c1", ToolName: h.call, Input: h.input}}},
+			fantasy.Message{Role: fantasy.MessageRoleTool, Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c1", Output: fantasy.ToolResultOutputContentText{Text: "noon"}}}},
+		)
+		if h := listen(t, t.Context(), model, call); h.err != nil || h.text != "It is noon." {
+			t.Errorf("heard %+v", h)
+		}
+	})
+}
+
+func TestReasoningIsStreamed(t *testing.T) {
+	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
+	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+		h := listen(t, t.Context(), model, ask("hi"))
+		if h.err != nil || h.text != "Yes." {
+			t.Fatalf("heard %+v", h)
+		}
+		if !strings.HasSuffix(t.Name(), "openai_chat") && !strings.Contains(h.reasoning, "Hm. Yes.") {
+			t.Errorf("reasoning %q", h.reasoning)
+		}
+	})
+}
+
+func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
+	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"), modelserver.Call("current_time", `{}`)}}}}}
+	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+		response, err := model.Generate(t.Context(), ask("hi"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.Content.Text() != "Hello, world" || len(response.Content.ToolCalls()) != 1 {
+			t.Errorf("content %+v", response.Content)
+		}
+	})
+}
+
+func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
+	status := func(code int) *modelserver.Fault {
+		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(7)}}
+	}
+	for name, c := range map[string]struct {
+		fault *modelserver.Fault
+		check func(*fantasy.ProviderError) bool
+	}{
+		"401": {status(401), func(e *fantasy.ProviderError) bool { return e.StatusCode == 401 }},
+		"429": {status(429), func(e *fantasy.ProviderError) bool {
+			return e.StatusCode == 429 && e.IsRetryable() && e.ResponseHeaders["Retry-After"] == "7"
+		}},
+		"500": {status(500), func(e *fantasy.ProviderError) bool { return e.StatusCode == 500 }},
+		"529": {status(529), func(e *fantasy.ProviderError) bool { return e.StatusCode == 529 }},
+		"context": {&modelserver.Fault{Kind: modelserver.FaultContextTooLong}, func(e *fantasy.ProviderError) bool {
+			return e.StatusCode == 400 && e.IsContextTooLarge()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+				h := listen(t, t.Context(), model, ask("hi"))
+				provider, ok := errors.AsType[*fantasy.ProviderError](h.err)
+				if !ok || !c.check(provider) {
+					t.Errorf("error %v", h.err)
+				}
+			})
+		})
+	}
+}
+
+func TestBrokenConnectionsAreErrors(t *testing.T) {
+	reply := []modelserver.Step{modelserver.Say("a", "b", "c", "d")}
+	for name, fault := range map[string]*modelserver.Fault{
+		"reset":       {Kind: modelserver.FaultReset},
+		"cut":         {Kind: modelserver.FaultCut, After: modelserver.Count(2)},
+		"end":         {Kind: modelserver.FaultEnd, After: modelserver.Count(2)},
+		"error event": {Kind: modelserver.FaultError, After: modelserver.Count(2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+				h := listen(t, t.Context(), model, ask("hi"))
+				if h.err == nil {
+					t.Errorf("heard %+v", h)
+				}
+				if fault.After != nil && h.text != "ab" {
+					t.Errorf("heard %q before the fault", h.text)
+				}
+			})
+		})
+	}
+}
+
+func TestAHangLastsUntilTheClientGoesAwayAndThatIsRecorded(t *testing.T) {
+	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
+	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan heard, 1)
+		go func() { ended <- listen(t, ctx, model, ask("hi")) }()
+		if err := server.WaitForRequests(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-ended
+		for deadline := time.After(10 * time.Second); server.InFlight() > 0; {
+			select {
+			case <-deadline:
+				t.Fatal("the request is still in flight")
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if !server.Requests()[0].Aborted {
+			t.Error("the record does not say that the client went away")
+		}
+	})
+}
+
+func TestBadRequestsAreRefusedAsTheProvidersDo(t *testing.T) {
+	server, err := modelserver.New(modelserver.Script{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewServer(server)
+	defer listener.Close()
+	for name, c := range map[string]struct{ path, body, want string }{
+		"no model":            {"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}]}`, "model"},
+		"no messages":         {"/v1/chat/completions", `{"model":"m","messages":[]}`, "at least one message"},
+		"a bad role":          {"/v1/chat/completions", `{"model":"m","messages":[{"role":"robot","content":"a"}]}`, "invalid role"},
+		"an orphan result":    {"/v1/chat/completions", `{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":"a"}]}`, "does not follow a call"},
+		"an unanswered call":  {"/v1/chat/completions", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"f"}}]},{"role":"user","content":"a"}]}`, "not followed by their results"},
+		"a bad tool name":     {"/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"a"}],"tools":[{"function":{"name":"a b"}}]}`, "does not match"},
+		"no max_tokens":       {"/v1/messages", `{"model":"m","messages":[{"role":"user","content":"a"}]}`, "max_tokens"},
+		"assistant first":     {"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"assistant","content":"a"}]}`, "first message"},
+		"an unpaired tool":    {"/v1/messages", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"x","name":"f"}]},{"role":"user","content":"b"}]}`, "not followed by their results"},
+		"a response's orphan": {"/v1/responses", `{"model":"m","input":[{"type":"function_call_output","call_id":"x","output":"a"}]}`, "does not follow a call"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			response, err := http.Post(listener.URL+c.path, "application/json", strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			b := make([]byte, 4096)
+			n, _ := response.Body.Read(b)
+			if response.StatusCode != http.StatusBadRequest || !strings.Contains(string(b[:n]), c.want) {
+				t.Errorf("%d: %s", response.StatusCode, b[:n])
+			}
+		})
+	}
+}
+
+func TestTheDemosScriptIsValid(t *testing.T) {
+	raw, err := os.ReadFile("testdata/demo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := modelserver.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range script.Rules {
+		script.Rules[i].Reply.DelayBetween = 0
+	}
+	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+		if h := listen(t, t.Context(), model, ask("What happened?")); h.err != nil || !strings.Contains(h.text, "None\n   of them touches etcd") {
+			t.Errorf("heard %+v", h)
+		}
+		if h := listen(t, t.Context(), model, ask("What time is it?")); h.err != nil || h.call != "current_time" {
+			t.Errorf("heard %+v", h)
+		}
+	})
+}
