@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/uuid"
 	"k8s.io/client-go/rest"
 
@@ -37,17 +38,19 @@ func main() {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	if err := run(log, *health); err != nil {
+	// client-go logs to the logger in the context.
+	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
+	if err := run(ctx, log, *health); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
 }
 
-func run(log *slog.Logger, health string) error {
+func run(parent context.Context, log *slog.Logger, health string) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
-	drain, stopDrain := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(parent)
 	defer stop()
 	context.AfterFunc(drain, func() {
 		again, stopAgain := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)

@@ -97,6 +97,9 @@ func (r *Registry) run(ctx context.Context, spec *v1alpha1.ChatTools, call v1alp
 	if err := json.Unmarshal([]byte(input), &object); err != nil {
 		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: %w", call.Name, err)
 	}
+	if object == nil {
+		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: they are null", call.Name)
+	}
 	defer func() {
 		if fault := recover(); fault != nil {
 			output, err = "", fmt.Errorf("tool %q failed unexpectedly", call.Name)

@@ -54,12 +54,6 @@ func (k *kept) put(chat string, messages []v1alpha1.ChatMessage) {
 	}
 }
 
-func (k *kept) remove(chat string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.drop(chat)
-}
-
 func (k *kept) drop(chat string) {
 	if e, ok := k.entries[chat]; ok {
 		k.bytes -= e.Value.(*entry).bytes

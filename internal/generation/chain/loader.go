@@ -78,9 +78,6 @@ func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
 	}
 }
 
-// Forget drops what is kept of a chat.
-func (l *Loader) Forget(chatUID string) { l.kept.remove(chatUID) }
-
 // pass is one Load.
 type pass struct {
 	ctx     context.Context
@@ -146,9 +143,19 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 	before := p.upTo(nodes[0].Parent)
 	messages := append(before[:len(before):len(before)], make([]v1alpha1.ChatMessage, 0, len(nodes))...)
 	for _, n := range nodes {
-		messages = append(messages, *p.fetched[n.Name])
+		messages = append(messages, placed(p.fetched[n.Name], n))
 	}
 	return messages
+}
+
+// placed is a copy of the message that says where it stands. A User message that was read before its own status was
+// written does not, and by the next turn nobody else says it any more.
+func placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
+	out := *m
+	if out.Spec.Generation == nil {
+		out.Status.Parent, out.Status.Index = n.Parent, &n.Index
+	}
+	return out
 }
 
 func (p *pass) upTo(name string) []v1alpha1.ChatMessage {

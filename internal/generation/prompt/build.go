@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"charm.land/fantasy"
 
@@ -38,6 +39,32 @@ type builder struct {
 	// open are the calls of the last Assistant message that have no result yet, in order.
 	open  map[string]bool
 	order []string
+	// paired are the calls of that message that the provider both made and answered itself.
+	paired map[string]bool
+}
+
+func pairs(m *v1alpha1.ChatMessage) map[string]bool {
+	calls, paired := map[string]bool{}, map[string]bool{}
+	for i := range m.Spec.Parts {
+		if c := m.Spec.Parts[i].ToolCall; c != nil && c.ProviderExecuted {
+			calls[c.ID] = true
+		}
+		if r := m.Spec.Parts[i].ToolResult; r != nil && r.ProviderExecuted && calls[r.ID] {
+			paired[r.ID] = true
+		}
+	}
+	return paired
+}
+
+// validID is the id in the characters that every provider takes. Generated messages have no others; this is for messages
+// that came about in another way.
+func validID(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
+			return c
+		}
+		return '_'
+	}, id)
 }
 
 func (b *builder) add(role fantasy.MessageRole, content ...fantasy.MessagePart) {
@@ -76,6 +103,7 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 
 func (b *builder) assistant(m *v1alpha1.ChatMessage) error {
 	var content []fantasy.MessagePart
+	b.paired = pairs(m)
 	for i := range m.Spec.Parts {
 		options, err := optionsOf(&m.Spec.Parts[i])
 		if err != nil {
@@ -92,19 +120,31 @@ func (b *builder) assistant(m *v1alpha1.ChatMessage) error {
 // said is a part of an Assistant message as the provider reads it; nil if it says nothing.
 func (b *builder) said(part *v1alpha1.MessagePart, options fantasy.ProviderOptions) fantasy.MessagePart {
 	switch {
-	case part.Type == v1alpha1.PartText && *part.Text != "":
-		return fantasy.TextPart{Text: *part.Text, ProviderOptions: options}
-	case part.Type == v1alpha1.PartReasoning && (*part.Text != "" || options != nil):
-		return fantasy.ReasoningPart{Text: *part.Text, ProviderOptions: options}
+	case part.Text != nil:
+		return spoken(part, options)
 	case part.ToolCall != nil:
 		return b.call(part.ToolCall, options)
-	case part.ToolResult != nil && part.ToolResult.ProviderExecuted:
+	case part.ToolResult != nil && b.paired[part.ToolResult.ID]:
 		return result(part.ToolResult, options)
 	}
 	return nil
 }
 
-func (b *builder) call(call *v1alpha1.ToolCall, options fantasy.ProviderOptions) fantasy.ToolCallPart {
+func spoken(part *v1alpha1.MessagePart, options fantasy.ProviderOptions) fantasy.MessagePart {
+	switch {
+	case part.Type == v1alpha1.PartText && *part.Text != "":
+		return fantasy.TextPart{Text: *part.Text, ProviderOptions: options}
+	case part.Type == v1alpha1.PartReasoning && (*part.Text != "" || options != nil):
+		return fantasy.ReasoningPart{Text: *part.Text, ProviderOptions: options}
+	}
+	return nil
+}
+
+// call opens a call. One of the provider's own that the provider did not answer is left out: nobody else could.
+func (b *builder) call(call *v1alpha1.ToolCall, options fantasy.ProviderOptions) fantasy.MessagePart {
+	if call.ProviderExecuted && !b.paired[call.ID] {
+		return nil
+	}
 	if !call.ProviderExecuted {
 		b.open[call.ID] = true
 		b.order = append(b.order, call.ID)
@@ -114,7 +154,7 @@ func (b *builder) call(call *v1alpha1.ToolCall, options fantasy.ProviderOptions)
 		input = "{}"
 	}
 	return fantasy.ToolCallPart{
-		ToolCallID: call.ID, ToolName: call.Name, Input: input, ProviderExecuted: call.ProviderExecuted, ProviderOptions: options,
+		ToolCallID: validID(call.ID), ToolName: call.Name, Input: input, ProviderExecuted: call.ProviderExecuted, ProviderOptions: options,
 	}
 }
 
@@ -145,7 +185,7 @@ func (b *builder) answerOpen() {
 }
 
 func result(r *v1alpha1.ToolResult, options fantasy.ProviderOptions) fantasy.ToolResultPart {
-	part := fantasy.ToolResultPart{ToolCallID: r.ID, ProviderExecuted: r.ProviderExecuted, ProviderOptions: options}
+	part := fantasy.ToolResultPart{ToolCallID: validID(r.ID), ProviderExecuted: r.ProviderExecuted, ProviderOptions: options}
 	if r.IsError {
 		part.Output = fantasy.ToolResultOutputContentError{Error: errors.New(r.Output)}
 	} else {

@@ -4,13 +4,16 @@
 package provider
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"charm.land/fantasy"
 
@@ -31,12 +34,7 @@ type Subject struct {
 // the error message that its protocol defines, shortened and without anything that looks like a key; never the request, a
 // header, a URL or a raw body, which can hold the key or the prompt.
 func Classify(err error, about Subject) *v1alpha1.GenerationError {
-	f := findings{err: err}
-	if provider, ok := errors.AsType[*fantasy.ProviderError](err); ok {
-		f.status = provider.StatusCode
-		f.contextTooLong = provider.IsContextTooLarge()
-		f.said, f.code = decodeError(provider.ResponseBody)
-	}
+	f := find(err, about.Spec.Provider)
 	reason := reasonOf(f)
 	return &v1alpha1.GenerationError{
 		Reason: reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
@@ -46,11 +44,36 @@ func Classify(err error, about Subject) *v1alpha1.GenerationError {
 
 // findings are what is known of an error.
 type findings struct {
-	err            error
-	status         int
-	contextTooLong bool
+	status int
+	// contextTooLong, unauthenticated and brokenOff are what fantasy or the network make out.
+	contextTooLong, unauthenticated, brokenOff bool
 	// said is the provider's own error message, code its own name for the error.
 	said, code string
+}
+
+func find(err error, from v1alpha1.ModelProvider) findings {
+	f := findings{brokenOff: brokenOff(err)}
+	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
+		f.status, f.contextTooLong, f.unauthenticated = e.StatusCode, e.IsContextTooLarge(), e.AuthError
+		f.said, f.code = decodeError(e.ResponseBody)
+		if from == v1alpha1.ProviderGoogle && e.StatusCode != 0 {
+			f.said = string(e.ResponseBody) // its SDK has taken the message out of the body
+		}
+	}
+	if e, ok := errors.AsType[*fantasy.Error](err); ok {
+		f.said, f.code = decodeResponsesError(e)
+	}
+	return f
+}
+
+// brokenOff tells whether the network, and not the provider, ended the call. Cancellation is the network's too: the
+// caller looks at its own contexts first, so that it was the peer who cancelled.
+func brokenOff(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, syscall.ECONNRESET) || fantasy.IsTransportError(err)
 }
 
 // reasonRules: the first that matches wins.
@@ -58,26 +81,34 @@ var reasonRules = []struct {
 	reason  v1alpha1.ErrorReason
 	matches func(findings) bool
 }{
-	{v1alpha1.ErrorContextTooLong, func(f findings) bool { return f.contextTooLong || f.code == "context_length_exceeded" }},
+	{v1alpha1.ErrorContextTooLong, func(f findings) bool {
+		return f.contextTooLong || f.is("context_length_exceeded", "exceed_context_size_error") || f.says("prompt is too long")
+	}},
 	{v1alpha1.ErrorOverloaded, func(f findings) bool { return f.status == 529 || f.code == "overloaded_error" }},
 	{v1alpha1.ErrorUsageLimitReached, func(f findings) bool {
-		return f.status == http.StatusPaymentRequired || f.code == "insufficient_quota" || f.code == "billing_error"
+		return f.status == http.StatusPaymentRequired || f.is("insufficient_quota", "billing_error") || f.says("credit balance is too low")
 	}},
 	{v1alpha1.ErrorAuthenticationFailed, func(f findings) bool {
-		return f.status == http.StatusUnauthorized || f.code == "authentication_error" || f.code == "invalid_api_key"
+		return f.status == http.StatusUnauthorized || f.unauthenticated || f.is("authentication_error", "invalid_api_key") || f.says("api key not valid")
 	}},
-	{v1alpha1.ErrorPermissionDenied, func(f findings) bool { return f.status == http.StatusForbidden }},
+	{v1alpha1.ErrorPermissionDenied, func(f findings) bool { return f.status == http.StatusForbidden || f.code == "permission_error" }},
 	{v1alpha1.ErrorRateLimited, func(f findings) bool {
-		return f.status == http.StatusTooManyRequests || f.code == "rate_limit_error"
+		return f.status == http.StatusTooManyRequests || f.is("rate_limit_error", "rate_limit_exceeded")
 	}},
 	{v1alpha1.ErrorProviderUnavailable, func(f findings) bool {
 		return slices.Contains([]int{http.StatusRequestTimeout, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, f.status)
 	}},
 	{v1alpha1.ErrorRequestRejected, func(f findings) bool { return f.status >= 400 && f.status < 500 }},
-	{v1alpha1.ErrorProviderError, func(f findings) bool { return f.status >= 500 || f.said != "" }},
-	// No answer at all: refused, reset, cut off, timed out.
-	{v1alpha1.ErrorProviderUnavailable, func(findings) bool { return true }},
+	{v1alpha1.ErrorProviderUnavailable, func(f findings) bool { return f.status == 0 && f.said == "" && f.brokenOff }},
+	// What is left is a provider that failed, or that sent what nobody understands.
+	{v1alpha1.ErrorProviderError, func(findings) bool { return true }},
 }
+
+// is tells whether the provider's name for the error is one of these.
+func (f findings) is(codes ...string) bool { return slices.Contains(codes, f.code) }
+
+// says tells whether the provider's message has these words in it.
+func (f findings) says(words string) bool { return strings.Contains(strings.ToLower(f.said), words) }
 
 func reasonOf(f findings) v1alpha1.ErrorReason {
 	for _, rule := range reasonRules {
@@ -123,34 +154,6 @@ func putKey(spec *v1alpha1.ChatModelConfigSpec) string {
 	}
 	ref := spec.APIKey.SecretKeyRef
 	return fmt.Sprintf("Put a valid key into key %q of Secret %s", ref.Key, ref.Name)
-}
-
-// decodeError reads the error message and code from the body that the providers' protocols define; of anything else it
-// takes nothing.
-func decodeError(body []byte) (said, code string) {
-	var envelope struct {
-		Error struct {
-			Message string `json:"message"`
-			Type    string `json:"type"`
-			Code    any    `json:"code"`
-		} `json:"error"`
-	}
-	if len(body) > 64<<10 || json.Unmarshal(bodyOf(body), &envelope) != nil {
-		return "", ""
-	}
-	code, _ = envelope.Error.Code.(string)
-	if code == "" {
-		code = envelope.Error.Type
-	}
-	return envelope.Error.Message, code
-}
-
-// bodyOf strips the head that some SDKs keep in front of the body.
-func bodyOf(raw []byte) []byte {
-	if _, body, ok := strings.Cut(string(raw), "\r\n\r\n"); ok {
-		return []byte(body)
-	}
-	return raw
 }
 
 // secretLike is what API keys and tokens look like: a long run of characters that no word has.

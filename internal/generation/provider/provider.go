@@ -12,7 +12,6 @@ import (
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/azure"
 	"charm.land/fantasy/providers/bedrock"
 	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
@@ -109,20 +108,6 @@ func newGoogle(s settings) (fantasy.Provider, error) {
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {
 	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
 		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent))
-}
-
-func newAzure(s settings) (fantasy.Provider, error) {
-	options := []azure.Option{
-		azure.WithBaseURL(s.spec.BaseURL), azure.WithAPIKey(s.key), azure.WithHeaders(s.headers),
-		azure.WithHTTPClient(s.client), azure.WithUserAgent(userAgent),
-	}
-	if s.spec.APIVersion != "" {
-		options = append(options, azure.WithAPIVersion(s.spec.APIVersion))
-	}
-	if s.responses() {
-		options = append(options, azure.WithUseResponsesAPI())
-	}
-	return azure.New(options...)
 }
 
 func newBedrock(s settings) (fantasy.Provider, error) {

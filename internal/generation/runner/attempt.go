@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -58,7 +59,7 @@ func (a *attempt) run(ctx context.Context) {
 		messages, err := a.load(ctx)
 		loading <- loaded{messages, err}
 	}()
-	episode, err := a.Relay.Open(ctx, a.fence)
+	episode, err := a.open(ctx)
 	messages := <-loading
 	switch {
 	case errors.Is(err, relayclient.ErrExists):
@@ -76,9 +77,33 @@ func (a *attempt) run(ctx context.Context) {
 	}
 }
 
-func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, err error, episode Episode) outcome {
+// openTimeout bounds the wait for a relay that does not answer.
+const openTimeout = 2 * time.Second
+
+func (a *attempt) open(ctx context.Context) (Episode, error) {
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return a.Relay.Open(opening, a.fence)
+}
+
+// perform does what the chat wants. A fault while handling one reply must not take the other chats of this pod along.
+func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, err error, episode Episode) (o outcome) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			// The fault itself can quote content.
+			a.Log.ErrorContext(ctx, "an attempt failed unexpectedly", a.about(), slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(debug.Stack())))
+			o = failed(&v1alpha1.GenerationError{
+				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly. See the log of pod " + a.Pod + ", then send a message to try again",
+			})
+		}
+	}()
 	if err != nil {
 		return failed(historyError(a.chat, err))
+	}
+	if len(messages) == 0 {
+		return failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer: send one", a.chat.Name),
+		})
 	}
 	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return a.executeTools(ctx, messages, episode)

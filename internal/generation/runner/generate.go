@@ -34,7 +34,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	guard := time.AfterFunc(a.Silence, func() { cancel(errSilent) })
 	defer guard.Stop()
 
-	reply := step.NewAccumulator(a.fence.HistoryVersion, callIDs(messages))
+	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
 	err = a.stream(calling, t, a.call(t, built), func(p *fantasy.StreamPart) {
 		guard.Reset(a.Silence)
 		if part, ok := reply.Add(p); ok {
@@ -42,17 +42,15 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		}
 	}, reply.Full)
 	switch {
-	case ctx.Err() != nil:
-		return outcome{}
+	case err == nil:
+		return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
 	case errors.Is(context.Cause(calling), errSilent):
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderUnavailable, Provider: string(t.config.Spec.Provider),
 			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, a.Silence),
 		})
-	case err != nil:
-		return failed(provider.Classify(err, t.subject()))
 	}
-	return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
+	return failed(provider.Classify(err, t.subject()))
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.

@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"charm.land/fantasy"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
@@ -64,14 +66,14 @@ func (t *target) subject() provider.Subject {
 
 // target finds the model that the attempt is to call.
 func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.GenerationError) {
-	object, ok, err := r.configs.GetStore().GetByKey(r.Namespace + "/" + name)
-	if err != nil || !ok {
+	config, err := r.config(ctx, name)
+	if err != nil {
 		return nil, &v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorModelConfigNotFound,
 			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more: create it again, or name another one in the chat, then send a message to go on", name),
 		}
 	}
-	t := &target{config: object.(*v1alpha1.ChatModelConfig)}
+	t := &target{config: config}
 	if t.key, err = r.key(&t.config.Spec); err != nil {
 		return nil, keyError(t.config, err)
 	}
@@ -83,6 +85,25 @@ func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.Ge
 		}
 	}
 	return t, nil
+}
+
+// config finds a configuration. The watch can lag behind the chat's, so that one that is missing is looked up where the
+// truth is, until there is an answer. An error means that it does not exist, or that ctx is done.
+func (r *Runner) config(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+	if object, ok, err := r.configs.GetStore().GetByKey(r.Namespace + "/" + name); err == nil && ok {
+		return object.(*v1alpha1.ChatModelConfig), nil
+	}
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		config, err := r.Client.ModelConfigs(r.Namespace).Get(ctx, name)
+		if err == nil || apierrors.IsNotFound(err) {
+			return config, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
 }
 
 func (r *Runner) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {

@@ -19,16 +19,20 @@ const (
 	// firstRetry and lastRetry bound the wait before a refused create is tried again; it doubles in between.
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
+	// createTimeout bounds one create.
+	createTimeout = 30 * time.Second
 )
 
 // report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for.
 func (a *attempt) report(ctx context.Context, o outcome) {
 	message := a.message(o)
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		created, err := a.Client.Messages(a.Namespace).Create(ctx, message)
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
+		created, err := a.create(ctx, message)
 		switch {
 		case err == nil:
-			a.histories.Add(a.chat, created)
+			if o.kind == v1alpha1.OutcomeCompleted {
+				a.histories.Add(a.chat, created)
+			}
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			return
@@ -45,6 +49,14 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// create goes through with a create that has begun: the chat can move on because of the result before the answer to the
+// create has come.
+func (a *attempt) create(ctx context.Context, message *v1alpha1.ChatMessage) (*v1alpha1.ChatMessage, error) {
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
+	return a.Client.Messages(a.Namespace).Create(creating, message)
 }
 
 // isMine tells whether the message that exists is this attempt's result, by an earlier create whose answer was lost. A

@@ -149,16 +149,15 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	fence := fenceOf(chat)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.draining || r.done.has(fence) {
+	if r.done.has(fence) {
 		return
 	}
 	if current := r.attempts[fence.ChatUID]; current != nil {
-		if current.fence == fence {
-			return
-		}
 		current.cancel(errMovedOn)
 	}
-	r.begin(ctx, chat, fence)
+	if !r.draining {
+		r.begin(ctx, chat, fence)
+	}
 }
 
 // begin starts an attempt. The caller holds mu.

@@ -18,13 +18,14 @@ import (
 // Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text and
 // reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
 type Accumulator struct {
-	room    *room
-	ids     *callIDs
-	blocks  []*block
-	index   map[blockKey]*block
-	usage   fantasy.Usage
-	finish  fantasy.FinishReason
-	preview preview
+	provider v1alpha1.ModelProvider
+	room     *room
+	ids      *callIDs
+	blocks   []*block
+	index    map[blockKey]*block
+	usage    fantasy.Usage
+	finish   fantasy.FinishReason
+	preview  preview
 }
 
 type blockKey struct {
@@ -38,10 +39,10 @@ type block struct {
 	metadata fantasy.ProviderMetadata
 }
 
-// NewAccumulator returns an accumulator for a reply to a history that has the given tool-call ids already. version makes
-// ids unique that the provider uses again.
-func NewAccumulator(version int64, usedIDs []string) *Accumulator {
-	return &Accumulator{room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}}
+// NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids already.
+// version makes ids unique that the provider uses again.
+func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
+	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}}
 }
 
 // Add takes one part of the stream and returns what of it is worth showing, if anything.
@@ -104,11 +105,15 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 	if delta == "" {
 		delta = p.ToolCallInput
 	}
-	return parts.Part{Type: parts.ToolInput, ID: a.ids.of(p.ID), Name: p.ToolCallName, Text: delta}, true
+	id := a.ids.of
+	if p.Type == fantasy.StreamPartTypeToolInputStart {
+		id = a.ids.begin
+	}
+	return parts.Part{Type: parts.ToolInput, ID: id(p.ID), Name: p.ToolCallName, Text: delta}, true
 }
 
 func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
-	call := &v1alpha1.ToolCall{ID: a.ids.of(p.ID), Name: p.ToolCallName, Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted}
+	call := &v1alpha1.ToolCall{ID: a.ids.finish(p.ID), Name: toolName(p.ToolCallName), Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted}
 	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
@@ -116,7 +121,7 @@ func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
-	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: p.ToolCallName, Output: p.Delta, ProviderExecuted: true}
+	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta, ProviderExecuted: true}
 	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result}, p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
@@ -157,16 +162,16 @@ type Step struct {
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: usageOf(a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+		Usage: usageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
 	}
 	for _, b := range a.blocks {
+		b.part.ProviderMetadata = a.metadata(b.metadata)
 		if b.part.Type == v1alpha1.PartText || b.part.Type == v1alpha1.PartReasoning {
-			if b.text.Len() == 0 && b.metadata == nil {
+			if b.text.Len() == 0 && b.part.ProviderMetadata == "" {
 				continue
 			}
 			b.part.Text = new(b.text.String())
 		}
-		b.part.ProviderMetadata = a.metadata(b.metadata)
 		if call := b.part.ToolCall; call != nil && !call.ProviderExecuted {
 			s.PendingCalls++
 		}
@@ -188,14 +193,26 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	return string(raw)
 }
 
-// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, and the total is the
-// sum of all.
-func usageOf(u fantasy.Usage) v1alpha1.TokenUsage {
+// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
+// the output, and the total is the sum of all. Google alone counts the cache as input and the reasoning apart.
+func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+	if provider == v1alpha1.ProviderGoogle {
+		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)
+		u.OutputTokens += u.ReasoningTokens
+	}
 	return v1alpha1.TokenUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
 		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheCreationTokens,
 		TotalTokens: u.InputTokens + u.CacheReadTokens + u.CacheCreationTokens + u.OutputTokens,
 	}
+}
+
+// toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name.
+func toolName(name string) string {
+	if name == "" {
+		return "unnamed"
+	}
+	return clip(name, 128)
 }
 
 func clip(text string, n int) string {

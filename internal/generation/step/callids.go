@@ -14,10 +14,11 @@ type callIDs struct {
 	version int64
 	used    map[string]bool
 	given   map[string]string
+	called  map[string]bool
 }
 
 func newCallIDs(version int64, used []string) *callIDs {
-	ids := &callIDs{version: version, used: map[string]bool{}, given: map[string]string{}}
+	ids := &callIDs{version: version, used: map[string]bool{}, given: map[string]string{}, called: map[string]bool{}}
 	for _, id := range used {
 		ids.used[id] = true
 	}
@@ -27,7 +28,24 @@ func newCallIDs(version int64, used []string) *callIDs {
 // maxID leaves room for what makes an id unique within the 64 characters that providers take.
 const maxID = 48
 
-// of returns the id to use for the provider's.
+// begin returns the id to use for a call that is about to be written. A provider's id that stands for a finished call
+// stands for another one now.
+func (c *callIDs) begin(id string) string {
+	if c.called[id] {
+		delete(c.given, id)
+		delete(c.called, id)
+	}
+	return c.of(id)
+}
+
+// finish returns the id to use for a call that is whole.
+func (c *callIDs) finish(id string) string {
+	unique := c.begin(id)
+	c.called[id] = true
+	return unique
+}
+
+// of returns the id to use for the newest call that has the provider's id.
 func (c *callIDs) of(id string) string {
 	if given, ok := c.given[id]; ok {
 		return given
