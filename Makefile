@@ -35,7 +35,7 @@ else
 	@hack/setup.sh
 	@$(MAKE) --no-print-directory cluster-up image
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
-	@KUBECTL=$(CLUSTER_KUBECTL) KUBECONFIG=$(CLUSTER_KUBECONFIG) DEMO_LOCAL=1 hack/demo.sh
+	@KUBECTL=$(CLUSTER_KUBECTL) KUBECONFIG=$(CLUSTER_KUBECONFIG) DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1 hack/demo.sh
 endif
 
 .PHONY: test

@@ -35,11 +35,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ToolCall') == has(self.toolCall)",message="toolCall must be set for the type ToolCall, and for no other"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ToolResult') == has(self.toolResult)",message="toolResult must be set for the type ToolResult, and for no other"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Source') == has(self.source)",message="source must be set for the type Source, and for no other"
-//
-// +union
 type MessagePart struct {
 	// type says which of the other fields is set.
-	// +unionDiscriminator
 	// +required
 	Type PartType `json:"type"`
 

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer cluster.Stop() //nolint:errcheck // the process ends with it
+		defer cluster.Stop()
 		core = kubernetes.NewForConfigOrDie(cluster.Config)
 		return m.Run()
 	}())

@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
 )
 
 // errNoToken means that the kubeconfig has no token that could be shown to the gateway.
@@ -89,9 +86,9 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 		return "", nil, err
 	}
 	target := s.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
-	dialer, err := s.dialer(target)
+	dialer, err := portforward.NewSPDYOverWebsocketDialer(target, s.rest)
 	if err != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
 	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
@@ -113,23 +110,7 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 		close(stop)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop); <-ended }, nil
-}
-
-// dialer prefers websockets, which newer API servers and proxies speak, to SPDY, which all do.
-func (s *session) dialer(target *url.URL) (httpstream.Dialer, error) {
-	transport, upgrader, err := spdy.RoundTripperFor(s.rest)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the port-forward: %w", err)
-	}
-	overSPDY := spdy.NewDialer(upgrader, &http.Client{Transport: transport, Timeout: 0}, http.MethodPost, target)
-	overWebsocket, err := portforward.NewSPDYOverWebsocketDialer(target, s.rest)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the port-forward: %w", err)
-	}
-	return portforward.NewFallbackDialer(overWebsocket, overSPDY, func(err error) bool {
-		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-	}), nil
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop); _ = <-ended }, nil
 }
 
 func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {

@@ -24,7 +24,6 @@ type options struct {
 
 	gateway          string
 	gatewayNamespace string
-	token            string
 	serviceAccount   string
 	output           string
 }

@@ -113,7 +113,7 @@ func (s *session) sendAndFollow(ctx context.Context, g *gateway, chat, text stri
 		if err == nil {
 			// The turn is over; what the stream still has of it is on its way.
 			select {
-			case <-streamed:
+			case err = <-streamed:
 			case <-time.After(5 * time.Second):
 			}
 		}
@@ -163,21 +163,29 @@ func (f *following) show(e event) (bool, error) {
 		return true, errors.New("the chat was deleted")
 	}
 	if e.name == follow.EventStatus && !f.ended {
-		var status struct {
-			Turn  string `json:"turn"`
-			Ready string `json:"ready"`
+		if err := f.status(e.data); err != nil {
+			return true, err
 		}
-		if err := json.Unmarshal(e.data, &status); err != nil {
-			return true, fmt.Errorf("reading a status: %w", err)
-		}
-		mine := status.Turn == f.message
-		f.ended = f.began && !mine || mine && status.Ready != "Unknown"
-		f.began = f.began || mine
 	}
 	if f.ended || !f.began && !f.printer.json {
 		return f.ended, nil
 	}
 	return false, f.printer.show(e, false)
+}
+
+// status finds out whether the message's turn has begun or ended.
+func (f *following) status(data []byte) error {
+	var status struct {
+		Turn  string `json:"turn"`
+		Ready string `json:"ready"`
+	}
+	if err := json.Unmarshal(data, &status); err != nil {
+		return fmt.Errorf("reading a status: %w", err)
+	}
+	mine := status.Turn == f.message
+	f.ended = f.began && !mine || mine && status.Ready != "Unknown"
+	f.began = f.began || mine
+	return nil
 }
 
 func (s *session) create(ctx context.Context, chat, text string) (*v1alpha1.ChatMessage, error) {

@@ -34,7 +34,7 @@ func Of(pod *corev1.Pod, now time.Time) State {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return State{Lost: true}
 	}
-	ready := readyCondition(pod)
+	ready := condition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
@@ -63,9 +63,9 @@ func Placement(pod *corev1.Pod, now time.Time) placement.Pod {
 	}
 }
 
-func readyCondition(pod *corev1.Pod) *corev1.PodCondition {
+func condition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == corev1.PodReady {
+		if pod.Status.Conditions[i].Type == of {
 			return &pod.Status.Conditions[i]
 		}
 	}
@@ -85,10 +85,8 @@ func starting(pod *corev1.Pod) string {
 			}
 		}
 	}
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return c.Reason + ": " + c.Message
-		}
+	if unscheduled := condition(pod, corev1.PodScheduled); unscheduled != nil && unscheduled.Status == corev1.ConditionFalse {
+		return unscheduled.Reason + ": " + unscheduled.Message
 	}
 	return "containers are being created"
 }

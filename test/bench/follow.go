@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -92,17 +93,17 @@ func (b *bench) stream(ctx context.Context, chat string) (<-chan part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("following chat %s: %w", chat, err)
 	}
+	body := response.Body
 	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, fmt.Errorf("following chat %s: %s", chat, response.Status)
+		return nil, errors.Join(fmt.Errorf("following chat %s: %s", chat, response.Status), body.Close())
 	}
-	lines := bufio.NewScanner(response.Body)
+	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 4<<20)
 	seen := make(chan part, 1024)
 	ready := make(chan struct{})
 	go func() {
 		defer close(seen)
-		defer func() { _ = response.Body.Close() }()
+		defer body.Close()
 		readEvents(lines, ready, seen)
 	}()
 	select {

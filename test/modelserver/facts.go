@@ -88,8 +88,6 @@ type request struct {
 	stream   bool
 	// includeUsage is whether an OpenAI chat stream shall end with the usage.
 	includeUsage bool
-	// encryptedReasoning and store are the options of the responses protocol.
-	encryptedReasoning, store bool
 	// entries is the number of messages or input items.
 	entries int
 	turns   []turn

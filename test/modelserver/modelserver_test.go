@@ -76,7 +76,7 @@ type heard struct {
 	err                          error
 }
 
-func listen(t *testing.T, ctx context.Context, model fantasy.LanguageModel, call fantasy.Call) (h heard) {
+func listen(ctx context.Context, t *testing.T, model fantasy.LanguageModel, call fantasy.Call) (h heard) {
 	t.Helper()
 	stream, err := model.Stream(ctx, call)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestTextIsStreamedPartByPart(t *testing.T) {
 	forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
 	}}}}, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
-		h := listen(t, t.Context(), model, ask("hi"))
+		h := listen(t.Context(), t, model, ask("hi"))
 		if h.err != nil || h.text != "Hello, world" || h.parts != 3 || h.finish != fantasy.FinishReasonStop {
 			t.Errorf("heard %+v", h)
 		}
@@ -125,7 +125,7 @@ func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 	}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 		call := ask("time?")
-		h := listen(t, t.Context(), model, call)
+		h := listen(t.Context(), t, model, call)
 		if h.err != nil || h.call != "current_time" || !strings.Contains(h.input, "UTC") || h.finish != fantasy.FinishReasonToolCalls {
 			t.Fatalf("heard %+v", h)
 		}
@@ -133,7 +133,7 @@ func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 			fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c1", ToolName: h.call, Input: h.input}}},
 			fantasy.Message{Role: fantasy.MessageRoleTool, Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c1", Output: fantasy.ToolResultOutputContentText{Text: "noon"}}}},
 		)
-		if h := listen(t, t.Context(), model, call); h.err != nil || h.text != "It is noon." {
+		if h := listen(t.Context(), t, model, call); h.err != nil || h.text != "It is noon." {
 			t.Errorf("heard %+v", h)
 		}
 	})
@@ -142,7 +142,7 @@ func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 func TestReasoningIsStreamed(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		h := listen(t, t.Context(), model, ask("hi"))
+		h := listen(t.Context(), t, model, ask("hi"))
 		if h.err != nil || h.text != "Yes." {
 			t.Fatalf("heard %+v", h)
 		}
@@ -185,7 +185,7 @@ func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-				h := listen(t, t.Context(), model, ask("hi"))
+				h := listen(t.Context(), t, model, ask("hi"))
 				provider, ok := errors.AsType[*fantasy.ProviderError](h.err)
 				if !ok || !c.check(provider) {
 					t.Errorf("error %v", h.err)
@@ -205,7 +205,7 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-				h := listen(t, t.Context(), model, ask("hi"))
+				h := listen(t.Context(), t, model, ask("hi"))
 				if h.err == nil {
 					t.Errorf("heard %+v", h)
 				}
@@ -222,7 +222,7 @@ func TestAHangLastsUntilTheClientGoesAwayAndThatIsRecorded(t *testing.T) {
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan heard, 1)
-		go func() { ended <- listen(t, ctx, model, ask("hi")) }()
+		go func() { ended <- listen(ctx, t, model, ask("hi")) }()
 		if err := server.WaitForRequests(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -288,10 +288,10 @@ func TestTheDemosScriptIsValid(t *testing.T) {
 		script.Rules[i].Reply.DelayBetween = 0
 	}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		if h := listen(t, t.Context(), model, ask("What happened?")); h.err != nil || !strings.Contains(h.text, "None\n   of them touches etcd") {
+		if h := listen(t.Context(), t, model, ask("What happened?")); h.err != nil || !strings.Contains(h.text, "None\n   of them touches etcd") {
 			t.Errorf("heard %+v", h)
 		}
-		if h := listen(t, t.Context(), model, ask("What time is it?")); h.err != nil || h.call != "current_time" {
+		if h := listen(t.Context(), t, model, ask("What time is it?")); h.err != nil || h.call != "current_time" {
 			t.Errorf("heard %+v", h)
 		}
 	})

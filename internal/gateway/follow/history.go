@@ -116,6 +116,11 @@ func (f *Follower) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) 
 	return n, err
 }
 
+// yielded tells whether the attempt of the preview yielded the message.
+func (p preview) yielded(m *Committed) bool {
+	return p.attempt > 0 && m.Attempt == p.attempt && m.Version == p.version+1
+}
+
 // walk collects the messages from the chat's head back to a goal. It is not right if the goal is not part of the chain.
 // A message that does not exist any more ends the chain: what is before it cannot be found.
 func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
@@ -135,7 +140,7 @@ func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n new
 		if reached, right := g.reachedBy(message); reached {
 			return n, right, nil
 		}
-		n.yielded = n.yielded || (held.attempt > 0 && message.Attempt == held.attempt && message.Version == held.version+1)
+		n.yielded = n.yielded || held.yielded(message)
 		found := item{name: name, index: index, message: message}
 		if kept += len(message.Data); kept > keepBytes {
 			found.message = nil

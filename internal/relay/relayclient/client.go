@@ -52,7 +52,7 @@ func (c *Client) Open(ctx context.Context, ep parts.Episode) (*Episode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open episode %s: %w", ep, err)
 	}
-	return newEpisode(c, ep, last), nil
+	return newEpisode(c, ep, last), nil //nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
 }
 
 // Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.
