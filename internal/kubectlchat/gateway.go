@@ -95,11 +95,14 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed <- forwarder.ForwardPorts()
+	}()
 	select {
 	case <-ready:
-	case err := <-ended:
+	case err := <-failed:
 		return "", nil, fmt.Errorf("forwarding a port to gateway pod %s: %w", pod.Name, err)
 	case <-ctx.Done():
 		close(stop)
@@ -110,7 +113,7 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 		close(stop)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop); _ = <-ended }, nil
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop); <-ended }, nil
 }
 
 func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
