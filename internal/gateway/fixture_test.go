@@ -194,7 +194,7 @@ func (r *relaySidecar) start() {
 	}
 	token := r.in.tokenOf("stranger") // every service account may read the issuer's keys
 	keys := &relay.KeySource{
-		URL:       "https://" + strings.TrimPrefix(cluster.Config.Host, "https://") + "/openid/v1/jwks",
+		URL:       "https://" + strings.Trim(strings.TrimPrefix(cluster.Config.Host, "https://"), "/") + "/openid/v1/jwks",
 		CAFile:    write("ca.crt", cluster.Config.CAData),
 		TokenFile: write("token", []byte(token)),
 	}
