@@ -1,0 +1,88 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestTheCacheHoldsNoText(t *testing.T) {
+	message, err := StripMessage(&v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "secret words"}},
+		Spec: v1alpha1.ChatMessageSpec{
+			Content:    "secret words",
+			Parts:      []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("secret words")}},
+			Generation: &v1alpha1.MessageGeneration{PendingCalls: 1},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chat, err := StripChat(&v1alpha1.Chat{
+		Spec:   v1alpha1.ChatSpec{Prompt: "secret words", SystemPrompt: "secret words"},
+		Status: v1alpha1.ChatStatus{History: v1alpha1.HistoryStatus{Version: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal([]any{message, chat})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), "secret words") || !strings.Contains(string(raw), `"pendingCalls":1`) {
+		t.Errorf("the cache holds %s", raw)
+	}
+}
+
+func TestAPromptStaysUntilItIsAMessage(t *testing.T) {
+	chat, err := StripChat(&v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
+	if err != nil || chat.(*v1alpha1.Chat).Spec.Prompt != "hello" {
+		t.Errorf("got %+v, %v", chat, err)
+	}
+}
+
+func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
+	message := func(change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+		m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, ChatRef: v1alpha1.ChatReference{Name: "c"}}}
+		change(m)
+		return m
+	}
+	generated := func(outcome v1alpha1.GenerationOutcome) func(*v1alpha1.ChatMessage) {
+		return func(m *v1alpha1.ChatMessage) {
+			m.Spec.Role, m.Spec.Parent = v1alpha1.RoleAssistant, "before"
+			m.Spec.Generation = &v1alpha1.MessageGeneration{Outcome: outcome}
+		}
+	}
+	answered := func(m *v1alpha1.ChatMessage) {
+		m.Status.Parent = "before"
+		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
+	}
+	for name, c := range map[string]struct {
+		message                              *v1alpha1.ChatMessage
+		unsettled, reports, parents, ofAChat []string
+	}{
+		"a new message":      {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
+		"an answered one":    {message(answered), nil, nil, []string{"before"}, []string{"c"}},
+		"a step":             {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
+		"a report of a loss": {message(generated(v1alpha1.OutcomeLost)), nil, []string{"c"}, []string{"before"}, []string{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for what, pair := range map[string][2][]string{
+				"unsettled": {unsettledByChat(c.message), c.unsettled}, "reports": {reportsByChat(c.message), c.reports},
+				"parents": {messagesByParent(c.message), c.parents}, "of a chat": {messagesByChat(c.message), c.ofAChat},
+			} {
+				if !slices.Equal(pair[0], pair[1]) {
+					t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+				}
+			}
+		})
+	}
+}

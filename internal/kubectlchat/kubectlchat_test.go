@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func status(turn, ready string) event {
+	return event{name: "status", data: fmt.Appendf(nil, `{"turn":%q,"ready":%q}`, turn, ready)}
+}
+
+func text(version int, text string) event {
+	return event{name: "message_part", data: fmt.Appendf(nil, `{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":{"type":"Text","text":%q}}`, version, text)}
+}
+
+func committed(version int, role, text string) event {
+	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":%q,"parts":[{"type":"Text","text":%q}]}}`, version, role, text)}
+}
+
+func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		early, later []event
+		want         string
+	}{
+		"a turn that begins at once": {
+			early: []event{status("old", "True")},
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), text(3, "lo"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
+			want:  "Hello\n",
+		},
+		"events that came before the name was known": {
+			early: []event{status("mine", "Unknown"), text(3, "Hel")},
+			later: []event{text(3, "lo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want:  "Hello\n",
+		},
+		"a turn that waits for another one": {
+			early: []event{status("other", "Unknown"), text(1, "not mine")},
+			later: []event{text(1, "nor this"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"), status("next", "Unknown"), text(5, "later")},
+			want:  "Hello\n",
+		},
+		"parts that were missed": {
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want:  "Hello\n",
+		},
+		"an attempt that was lost": {
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)}, text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
+			want:  "Hel\nGood day\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errOut strings.Builder
+			f := &following{printer: newPrinter(&out, &errOut, false)}
+			for _, e := range c.early {
+				if done, err := f.event(e); done || err != nil {
+					t.Fatalf("ended early: %v", err)
+				}
+			}
+			f.begin("mine")
+			for _, e := range c.later {
+				done, err := f.event(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done {
+					break
+				}
+			}
+			if out.String() != c.want {
+				t.Errorf("shown %q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestALostStreamIsResumedBehindItsLastEvent(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.RawQuery+"|"+r.Header.Get("Last-Event-ID"))
+		if len(asked) == 1 {
+			fmt.Fprint(w, "retry: 1000\n\nid: 3.1.1\nevent: message_part\ndata: {}\n\nevent: status\ndata: {}\n\nid: 3.1.2\nevent: message_part\ndata: {\"cut\":")
+			return
+		}
+		fmt.Fprint(w, "id: 3.1.2\nevent: message_part\ndata: {}\n\nevent: deleted\ndata: {}\n\n")
+	}))
+	defer server.Close()
+	var seen []string
+	g := &gateway{url: server.URL, http: server.Client()}
+	err := g.follow(t.Context(), "ns", "c", false, nil, func(e event) (bool, error) {
+		seen = append(seen, e.name+e.id)
+		return e.name == "deleted", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"message_part3.1.1", "status", "message_part3.1.2", "deleted"}; !slices.Equal(seen, want) {
+		t.Errorf("saw %v, want %v", seen, want)
+	}
+	if want := []string{"from=now|", "|3.1.1"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+}
+
+func TestARefusalIsFinalAndSaysWhy(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"message":"may not get chats/stream in namespace ns"}`)
+	}))
+	defer server.Close()
+	g := &gateway{url: server.URL, http: server.Client()}
+	err := g.follow(context.Background(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+	if err == nil || !strings.Contains(err.Error(), "may not get chats/stream") {
+		t.Errorf("error %v", err)
+	}
+}
