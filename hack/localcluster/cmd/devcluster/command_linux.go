@@ -43,6 +43,13 @@ func command(ctx context.Context, dir, bin, name string, args []string) error {
 		return hint(m.Restart(ctx, args[0]))
 	case "restart-apiserver":
 		return hint(m.Restart(ctx, "kube-apiserver"))
+	case "egress":
+		return openEgress(ctx, m, args)
+	case cluster.EgressCommand:
+		if len(args) != 1 {
+			return errInternal
+		}
+		return m.ServeEgress(ctx, args[0])
 	case cluster.InsideCommand:
 		return inside(ctx, l)
 	case boot.KubeletCommand:
@@ -58,6 +65,19 @@ func up(ctx context.Context, m cluster.Manager) error {
 		return hint(err)
 	}
 	fmt.Printf("export KUBECONFIG=%s\n", m.Kubeconfig())
+	return nil
+}
+
+// openEgress prints the way's URL within the cluster.
+func openEgress(ctx context.Context, m cluster.Manager, args []string) error {
+	if len(args) != 1 {
+		return errors.New("egress wants one origin, such as https://api.openai.com")
+	}
+	url, err := m.Egress(ctx, args[0])
+	if err != nil {
+		return hint(err)
+	}
+	fmt.Println(url)
 	return nil
 }
 
