@@ -46,7 +46,7 @@ func newEpisode(c *Client, name parts.Episode, last int64) *Episode {
 	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), changed: make(chan struct{}), seq: last}
 	go func() {
 		defer close(e.done)
-		e.run(ctx)
+		e.run(ctx, last)
 	}()
 	return e
 }
@@ -109,11 +109,12 @@ func (e *Episode) notify() {
 	}
 }
 
-// run keeps a stream to the relay until everything was sent after Close, or ctx is done.
-func (e *Episode) run(ctx context.Context) {
+// run keeps a stream to the relay until everything was sent after Close, or ctx is done. last is the number of the last
+// frame that the relay had when the episode was opened; those that are published since then may be in the log already.
+func (e *Episode) run(ctx context.Context, last int64) {
 	pause := firstRetry
-	first := e.seq + 1 // number of the first frame in log
-	for last := e.seq; ; {
+	first := last + 1 // number of the first frame in log
+	for {
 		began := time.Now()
 		err := e.stream(ctx, last-first+1)
 		if err == nil {
