@@ -24,10 +24,12 @@ var errNoToken = errors.New("your kubeconfig has no token to show to the gateway
 
 // gateway is a way to the gateway, as somebody.
 type gateway struct {
-	url   string
-	http  *http.Client
-	close func()
+	url  string
+	http *http.Client
+	stop func()
 }
+
+func (g *gateway) close() { g.stop() }
 
 // dial finds a way to the gateway.
 func (s *session) dial(ctx context.Context) (*gateway, error) {
@@ -37,14 +39,14 @@ func (s *session) dial(ctx context.Context) (*gateway, error) {
 	}
 	for _, given := range []string{s.options.gateway, os.Getenv("PARLEY_GATEWAY")} {
 		if given != "" {
-			return &gateway{url: given, http: client, close: func() {}}, nil
+			return &gateway{url: given, http: client, stop: func() {}}, nil
 		}
 	}
 	local, stop, err := s.forward(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &gateway{url: local, http: client, close: stop}, nil
+	return &gateway{url: local, http: client, stop: stop}, nil
 }
 
 // identity is an HTTP client that shows the kubeconfig's token, whether it is written there or comes from a program.

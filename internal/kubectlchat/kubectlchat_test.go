@@ -22,8 +22,25 @@ func text(version int, text string) event {
 }
 
 func committed(version int, role, text string) event {
-	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":%q,"parts":[{"type":"Text","text":%q}]}}`, version, role, text)}
+	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`, version, role, text)}
 }
+
+func asked(version int, name string) event {
+	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":%q,"role":"User","content":"question"}}`, version, name)}
+}
+
+func called(version int, parts string) event {
+	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"parts":[%s]}}`, version, parts)}
+}
+
+func streamed(version int, part string) event {
+	return event{name: "message_part", data: fmt.Appendf(nil, `{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":%s}`, version, part)}
+}
+
+const (
+	call   = `{"type":"ToolCall","toolCall":{"id":"1","name":"current_time","input":"{}"}}`
+	result = `{"type":"ToolResult","toolResult":{"id":"1","name":"current_time","output":"noon\n"}}`
+)
 
 func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -49,6 +66,33 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			later: []event{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"), status("mine", "True")},
 			want:  "Hello\n",
 		},
+		"a reply that comes with its question as one change": {
+			later: []event{asked(3, "mine"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
+			want:  "Hello\n",
+		},
+		"a reply whose commit begins the next turn": {
+			later: []event{asked(3, "mine"), status("mine", "Unknown"), committed(4, "Assistant", "Hello"), asked(4, "next"), status("next", "Unknown"), text(4, "later")},
+			want:  "Hello\n",
+		},
+		"a turn that was promoted by the reply before": {
+			later: []event{committed(3, "Assistant", "not mine"), asked(3, "mine"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want:  "Hello\n",
+		},
+		"a reply that is not what was streamed": {
+			later: []event{asked(3, "mine"), text(3, "Hullo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want:  "Hullo\nHello\n",
+		},
+		"a tool that is streamed": {
+			later: []event{
+				asked(3, "mine"), streamed(3, `{"type":"ToolCall","id":"1","name":"current_time","text":"{}"}`), called(4, call), status("mine", "Unknown"),
+				streamed(4, `{"type":"ToolResult","id":"1","name":"current_time","text":"noon\n"}`), called(5, result), text(5, "It is noon"), committed(6, "Assistant", "It is noon"), status("mine", "True"),
+			},
+			want: "[current_time {}] -> noon\nIt is noon\n",
+		},
+		"a tool that is only committed": {
+			later: []event{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"), status("mine", "True")},
+			want:  "[current_time {}] -> noon\nIt is noon\n",
+		},
 		"an attempt that was lost": {
 			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)}, text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
 			want:  "Hel\nGood day\n",
@@ -56,13 +100,15 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut strings.Builder
-			f := &following{printer: newPrinter(&out, &errOut, false)}
+			f := &turn{printer: newPrinter(&out, &errOut, false), over: make(chan struct{})}
 			for _, e := range c.early {
 				if done, err := f.event(e); done || err != nil {
 					t.Fatalf("ended early: %v", err)
 				}
 			}
-			f.begin("mine")
+			if err := f.begin("mine"); err != nil {
+				t.Fatal(err)
+			}
 			for _, e := range c.later {
 				done, err := f.event(e)
 				if err != nil {

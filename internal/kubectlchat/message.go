@@ -7,10 +7,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -35,54 +37,39 @@ func (s *session) checkChat(ctx context.Context, name string) error {
 // settled waits until a message has had its last word. It returns an error if that is not an answer.
 func (s *session) settled(ctx context.Context, name string) error {
 	for {
-		watch, err := s.parley.Messages(s.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-		if err != nil {
-			return fmt.Errorf("watching message %s: %w", name, err)
+		settled, err := s.watchMessage(ctx, name)
+		if settled || err != nil {
+			return err
 		}
-		for e := range watch.ResultChan() {
-			m, ok := e.Object.(*v1alpha1.ChatMessage)
-			if !ok {
-				break
-			}
-			ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-			if ready == nil || ready.Status == metav1.ConditionUnknown {
-				continue
-			}
-			watch.Stop()
-			if ready.Status == metav1.ConditionFalse {
-				return fmt.Errorf("%s: %s", ready.Reason, ready.Message)
-			}
-			return nil
-		}
-		watch.Stop()
-		if ctx.Err() != nil {
+		select { // the API server ends a watch now and then
+		case <-time.After(reconnectAfter):
+		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// sendUnheard sends a message and shows the reply once it is committed.
-func (s *session) sendUnheard(ctx context.Context, chat, text string) error {
-	m, err := s.create(ctx, chat, text)
+func (s *session) watchMessage(ctx context.Context, name string) (settled bool, err error) {
+	watching, err := s.parley.Messages(s.namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
-		return err
+		return false, fmt.Errorf("watching message %s: %w", name, err)
 	}
-	if err := s.settled(ctx, m.Name); err != nil {
-		return err
-	}
-	c, err := s.parley.Chats(s.namespace).Get(ctx, chat)
-	if err != nil {
-		return fmt.Errorf("reading chat %s: %w", chat, err)
-	}
-	reply, err := s.parley.Messages(s.namespace).Get(ctx, c.Status.History.Head)
-	if err != nil {
-		return fmt.Errorf("reading the reply: %w", err)
-	}
-	for i := range reply.Spec.Parts {
-		if part := &reply.Spec.Parts[i]; part.Type == v1alpha1.PartText {
-			fmt.Fprint(s.options.Out, *part.Text)
+	defer watching.Stop()
+	for e := range watching.ResultChan() {
+		m, ok := e.Object.(*v1alpha1.ChatMessage)
+		if !ok {
+			return false, nil
+		}
+		if e.Type == watch.Deleted {
+			return true, fmt.Errorf("message %s was deleted", name)
+		}
+		switch ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); {
+		case ready == nil || ready.Status == metav1.ConditionUnknown:
+		case ready.Status == metav1.ConditionFalse:
+			return true, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
+		default:
+			return true, nil
 		}
 	}
-	fmt.Fprintln(s.options.Out)
-	return nil
+	return false, nil
 }

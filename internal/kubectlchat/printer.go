@@ -17,104 +17,180 @@ import (
 	"parley.dev/parley/internal/parts"
 )
 
+// maxToolRunes is how much of a tool's input or output is shown: it is to be recognised, not read.
+const maxToolRunes = 200
+
 // printer shows the events of a chat to a person, or as JSON lines to a program.
 type printer struct {
 	out, errOut io.Writer
 	json        bool
 	terminal    bool
-	// shown is what of the attempt under way is on the screen, so that its message is not shown twice.
-	shown   strings.Builder
+	// version and attempt name the attempt whose parts are on the screen: text, and the tool calls and results by id.
 	version int64
-	// midLine is true when the last line on the screen is not ended.
-	midLine bool
+	attempt int32
+	text    strings.Builder
+	tools   map[string]bool
+	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
+	midLine  bool
+	openCall string
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool) *printer {
-	p := &printer{out: out, errOut: errOut, json: asJSON}
+	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}}
 	if file, ok := out.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(file.Fd()))
 	}
 	return p
 }
 
-// show prints one event.
-func (p *printer) show(e event, users bool) error {
+// show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
+func (p *printer) show(e event, everything bool) error {
 	if p.json {
 		_, err := fmt.Fprintf(p.out, "{\"event\":%q,\"id\":%q,\"data\":%s}\n", e.name, e.id, e.data)
 		return err
 	}
 	switch e.name {
 	case follow.EventMessagePart:
-		var part follow.MessagePart
-		if err := json.Unmarshal(e.data, &part); err != nil {
-			return fmt.Errorf("reading a part: %w", err)
-		}
-		p.part(&part)
+		return decoded(e, p.part)
 	case follow.EventMessage:
-		var message follow.MessageCommitted
-		if err := json.Unmarshal(e.data, &message); err != nil {
-			return fmt.Errorf("reading a message: %w", err)
+		return decoded(e, func(m *follow.MessageCommitted) { p.message(m, everything) })
+	case follow.EventError:
+		if everything {
+			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Message) })
 		}
-		p.message(&message, users)
 	case follow.EventPreviewReset:
-		if p.shown.Len() > 0 {
-			p.endLine()
-			fmt.Fprintln(p.errOut, "[the attempt was lost; the reply begins anew]")
+		if p.text.Len() > 0 || len(p.tools) > 0 {
+			p.note("the attempt was lost; the reply begins anew")
 		}
-		p.shown.Reset()
+		p.forget()
 	case follow.EventHistoryReset:
-		p.shown.Reset()
+		p.forget()
 	}
 	return nil
 }
 
+func decoded[T any](e event, do func(*T)) error {
+	v := new(T)
+	if err := json.Unmarshal(e.data, v); err != nil {
+		return fmt.Errorf("reading event %s: %w", e.name, err)
+	}
+	do(v)
+	return nil
+}
+
 func (p *printer) part(part *follow.MessagePart) {
-	if part.HistoryVersion != p.version {
-		p.version = part.HistoryVersion
-		p.shown.Reset()
+	if part.HistoryVersion != p.version || part.Attempt != p.attempt {
+		p.forget()
+		p.version, p.attempt = part.HistoryVersion, part.Attempt
 	}
 	switch part.Part.Type {
 	case parts.Text:
-		p.shown.WriteString(part.Part.Text)
+		p.text.WriteString(part.Part.Text)
 		p.write(part.Part.Text)
 	case parts.Reasoning:
 		if p.terminal {
 			p.write("\033[2m" + part.Part.Text + "\033[0m")
 		}
 	case parts.ToolCall:
-		p.endLine()
-		p.write("[" + part.Part.Name + " " + part.Part.Text + "]")
+		p.call(part.Part.ID, part.Part.Name, part.Part.Text)
 	case parts.ToolResult:
-		p.write(" -> " + part.Part.Text)
-		p.endLine()
+		p.result(part.Part.ID, part.Part.Name, part.Part.Text)
 	}
 }
 
-// message shows what of a committed message was not shown while it was streamed, and what others asked.
-func (p *printer) message(m *follow.MessageCommitted, users bool) {
-	text := textOf(m)
-	switch m.Message.Role {
-	case v1alpha1.RoleUser:
-		if users {
+// message shows what of a committed message was not shown while it was streamed.
+func (p *printer) message(m *follow.MessageCommitted, everything bool) {
+	if m.Message.Role == v1alpha1.RoleUser {
+		if everything {
 			p.endLine()
-			p.write("> " + strings.ReplaceAll(text, "\n", "\n> "))
+			p.write("> " + strings.ReplaceAll(m.Message.Content+textOf(m), "\n", "\n> "))
 			p.endLine()
 		}
-	case v1alpha1.RoleAssistant:
-		if p.version != m.HistoryVersion-1 {
-			p.shown.Reset()
+		return
+	}
+	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
+		p.forget()
+	}
+	rest, streamed := strings.CutPrefix(textOf(m), p.text.String())
+	if !streamed {
+		p.endLine()
+		rest = textOf(m)
+	}
+	p.write(rest)
+	for i := range m.Message.Parts {
+		part := &m.Message.Parts[i]
+		if call := part.ToolCall; call != nil {
+			p.call(call.ID, call.Name, call.Input)
 		}
-		if rest, ok := strings.CutPrefix(text, p.shown.String()); ok {
-			p.write(rest)
+		if result := part.ToolResult; result != nil {
+			p.result(result.ID, result.Name, result.Output)
 		}
+	}
+	if p.openCall == "" {
 		p.endLine()
 	}
-	p.shown.Reset()
+	p.forget()
+}
+
+// call leaves the line open: if nothing comes in between, the result follows on it.
+func (p *printer) call(id, name, input string) {
+	if p.tools["call "+id] {
+		return
+	}
+	p.tools["call "+id] = true
+	p.endLine()
+	p.write("[" + strings.TrimSpace(name+" "+oneLine(input)) + "]")
+	p.openCall = id
+}
+
+func (p *printer) result(id, name, output string) {
+	if p.tools["result "+id] {
+		return
+	}
+	p.tools["result "+id] = true
+	if open := p.openCall; open != id {
+		p.endLine()
+		p.write("[" + name + "]")
+	}
+	p.openCall = ""
+	p.write(" -> " + oneLine(output))
+	p.endLine()
+}
+
+// forget says that what is on the screen is of no attempt that could go on.
+func (p *printer) forget() {
+	p.version, p.attempt = 0, 0
+	p.text.Reset()
+	clear(p.tools)
+}
+
+// note tells something about the conversation that is no part of it.
+func (p *printer) note(format string, args ...any) {
+	p.endLine()
+	fmt.Fprintf(p.errOut, "["+format+"]\n", args...)
+}
+
+func (p *printer) write(text string) {
+	if text == "" {
+		return
+	}
+	if p.openCall != "" {
+		p.endLine()
+	}
+	fmt.Fprint(p.out, text)
+	p.midLine = !strings.HasSuffix(text, "\n")
+}
+
+func (p *printer) endLine() {
+	p.openCall = ""
+	if p.midLine {
+		fmt.Fprintln(p.out)
+		p.midLine = false
+	}
 }
 
 func textOf(m *follow.MessageCommitted) string {
-	b := strings.Builder{}
-	b.WriteString(m.Message.Content)
+	var b strings.Builder
 	for i := range m.Message.Parts {
 		if part := &m.Message.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
 			b.WriteString(*part.Text)
@@ -123,17 +199,10 @@ func textOf(m *follow.MessageCommitted) string {
 	return b.String()
 }
 
-func (p *printer) write(text string) {
-	if text == "" {
-		return
+func oneLine(s string) string {
+	runes := []rune(strings.Join(strings.Fields(s), " "))
+	if len(runes) > maxToolRunes {
+		return string(runes[:maxToolRunes-1]) + "…"
 	}
-	fmt.Fprint(p.out, text)
-	p.midLine = !strings.HasSuffix(text, "\n")
-}
-
-func (p *printer) endLine() {
-	if p.midLine {
-		fmt.Fprintln(p.out)
-		p.midLine = false
-	}
+	return string(runes)
 }

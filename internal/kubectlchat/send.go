@@ -5,19 +5,15 @@ package kubectlchat
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 type sendOptions struct {
@@ -68,124 +64,12 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 		fmt.Fprintf(s.options.Out, "chatmessage.parley.dev/%s created\n", m.Name)
 		return nil
 	}
-	g, err := s.dial(ctx)
-	if errors.Is(err, errNoToken) {
-		fmt.Fprintf(s.options.ErrOut, "%v, so the reply is shown when it is whole. To watch it come, use a kubeconfig with a token, or name a service account that may get chats/stream with --service-account.\n", err)
-		return s.sendUnheard(ctx, chat, text)
-	}
+	from, err := s.source(ctx)
 	if err != nil {
 		return err
 	}
-	defer g.close()
-	return s.sendAndFollow(ctx, g, chat, text)
-}
-
-// sendAndFollow opens the stream first, so that nothing of the reply can be missed, and then creates the message.
-func (s *session) sendAndFollow(ctx context.Context, g *gateway, chat, text string) error {
-	f := &following{printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json")}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	connected := make(chan struct{})
-	streamed := make(chan error, 1)
-	var once sync.Once
-	go func() {
-		streamed <- g.follow(following, s.namespace, chat, false, func() { once.Do(func() { close(connected) }) }, f.event)
-	}()
-	select {
-	case <-connected:
-	case err := <-streamed:
-		return err
-	}
-	m, err := s.create(ctx, chat, text)
-	if err != nil {
-		return err
-	}
-	f.begin(m.Name)
-	verdict := make(chan error, 1)
-	go func() { verdict <- s.settled(following, m.Name) }()
-	select {
-	case err := <-streamed:
-		if err != nil {
-			return err
-		}
-		return <-verdict
-	case err := <-verdict:
-		if err == nil {
-			// The turn is over; what the stream still has of it is on its way.
-			select {
-			case err = <-streamed:
-			case <-time.After(5 * time.Second):
-			}
-		}
-		f.printer.endLine()
-		return err
-	}
-}
-
-// following shows the turn of one message.
-type following struct {
-	printer *printer
-	mu      sync.Mutex
-	message string
-	// early are the events that came before the message's name was known.
-	early []event
-	began bool
-	ended bool
-}
-
-// begin tells the name of the message.
-func (f *following) begin(message string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.message = message
-	for _, e := range f.early {
-		if done, err := f.show(e); done || err != nil {
-			break
-		}
-	}
-	f.early = nil
-}
-
-// event shows an event of the message's own turn, and ends with that.
-func (f *following) event(e event) (bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.message == "" {
-		f.early = append(f.early, e)
-		return false, nil
-	}
-	return f.show(e)
-}
-
-// show handles an event in its order. The caller holds mu.
-func (f *following) show(e event) (bool, error) {
-	if e.name == follow.EventDeleted {
-		return true, errors.New("the chat was deleted")
-	}
-	if e.name == follow.EventStatus && !f.ended {
-		if err := f.status(e.data); err != nil {
-			return true, err
-		}
-	}
-	if f.ended || !f.began && !f.printer.json {
-		return f.ended, nil
-	}
-	return false, f.printer.show(e, false)
-}
-
-// status finds out whether the message's turn has begun or ended.
-func (f *following) status(data []byte) error {
-	var status struct {
-		Turn  string `json:"turn"`
-		Ready string `json:"ready"`
-	}
-	if err := json.Unmarshal(data, &status); err != nil {
-		return fmt.Errorf("reading a status: %w", err)
-	}
-	mine := status.Turn == f.message
-	f.ended = f.began && !mine || mine && status.Ready != "Unknown"
-	f.began = f.began || mine
-	return nil
+	defer from.close()
+	return s.sendAndFollow(ctx, from, chat, text)
 }
 
 func (s *session) create(ctx context.Context, chat, text string) (*v1alpha1.ChatMessage, error) {

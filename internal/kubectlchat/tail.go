@@ -6,9 +6,9 @@ package kubectlchat
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/internal/gateway/follow"
 )
@@ -38,16 +38,17 @@ func newTail(o *options) *cobra.Command {
 }
 
 func (s *session) tail(ctx context.Context, chat string, history bool) error {
-	g, err := s.dial(ctx)
-	if errors.Is(err, errNoToken) {
-		return fmt.Errorf("%w: use a kubeconfig with one, or name a service account that may get chats/stream with --service-account", err)
+	if err := s.checkChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) { // who may only listen cannot look
+		return err
 	}
+	from, err := s.source(ctx)
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer from.close()
 	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json")
-	return g.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
+	defer p.endLine()
+	return from.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
 		return e.name == follow.EventDeleted, p.show(e, true)
 	})
 }

@@ -1,0 +1,119 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// source is where the events of a chat come from. follow calls each for every event, until each says that it has had
+// enough or ctx is done; connected is called once the first events are there.
+type source interface {
+	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (done bool, err error)) error
+	close()
+}
+
+// source finds the gateway, or does without and says so.
+func (s *session) source(ctx context.Context) (source, error) {
+	g, err := s.dial(ctx)
+	if errors.Is(err, errNoToken) {
+		fmt.Fprintf(s.options.ErrOut, "%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
+			"or name a service account that may get chats/stream with --service-account.\n", err)
+		return apiServer{s}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// apiServer tells the story of a chat without its gateway: whole messages only, the same events otherwise.
+type apiServer struct{ session *session }
+
+func (a apiServer) close() {}
+
+var errEnough = errors.New("had enough")
+
+func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (bool, error)) error {
+	chats, err := a.watch(ctx, namespace, chat)
+	if err != nil {
+		return err
+	}
+	follower := follow.Follower{Chats: chats, Messages: a, Send: func(e follow.Event) error {
+		if connected != nil {
+			connected()
+		}
+		done, err := each(event{id: e.ID, name: e.Name, data: e.Data})
+		if err == nil && done {
+			return errEnough
+		}
+		return err
+	}}
+	if err := follower.Run(ctx, follow.Position{Now: !fromStart}); !errors.Is(err, errEnough) {
+		return err
+	}
+	return nil
+}
+
+// Get implements follow.Messages.
+func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, name string, index int64) (*follow.Committed, error) {
+	message, err := a.session.parley.Messages(chat.Namespace).Get(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading message %s: %w", name, err)
+	}
+	return follow.Commit(chat, message, index)
+}
+
+// watched is one chat, as an informer sees it. It implements follow.Chats.
+type watched struct {
+	store   cache.Store
+	key     string
+	changed chan struct{}
+}
+
+// watch follows one chat until ctx is done.
+func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched, error) {
+	informer := cache.NewSharedIndexInformer(a.session.parley.Chats(namespace).ListerWatcher("metadata.name="+chat), &v1alpha1.Chat{}, 0, cache.Indexers{})
+	w := &watched{store: informer.GetStore(), key: namespace + "/" + chat, changed: make(chan struct{}, 1)}
+	notify := func() {
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
+	}); err != nil {
+		return nil, fmt.Errorf("watching chat %s: %w", chat, err)
+	}
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, ctx.Err()
+	}
+	return w, nil
+}
+
+// Latest implements follow.Chats.
+func (w *watched) Latest() *v1alpha1.Chat {
+	obj, exists, err := w.store.GetByKey(w.key)
+	if err != nil || !exists {
+		return nil
+	}
+	chat, _ := obj.(*v1alpha1.Chat)
+	return chat
+}
+
+// Changed implements follow.Chats.
+func (w *watched) Changed() <-chan struct{} { return w.changed }

@@ -1,0 +1,154 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
+const drain = 5 * time.Second
+
+// sendAndFollow opens the stream first, so that nothing of the reply can be missed, and then creates the message.
+func (s *session) sendAndFollow(ctx context.Context, from source, chat, text string) error {
+	t := &turn{printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json"), over: make(chan struct{})}
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	connect := sync.OnceFunc(func() { close(connected) })
+	running.Go(func() { streamed <- from.follow(ctx, s.namespace, chat, false, connect, t.event) })
+	select {
+	case <-connected:
+	case err := <-streamed:
+		return err
+	}
+	m, err := s.create(ctx, chat, text)
+	if err != nil {
+		return err
+	}
+	if err := t.begin(m.Name); err != nil {
+		return err
+	}
+	running.Go(func() { verdict <- s.settled(ctx, m.Name) })
+	select {
+	case err = <-verdict:
+	case <-t.over:
+		return <-verdict
+	case err = <-streamed:
+		if err == nil {
+			err = <-verdict
+		}
+		return err
+	}
+	if err == nil { // what the stream still has of the turn is on its way
+		select {
+		case <-t.over:
+		case err = <-streamed:
+		case <-time.After(drain):
+		}
+	}
+	return err
+}
+
+// turn shows the turn of one message.
+type turn struct {
+	printer *printer
+	// over is closed when the turn's end was shown.
+	over chan struct{}
+
+	mu      sync.Mutex
+	message string
+	early   []event // what came before the message's name was known
+	began   bool
+	ended   bool
+}
+
+// begin tells the name of the message.
+func (t *turn) begin(message string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.message = message
+	for _, e := range t.early {
+		if err := t.show(e); err != nil {
+			return err
+		}
+	}
+	t.early = nil
+	return nil
+}
+
+// event takes an event of the chat. It has had enough when the turn is over.
+func (t *turn) event(e event) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.message == "" {
+		t.early = append(t.early, e)
+		return false, nil
+	}
+	err := t.show(e)
+	return t.ended, err
+}
+
+// show handles an event in its order. The caller holds mu. The turn begins with the message itself, and ends before the
+// next User message or with a status that tells it: several changes of a chat may come as one, with the reply before the
+// first status that names the turn.
+func (t *turn) show(e event) error {
+	if t.ended {
+		return nil
+	}
+	var err error
+	switch e.name {
+	case follow.EventDeleted:
+		err = errors.New("the chat was deleted")
+	case follow.EventMessage:
+		err = t.committed(e.data)
+	case follow.EventStatus:
+		err = t.status(e.data)
+	}
+	if err != nil {
+		return err
+	}
+	if t.printer.json || t.began && !t.ended {
+		err = t.printer.show(e, false)
+	}
+	if t.ended {
+		t.printer.endLine()
+		close(t.over)
+	}
+	return err
+}
+
+func (t *turn) committed(data []byte) error {
+	var m follow.MessageCommitted
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("reading a message: %w", err)
+	}
+	mine := m.Message.Name == t.message
+	t.ended = t.began && !mine && m.Message.Role == v1alpha1.RoleUser
+	t.began = t.began || mine
+	return nil
+}
+
+func (t *turn) status(data []byte) error {
+	var status follow.Status
+	if err := json.Unmarshal(data, &status); err != nil {
+		return fmt.Errorf("reading a status: %w", err)
+	}
+	mine := status.Turn == t.message
+	t.began = t.began || mine
+	t.ended = t.began && (!mine || status.Ready == metav1.ConditionTrue || status.Ready == metav1.ConditionFalse)
+	return nil
+}
