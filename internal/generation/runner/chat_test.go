@@ -1,0 +1,158 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+)
+
+// conversation plays the reconciler for one chat: it alone writes the chat's status.
+type conversation struct {
+	*pod
+	chat *v1alpha1.Chat
+}
+
+func (p *pod) newChat(name string, change func(*v1alpha1.ChatSpec)) *conversation {
+	p.t.Helper()
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: name}}
+	if change != nil {
+		change(&chat.Spec)
+	}
+	create(p.t, chat)
+	return &conversation{p, chat}
+}
+
+// write changes the chat's status.
+func (c *conversation) write(change func(*v1alpha1.ChatStatus)) {
+	c.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := cluster.Client.Get(c.t.Context(), client.ObjectKeyFromObject(c.chat), c.chat); err != nil {
+			return err
+		}
+		change(&c.chat.Status)
+		return cluster.Client.Status().Update(c.t.Context(), c.chat)
+	})
+	if err != nil {
+		c.t.Fatalf("writing the status of chat %s: %v", c.chat.Name, err)
+	}
+}
+
+// say creates a User message without assigning the chat.
+func (c *conversation) say(name, text string) {
+	c.t.Helper()
+	create(c.t, &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
+		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Content: text},
+	})
+}
+
+// ask creates a User message, begins a turn with it and assigns the chat. The message's own status stays unwritten.
+func (c *conversation) ask(name, text string) {
+	c.t.Helper()
+	c.say(name, text)
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.Turn = &v1alpha1.TurnStatus{Message: name, Parent: s.History.Head, Index: s.History.Length}
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: name, Length: s.History.Length + 1}
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	})
+}
+
+func (c *conversation) assignment(action v1alpha1.GenerationAction, attempt int32) *v1alpha1.GenerationStatus {
+	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: "default", StartedAt: metav1.NowMicro()}
+}
+
+// commit makes the message the head, with an action to follow or none.
+func (c *conversation) commit(m *v1alpha1.ChatMessage, next v1alpha1.GenerationAction) {
+	c.t.Helper()
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: m.Name, Length: s.History.Length + 1}
+		s.Generation = nil
+		if next != "" {
+			s.Generation = c.assignment(next, 1)
+		}
+	})
+}
+
+// fence is that of the attempt under way.
+func (c *conversation) fence() parts.Episode {
+	return parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: c.chat.Status.History.Version, Attempt: c.chat.Status.Generation.Attempt}
+}
+
+// resultName is the name of the result of the attempt under way.
+func (c *conversation) resultName() string {
+	return fmt.Sprintf("%s-%d-%d", c.chat.Name, c.chat.Status.History.Version, c.chat.Status.Generation.Attempt)
+}
+
+// message reads a message; nil if it does not exist.
+func (p *pod) message(name string) *v1alpha1.ChatMessage {
+	p.t.Helper()
+	m := &v1alpha1.ChatMessage{}
+	err := cluster.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.ns, Name: name}, m)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		p.t.Fatalf("reading message %s: %v", name, err)
+	}
+	return m
+}
+
+// result waits for the result of the attempt under way.
+func (c *conversation) result() *v1alpha1.ChatMessage {
+	c.t.Helper()
+	var m *v1alpha1.ChatMessage
+	c.eventually("message "+c.resultName()+" exists", func() bool {
+		m = c.message(c.resultName())
+		return m != nil && m.Spec.Generation.ChatUID == string(c.chat.UID)
+	})
+	return m
+}
+
+// failure waits for the result, which must be a failure.
+func (c *conversation) failure(reason v1alpha1.ErrorReason) *v1alpha1.GenerationError {
+	c.t.Helper()
+	m := c.result()
+	if m.Spec.Generation.Outcome != v1alpha1.OutcomeFailed || m.Spec.Generation.Error.Reason != reason || len(m.Spec.Parts) != 0 {
+		c.t.Fatalf("got outcome %s, error %+v and %d parts", m.Spec.Generation.Outcome, m.Spec.Generation.Error, len(m.Spec.Parts))
+	}
+	return m.Spec.Generation.Error
+}
+
+// label edits a label of the chat, so that the watch reports it once more.
+func (c *conversation) label(value string) {
+	c.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"edited":%q}}}`, value))
+	if err := cluster.Client.Patch(c.t.Context(), c.chat, patch); err != nil {
+		c.t.Fatalf("editing a label: %v", err)
+	}
+}
+
+// settled asks a chat of its own for an answer: what the pod was told before has been looked at by then.
+func (p *pod) settled() {
+	p.t.Helper()
+	c := p.newChat("settled-"+fmt.Sprint(time.Now().UnixNano()), nil)
+	c.ask(c.chat.Name+"-u", "settled?")
+	c.result()
+}
+
+func textOf(t *testing.T, m *v1alpha1.ChatMessage) string {
+	t.Helper()
+	text := ""
+	for _, p := range m.Spec.Parts {
+		if p.Type == v1alpha1.PartText {
+			text += *p.Text
+		}
+	}
+	return text
+}

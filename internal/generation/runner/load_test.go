@@ -1,0 +1,49 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestAHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
+	const chats = 100
+	p := startPod(t, usesTool, nil)
+	p.settled() // What is there now, stays.
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	before := runtime.NumGoroutine()
+	conversations := make([]*conversation, chats)
+	for i := range conversations {
+		conversations[i] = p.newChat(fmt.Sprint("many-", i), nil)
+	}
+	var asking sync.WaitGroup
+	for i, c := range conversations {
+		asking.Go(func() { c.ask(fmt.Sprint("many-", i, "-u"), fmt.Sprint("question of chat ", i)) })
+	}
+	asking.Wait()
+	for _, c := range conversations {
+		m := c.result()
+		if m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || m.Spec.Generation.PendingCalls != 2 {
+			t.Fatalf("chat %s: got %+v", c.chat.Name, m.Spec.Generation)
+		}
+		c.commit(m, "")
+	}
+	if n := len(p.models.Requests()); n != chats+1 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	p.eventually("the model's requests are over", func() bool { return p.models.InFlight() == 0 })
+	p.stop()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	buffer := make([]byte, 1<<20)
+	p.eventually("the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, %d before: %s", after, before, buffer[:runtime.Stack(buffer, true)])
+	}
+}

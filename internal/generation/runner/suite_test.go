@@ -1,0 +1,234 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/modelserver"
+)
+
+var cluster *testcluster.Cluster
+
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	var err error
+	if cluster, err = testcluster.Start(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = cluster.Stop() }()
+	return m.Run()
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// pod is a generation pod in a namespace of its own, with a model server of its own. Everything but the pod is real.
+type pod struct {
+	t      *testing.T
+	ns     string
+	name   string
+	models *modelserver.Server
+	relay  *relay
+	wire   *wire
+	log    *log
+	runner *runner.Runner
+	// drain ends the taking of attempts; stop ends everything and waits for the end.
+	drain, stop func()
+	ended       chan struct{}
+}
+
+const rightKey = "sk-right-0123456789"
+
+// startPod starts a pod whose model follows the script. change may change its options.
+func startPod(t *testing.T, script modelserver.Script, change func(*pod, *runner.Options)) *pod {
+	t.Helper()
+	p := &pod{t: t, ns: "r-" + rand.String(8), name: "generation-0", relay: &relay{}, log: &log{}}
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.ns}})
+	script.RequireKey = rightKey
+	var err error
+	if p.models, err = modelserver.New(script); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p.models)
+	t.Cleanup(server.Close)
+	create(t, modelConfig(p.ns, "default", server.URL+"/v1"))
+	p.launch(change)
+	return p
+}
+
+func modelConfig(ns, name, url string) *v1alpha1.ChatModelConfig {
+	return &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url, MaxOutputTokens: new(int64(77)),
+			APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "right"}},
+		},
+	}
+}
+
+// launch begins a life of the pod's generator.
+func (p *pod) launch(change func(*pod, *runner.Options)) {
+	p.t.Helper()
+	p.wire = &wire{}
+	cfg := rest.CopyConfig(cluster.Config)
+	cfg.WrapTransport = p.wire.wrap
+	c, err := apiclient.New(cfg, "parley-generator-test")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	o := runner.Options{
+		Namespace: p.ns, Pod: p.name, Client: c, Relay: p.relay, HTTP: &http.Client{Transport: transport},
+		Keys:  keys,
+		Tools: tools.NewRegistry(builtin.CurrentTime{Now: func() time.Time { return time.Unix(0, 0) }}),
+		Log:   slog.New(slog.NewJSONHandler(p.log, nil)), Now: time.Now,
+	}
+	if change != nil {
+		change(p, &o)
+	}
+	p.runner = runner.New(o)
+	drain, stopDrain := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	p.ended, p.drain = make(chan struct{}), stopDrain
+	go func() {
+		defer close(p.ended)
+		if err := p.runner.Run(ctx, drain); err != nil {
+			p.t.Errorf("the runner ended with %v", err)
+		}
+	}()
+	p.stop = sync.OnceFunc(func() {
+		stopDrain()
+		stop()
+		<-p.ended
+		transport.CloseIdleConnections()
+	})
+	p.t.Cleanup(p.stop)
+	p.eventually("the pod is ready", p.runner.Ready)
+}
+
+func keys(secret, key string) ([]byte, error) {
+	content, ok := map[string]string{"keys/right": rightKey + "\n", "keys/wrong": "sk-wrong-0123456789", "keys/empty": "\n"}[secret+"/"+key]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(content), nil
+}
+
+func create(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := cluster.Client.Create(t.Context(), o); err != nil {
+		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+// eventually waits until the condition holds.
+func (p *pod) eventually(what string, condition func() bool) {
+	p.t.Helper()
+	for deadline := time.After(patience); !condition(); {
+		select {
+		case <-deadline:
+			p.t.Fatalf("waited in vain until %s; the log: %s", what, p.log)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// log keeps what was logged.
+type log struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *log) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, line...)
+	return len(line), nil
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// relay keeps what was published.
+type relay struct {
+	mu       sync.Mutex
+	episodes map[parts.Episode]*episode
+	fail     error
+}
+
+type episode struct {
+	*relay
+	frames []parts.Frame
+	closed bool
+}
+
+func (r *relay) Open(_ context.Context, name parts.Episode) (runner.Episode, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		return nil, r.fail
+	}
+	if r.episodes == nil {
+		r.episodes = map[parts.Episode]*episode{}
+	}
+	e := &episode{relay: r}
+	r.episodes[name] = e
+	return e, nil
+}
+
+func (e *episode) Publish(role string, p parts.Part) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.frames = append(e.frames, parts.Frame{Seq: int64(len(e.frames) + 1), Role: role, Part: p})
+}
+
+func (e *episode) Close(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	return nil
+}
+
+// heard returns what was published of an attempt, and whether it was closed.
+func (r *relay) heard(name parts.Episode) (text string, types []parts.Type, closed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.episodes[name]
+	if e == nil {
+		return "", nil, false
+	}
+	for _, f := range e.frames {
+		types = append(types, f.Part.Type)
+		text += f.Part.Text
+	}
+	return text, types, e.closed
+}
