@@ -28,6 +28,8 @@ type Subject struct {
 	Spec *v1alpha1.ChatModelConfigSpec
 	// Key is the API key, so that it can be kept out of the message.
 	Key string
+	// Private are the texts of the prompt, so that a provider that quotes one is not quoted in turn.
+	Private []string
 }
 
 // Classify says what an error of a call means and what to do about it. The message holds of the provider's words at most
@@ -142,7 +144,7 @@ func explain(reason v1alpha1.ErrorReason, f findings, about Subject) string {
 		"{provider}", string(about.Spec.Provider), "{model}", about.Spec.Model, "{config}", about.Config,
 		"{status}", status, "{key}", putKey(about.Spec),
 	).Replace(advice[reason])
-	if said := scrub(f.said, about.Key); said != "" && reason != v1alpha1.ErrorAuthenticationFailed {
+	if said := scrub(f.said, about.Key); said != "" && reason != v1alpha1.ErrorAuthenticationFailed && !quotes(f.said, about.Private) {
 		text += ". It said: " + clip(said, 300)
 	}
 	return text

@@ -50,7 +50,9 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, a.Silence),
 		})
 	}
-	return failed(provider.Classify(err, t.subject()))
+	about := t.subject()
+	about.Private = textsOf(a.chat.Spec.SystemPrompt, messages)
+	return failed(provider.Classify(err, about))
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.
@@ -90,6 +92,26 @@ func (a *attempt) call(t *target, built []fantasy.Message) fantasy.Call {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
 	}
 	return call
+}
+
+// textsOf are the texts that a provider could quote.
+func textsOf(systemPrompt string, messages []v1alpha1.ChatMessage) []string {
+	texts := []string{systemPrompt}
+	for i := range messages {
+		spec := &messages[i].Spec
+		texts = append(texts, spec.Content)
+		for j := range spec.Parts {
+			switch p := &spec.Parts[j]; {
+			case p.Text != nil:
+				texts = append(texts, *p.Text)
+			case p.ToolCall != nil:
+				texts = append(texts, p.ToolCall.Input)
+			case p.ToolResult != nil:
+				texts = append(texts, p.ToolResult.Output)
+			}
+		}
+	}
+	return texts
 }
 
 // callIDs are the ids that the history's tool calls have.

@@ -69,7 +69,9 @@ func (s *sidecar) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.public = public.Addr().String()
+	if address := public.Addr().String(); s.public != address { // A restart listens where it listened.
+		s.public = address
+	}
 	reader := &relay.Reader{Store: store, Authorizer: allow("good")}
 	if s.options != nil {
 		s.options(reader)
