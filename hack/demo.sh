@@ -11,6 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kubectl=${KUBECTL:-kubectl}
+export KUBECONFIG=${KUBECONFIG:-$HOME/.kube/config}
 command -v "$kubectl" >/dev/null || { echo "demo: kubectl is not in PATH" >&2; exit 1; }
 k() { "$kubectl" "$@"; }
 step() { printf '\n\033[1m%s\033[0m\n' "$*"; }
