@@ -43,24 +43,32 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 		return err
 	}
 	running.Go(func() { verdict <- s.settled(ctx, m.Name) })
+	return t.await(streamed, verdict)
+}
+
+// await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
+func (t *turn) await(streamed, verdict <-chan error) error {
 	select {
-	case err = <-verdict:
 	case <-t.over:
 		return <-verdict
-	case err = <-streamed:
-		if err == nil {
-			err = <-verdict
+	case err := <-streamed:
+		if err != nil {
+			return err
 		}
+		return <-verdict
+	case err := <-verdict:
+		if err != nil {
+			return err
+		}
+	}
+	select { // what the stream still has of the turn is on its way
+	case <-t.over:
+		return nil
+	case err := <-streamed:
 		return err
+	case <-time.After(drain):
+		return nil
 	}
-	if err == nil { // what the stream still has of the turn is on its way
-		select {
-		case <-t.over:
-		case err = <-streamed:
-		case <-time.After(drain):
-		}
-	}
-	return err
 }
 
 // turn shows the turn of one message.
