@@ -39,7 +39,7 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 			}
 		})
 	}
-	if settings().Hash() != settings().Hash() || Generation(settings(), "p").Labels[LabelTemplate] != settings().Hash() {
+	if first, second := settings().Hash(), settings().Hash(); first != second || Generation(settings(), "p").Labels[LabelTemplate] != settings().Hash() {
 		t.Error("the same settings have two hashes, or the pod does not carry its own")
 	}
 }
