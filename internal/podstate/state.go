@@ -38,7 +38,7 @@ func Of(pod *corev1.Pod, now time.Time) State {
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
-	if starting := starting(pod); starting != "" && pod.DeletionTimestamp.IsZero() {
+	if starting := starting(pod, ready, now); starting != "" && pod.DeletionTimestamp.IsZero() {
 		return State{Starting: starting}
 	}
 	since := pod.CreationTimestamp.Time
@@ -72,13 +72,20 @@ func condition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// starting says what the pod waits for before its generator has ever run; empty if it has.
-func starting(pod *corev1.Pod) string {
+// firstReady is how long a generator may take from its start until the pod is Ready for the first time: several rounds of
+// the kubelet's readiness probe.
+const firstReady = time.Minute
+
+// starting says what the pod waits for before it is ready for the first time; empty if it was, or should be by now.
+func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string {
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
 			c := &statuses[i]
-			if c.RestartCount > 0 || c.Name == "generator" && c.Started != nil && *c.Started {
+			if c.RestartCount > 0 {
 				return ""
+			}
+			if c.Name == "generator" && c.Started != nil && *c.Started {
+				return gettingReady(c, ready, now)
 			}
 			if trouble := trouble(c); trouble != "" {
 				return trouble
@@ -89,6 +96,16 @@ func starting(pod *corev1.Pod) string {
 		return unscheduled.Reason + ": " + unscheduled.Message
 	}
 	return "containers are being created"
+}
+
+// gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and is
+// no longer has changed since its generator started.
+func gettingReady(generator *corev1.ContainerStatus, ready *corev1.PodCondition, now time.Time) string {
+	running := generator.State.Running
+	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) || now.Sub(running.StartedAt.Time) > firstReady {
+		return ""
+	}
+	return "the generator is getting ready"
 }
 
 // trouble says why a container does not start, if that is more than its turn not having come.

@@ -31,6 +31,12 @@ func generator(started bool, restarts int32, waiting string) func(*corev1.Pod) {
 	}
 }
 
+func running(since time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-since))}
+	}
+}
+
 func deleted(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
 
 func TestStateOfAPod(t *testing.T) {
@@ -44,6 +50,9 @@ func TestStateOfAPod(t *testing.T) {
 		}}, State{Starting: "Unschedulable: no room"}},
 		"has no image":                 {[]func(*corev1.Pod){generator(false, 0, "ErrImagePull")}, State{Starting: "container generator: ErrImagePull why"}},
 		"is ready":                     {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)}, State{Ready: true}},
+		"runs and is not ready yet":    {[]func(*corev1.Pod){generator(true, 0, ""), running(20 * time.Second), ready(corev1.ConditionFalse, 30*time.Second)}, State{Starting: "the generator is getting ready"}},
+		"runs and does not get ready":  {[]func(*corev1.Pod){generator(true, 0, ""), running(2 * time.Minute), ready(corev1.ConditionFalse, 3*time.Minute)}, State{Lost: true}},
+		"runs and is ready no longer":  {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second), ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
 		"is ready and being removed":   {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute), deleted}, State{Ready: true}},
 		"was ready a moment ago":       {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
 		"was ready long ago":           {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionFalse, 11*time.Second)}, State{Lost: true}},

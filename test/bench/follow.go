@@ -14,9 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
 )
 
 // followers wakes those who wait for chats, from one watch.
@@ -26,24 +27,31 @@ type followers struct {
 	bell  chan struct{}
 }
 
-func followChats(ctx context.Context, c client.WithWatch) (*followers, error) {
-	watch, err := c.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(namespace))
-	if err != nil {
+func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
+	f := &followers{chats: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
+	informer := cache.NewSharedIndexInformer(c.Chats(namespace).ListerWatcher(""), &v1alpha1.Chat{}, 0, nil)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: f.see, UpdateFunc: func(_, o any) { f.see(o) },
+	}); err != nil {
 		return nil, fmt.Errorf("watching chats: %w", err)
 	}
-	f := &followers{chats: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
-	go func() {
-		for event := range watch.ResultChan() {
-			if chat, ok := event.Object.(*v1alpha1.Chat); ok {
-				f.mu.Lock()
-				f.chats[chat.Name] = chat
-				close(f.bell)
-				f.bell = make(chan struct{})
-				f.mu.Unlock()
-			}
-		}
-	}()
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, ctx.Err()
+	}
 	return f, nil
+}
+
+func (f *followers) see(o any) {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.chats[chat.Name] = chat
+	close(f.bell)
+	f.bell = make(chan struct{})
 }
 
 // until waits for the condition of all chats together.

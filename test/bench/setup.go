@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -26,7 +27,7 @@ import (
 const namespace = "bench"
 
 type bench struct {
-	client  client.WithWatch
+	client  client.Client
 	core    kubernetes.Interface
 	model   string
 	gateway string
@@ -41,7 +42,7 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 	}
 	cfg.QPS = -1
 	b := &bench{model: model}
-	if b.client, err = client.NewWithWatch(cfg, client.Options{Scheme: controllers.Scheme()}); err != nil {
+	if b.client, err = client.New(cfg, client.Options{Scheme: controllers.Scheme()}); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	if b.core, err = kubernetes.NewForConfig(cfg); err != nil {
@@ -56,8 +57,11 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 	if b.gateway, err = b.findGateway(ctx); err != nil {
 		return nil, err
 	}
-	b.follow, err = followChats(ctx, b.client)
+	parley, err := apiclient.New(cfg, "parley-bench")
 	if err != nil {
+		return nil, err
+	}
+	if b.follow, err = followChats(ctx, parley); err != nil {
 		return nil, err
 	}
 	return b, b.create(ctx, &v1alpha1.ChatModelConfig{
