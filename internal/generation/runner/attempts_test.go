@@ -5,8 +5,10 @@ package runner_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -175,8 +177,17 @@ func TestAReplyThatIsTooLargeIsCutAndTheCallIsEnded(t *testing.T) {
 		Repeat: &modelserver.Repeat{Text: "größer <b>\"so\"</b> \n", Bytes: 8 << 20}, PieceBytes: 4000,
 	}})
 	p := startPod(t, script, nil)
+	ended := make(chan struct{})
+	release := sync.OnceFunc(func() { close(ended) })
+	t.Cleanup(release)
+	p.wire.onCreate(func(*http.Request, http.RoundTripper) (*http.Response, error) {
+		<-ended // The call is over before its result is there, however long that takes.
+		return nil, nil
+	})
 	c := p.newChat("huge", nil)
 	c.ask("huge-u", "Go on for ever.")
+	p.eventually("the request is over", func() bool { return len(p.models.Requests()) > 0 && p.models.InFlight() == 0 })
+	release()
 	m := c.result()
 	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeCompleted || !g.Truncated {
 		t.Fatalf("got outcome %s, truncated %v, error %+v", g.Outcome, g.Truncated, g.Error)
@@ -184,7 +195,6 @@ func TestAReplyThatIsTooLargeIsCutAndTheCallIsEnded(t *testing.T) {
 	if text := textOf(t, m); len(text) < v1alpha1.MaxContentBytes/3 || !utf8.ValidString(text) {
 		t.Errorf("kept %d bytes", len(text))
 	}
-	p.eventually("the request is over", func() bool { return p.models.InFlight() == 0 })
 	if !p.models.Requests()[0].Aborted {
 		t.Error("the model was heard to the end")
 	}

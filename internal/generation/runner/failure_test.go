@@ -145,6 +145,15 @@ func TestAResultIsCreatedOverErrors(t *testing.T) {
 			if n := len(p.models.Requests()); n != 2 {
 				t.Errorf("the model was asked %d times by two chats", n)
 			}
+			p.drain()
+			p.eventually("nobody tries any more", func() bool {
+				select {
+				case <-p.ended:
+					return true
+				default:
+					return false
+				}
+			})
 		})
 	}
 }
