@@ -63,11 +63,14 @@ func (m Manager) cleanUp(ctx context.Context) error {
 	return m.clean(ctx, s)
 }
 
-// clean ends the first process, and with it all others and all mounts, and removes what stays: the control group
-// and the files.
+// clean ends the ways out, then the first process, and with it all others and all mounts, and removes what stays: the
+// control group and the files.
 func (m Manager) clean(ctx context.Context, s state) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
+	if err := m.closeWays(ctx); err != nil {
+		return err
+	}
 	if err := s.Init.Kill(ctx); err != nil {
 		return err
 	}

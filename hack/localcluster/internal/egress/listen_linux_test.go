@@ -1,0 +1,83 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// in says whether the network of a process has the socket of a listener.
+func in(t *testing.T, pid int, ln net.Listener) bool {
+	t.Helper()
+	file, err := ln.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	inode := fmt.Sprint(info.Sys().(*syscall.Stat_t).Ino)
+	for _, table := range []string{"tcp", "tcp6"} {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // a machine may have no IPv6
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			const field = 9 // the tenth, see proc(5)
+			if f := strings.Fields(line); len(f) > field && f[field] == inode {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestTheListenerIsInTheOtherNetworkAndThisProgramStaysInItsOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make and enter a network namespace")
+	}
+	inside := exec.Command("cat")
+	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	stdin, err := inside.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inside.Start(); err != nil {
+		t.Skipf("this machine makes no network namespaces: %v", err)
+	}
+	defer func() { _ = stdin.Close(); _ = inside.Wait() }()
+	away, err := ListenIn(t.Context(), inside.Process.Pid, "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer away.Close()
+	here, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	self, other := os.Getpid(), inside.Process.Pid
+	if !in(t, other, away) || in(t, self, away) {
+		t.Errorf("the listener is in the other network: %v, in this program's: %v", in(t, other, away), in(t, self, away))
+	}
+	if !in(t, self, here) {
+		t.Error("a listener made afterwards is not in this program's network")
+	}
+}
+
+func TestAProcessThatIsGoneHasNoNetworkToListenIn(t *testing.T) {
+	if ln, err := ListenIn(t.Context(), -1, "127.0.0.1:0"); err == nil {
+		ln.Close()
+		t.Error("it listens somewhere")
+	}
+}
