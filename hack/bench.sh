@@ -48,6 +48,6 @@ Y
 k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s >/dev/null
 # Its progress and its table go to the terminal; the figures are the lines from "{" on.
 k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
-[ "$(k -n bench get pod run -o 'jsonpath={.status.phase}')" != Failed ] || exit 1
+k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
 sed -n '/^{$/,$p' bin/bench.log >bin/bench.json
 echo "figures: bin/bench.json" >&2

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures Parley as it is installed in a cluster, from inside it. It prints a table to standard error and
-// the figures as JSON to standard output. hack/bench.sh runs it as a pod.
+// Command bench measures Parley as it is installed in a cluster, from inside it. It prints a table, and behind it the
+// figures as JSON. hack/bench.sh runs it as a pod.
 package main
 
 import (
@@ -103,8 +103,8 @@ func measure(ctx context.Context, model string, turns, chats int) (*Figures, err
 		if err := stage.run(ctx, f); err != nil {
 			return nil, fmt.Errorf("%s: %w", stage.name, err)
 		}
-		fmt.Fprintf(os.Stderr, "%-34s %6.1f s\n", stage.name, time.Since(began).Seconds())
+		fmt.Printf("%-34s %6.1f s\n", stage.name, time.Since(began).Seconds())
 	}
-	report(os.Stderr, f)
+	report(os.Stdout, f)
 	return f, nil
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +29,9 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "parley-generated-messages"}}
 	if err := b.client.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("lifting the policy: %w", err)
+	}
+	if err := b.untilLifted(ctx); err != nil {
+		return err
 	}
 	const writers = 16
 	if err := each(ctx, writers, func(ctx context.Context, w int) error {
@@ -47,6 +52,34 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	return err
 }
 
+// untilLifted waits until the API server has noticed that the policy binds no longer.
+func (b *bench) untilLifted(ctx context.Context) error {
+	for {
+		probe := reply("many-probe", "none", "none", "", 1, "probe")
+		err := b.client.Create(ctx, probe)
+		if err == nil {
+			return b.client.Delete(ctx, probe)
+		}
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("probing the policy: %w", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// reply is a generated message as a pod would create it.
+func reply(name, chat, chatUID, parent string, index int64, text string) *v1alpha1.ChatMessage {
+	now := metav1.NowMicro()
+	return &v1alpha1.ChatMessage{ObjectMeta: meta(name), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleAssistant, Parent: parent, Index: &index,
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
+		Generation: &v1alpha1.MessageGeneration{
+			ChatUID: chatUID, HistoryVersion: index, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "none",
+			Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
+		},
+	}}
+}
+
 // fill writes one chat with its history, as a manager and its pods would have.
 func (b *bench) fill(ctx context.Context, name string) error {
 	const messages = 20
@@ -55,7 +88,6 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	if err := b.create(ctx, chat); err != nil {
 		return err
 	}
-	now := metav1.NowMicro()
 	parent := ""
 	for i := range int64(messages) {
 		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-%d", name, i)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
@@ -65,12 +97,7 @@ func (b *bench) fill(ctx context.Context, name string) error {
 				return err
 			}
 		} else {
-			m.Spec.Role, m.Spec.Parent, m.Spec.Index = v1alpha1.RoleAssistant, parent, &i
-			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}}
-			m.Spec.Generation = &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: i, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "none",
-				Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
-			}
+			m = reply(m.Name, name, string(chat.UID), parent, i, text)
 			if err := b.create(ctx, m); err != nil {
 				return err
 			}
