@@ -4,50 +4,42 @@
 package modelserver
 
 import (
-	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 )
-
-// wire is one provider's protocol.
-type wire interface {
-	name() Protocol
-	// decode reads a request.
-	decode(body []byte) (*request, error)
-	// stream returns what turns a plan into events.
-	stream(r *request, p *plan) streamer
-	// whole is the body of a reply that is not streamed.
-	whole(r *request, p *plan) any
-	// failure is the body of an HTTP error, and the data of an error event.
-	failure(f *Fault) any
-}
-
-// streamer turns a plan into events. Its methods are called in the order of the reply.
-type streamer interface {
-	open() []sse
-	startBlock(b *block) []sse
-	chunk(b *block, first bool, text string) []sse
-	endBlock(b *block) []sse
-	close() []sse
-}
-
-// sse is one server-sent event; data is JSON, or a string that is sent as it is.
-type sse struct {
-	event string
-	data  any
-}
 
 // exchange is one request and its answer.
 type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
-	wire    wire
+	control *http.ResponseController
+	dialect dialect
 	request *request
 	records *records
 	record  *Record
-	sent    int
+	// out holds the events that were not sent yet.
+	out *sse
+	// begun is whether the header of a stream was sent.
+	begun bool
+	// sent is the number of parts that were sent.
+	sent int
+	// over is whether the answer was sent as far as the script wants it.
+	over bool
+}
+
+func newExchange(w http.ResponseWriter, r *http.Request, d dialect, all *records, record *Record) *exchange {
+	return &exchange{w: w, r: r, control: http.NewResponseController(w), dialect: d, records: all, record: record, out: newSSE()}
+}
+
+func (x *exchange) gone() bool { return x.r.Context().Err() != nil }
+
+// end records the end. A client that goes away after the last byte has not gone away from the answer.
+func (x *exchange) end() {
+	x.records.change(func() {
+		x.record.Ended, x.record.Parts, x.record.Aborted = time.Now(), x.sent, !x.over && x.gone()
+	})
 }
 
 func (x *exchange) run(p *plan) {
@@ -58,67 +50,119 @@ func (x *exchange) run(p *plan) {
 		x.runWhole(p)
 		return
 	}
-	events := x.wire.stream(x.request, p)
+	events := x.dialect.stream(x.request, p, x.out)
 	if p.headersFirst {
-		x.send(events.open())
+		events.open()
+		x.flush()
 	}
-	if !x.pause(p.before) {
+	if !x.pauseFirst(p.before) {
 		return
 	}
 	if !p.headersFirst {
-		x.send(events.open())
+		events.open()
 	}
 	for i := range p.blocks {
-		if !x.runBlock(p, events, &p.blocks[i]) {
+		if !x.runBlock(p, events, i) {
 			return
 		}
 	}
-	if p.fault != nil && x.failAfter(p) {
+	if p.fault != nil {
+		x.failAfter(p.fault, events)
 		return
 	}
-	x.send(events.close())
+	events.close()
+	x.flush()
+	x.over = !x.gone()
 }
 
 // runBlock sends a block, and says whether the reply goes on.
-func (x *exchange) runBlock(p *plan, events streamer, b *block) bool {
-	opening := events.startBlock(b)
-	for i, text := range b.chunks {
-		if p.fault != nil && x.sent == after(p.fault) && x.failAfter(p) {
+func (x *exchange) runBlock(p *plan, events streamer, index int) bool {
+	b := &p.blocks[index]
+	for i, chunk := range b.chunks {
+		if p.fault != nil && x.sent == after(p.fault) {
+			x.failAfter(p.fault, events)
 			return false
 		}
 		if x.sent > 0 && !x.pause(p.between) {
 			return false
 		}
-		x.send(append(opening, events.chunk(b, i == 0, text)...))
-		opening = nil
-		if x.sent++; x.sent == 1 {
-			x.records.change(func() { x.record.FirstPart = time.Now() })
+		if i == 0 {
+			events.begin(index, b)
 		}
-		if x.r.Context().Err() != nil {
+		events.delta(index, b, chunk)
+		if i == len(b.chunks)-1 {
+			events.end(index, b)
+		}
+		x.part()
+		if x.gone() {
 			return false
 		}
 	}
-	x.send(append(opening, events.endBlock(b)...))
 	return true
 }
 
+// part sends the events so far as one part. The time is taken before, or a client could see the part before that time.
+func (x *exchange) part() {
+	if x.sent++; x.sent == 1 {
+		x.records.change(func() { x.record.FirstPart = time.Now() })
+	}
+	x.flush()
+}
+
+// flush sends the events so far, as one write.
+func (x *exchange) flush() {
+	if !x.begun {
+		x.begun = true
+		x.header(http.StatusOK, "text/event-stream; charset=utf-8")
+	}
+	// An error means that the client went away, which the request's context says too.
+	_, _ = x.w.Write(x.out.buf.Bytes())
+	_ = x.control.Flush()
+	x.out.buf.Reset()
+}
+
+func (x *exchange) header(status int, contentType string) {
+	x.records.change(func() { x.record.Status, x.record.FirstByte = status, time.Now() })
+	h := x.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-cache")
+	if h.Get(x.dialect.requestIDHeader()) == "" {
+		h.Set(x.dialect.requestIDHeader(), newID("req_"))
+	}
+	x.w.WriteHeader(status)
+}
+
+// runWhole sends a reply that is not streamed. A fault that would break off a stream breaks off its body in the middle.
 func (x *exchange) runWhole(p *plan) {
-	if !x.pause(p.before + time.Duration(max(0, p.parts()-1))*p.between) {
+	if !x.pauseFirst(p.before + time.Duration(max(0, p.parts()-1))*p.between) {
 		return
 	}
+	body := encode(x.dialect.whole(x.request, p))
+	half := p.fault != nil
+	if !half || p.fault.Kind == FaultCut {
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	}
 	x.records.change(func() { x.record.FirstPart = time.Now() })
-	x.json(http.StatusOK, x.wire.whole(x.request, p))
+	x.header(http.StatusOK, "application/json")
+	if half {
+		_, _ = x.w.Write(body[:len(body)/2])
+		_ = x.control.Flush()
+		x.failAfter(p.fault, nil)
+		return
+	}
+	_, _ = x.w.Write(body)
+	x.sent, x.over = p.parts(), !x.gone()
 }
 
 // failBefore carries out a fault that comes in place of the reply.
 func (x *exchange) failBefore(p *plan) bool {
 	switch f := p.fault; {
 	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || f.Kind == FaultError && !x.request.stream:
-		if x.pause(p.before) {
-			x.fail(f)
+		if x.pauseFirst(p.before) {
+			x.fail(f.apiError(x.dialect), f)
 		}
 	case f.Kind == FaultReset:
-		if x.pause(p.before) {
+		if x.pauseFirst(p.before) {
 			x.drop(true)
 		}
 	case f.Kind == FaultHang && f.After == nil:
@@ -130,19 +174,21 @@ func (x *exchange) failBefore(p *plan) bool {
 }
 
 // failAfter carries out a fault that breaks off the reply.
-func (x *exchange) failAfter(p *plan) bool {
-	switch p.fault.Kind {
+func (x *exchange) failAfter(f *Fault, events streamer) {
+	if f.Kind == FaultError {
+		events.fail(f.apiError(x.dialect))
+	}
+	if events != nil {
+		x.flush()
+	}
+	switch f.Kind {
 	case FaultCut:
 		x.drop(false)
-	case FaultEnd:
-	case FaultError:
-		x.send([]sse{{event: "error", data: x.wire.failure(p.fault)}})
 	case FaultHang:
 		<-x.r.Context().Done()
 	default:
-		return false
+		x.over = true
 	}
-	return true
 }
 
 func after(f *Fault) int {
@@ -152,79 +198,27 @@ func after(f *Fault) int {
 	return *f.After
 }
 
-// fail answers with an HTTP error.
-func (x *exchange) fail(f *Fault) {
-	for name, value := range f.Headers {
-		x.w.Header().Set(name, value)
-	}
-	if retry := f.RetryAfter; retry != nil {
-		retry.set(x.w.Header())
-	}
-	if f.Body != "" {
-		x.records.change(func() { x.record.Status = f.Status })
-		x.w.WriteHeader(f.Status)
-		_, _ = x.w.Write([]byte(f.Body))
-		return
-	}
-	x.json(f.status(), x.wire.failure(f))
-}
-
-func (r *RetryAfter) set(h http.Header) {
-	if r.Seconds != nil {
-		h.Set("Retry-After", fmt.Sprint(*r.Seconds))
-	}
-	if r.Date != nil {
-		h.Set("Retry-After", time.Now().Add(time.Duration(*r.Date)).UTC().Format(http.TimeFormat))
-	}
-	if r.Milliseconds != nil {
-		h.Set("Retry-After-Ms", fmt.Sprint(*r.Milliseconds))
-	}
-}
-
-// status is the HTTP status of a fault.
-func (f *Fault) status() int {
-	switch {
-	case f.Status != 0:
-		return f.Status
-	case f.Kind == FaultContextTooLong:
-		return http.StatusBadRequest
-	}
-	return http.StatusInternalServerError
-}
-
-func (x *exchange) json(status int, body any) {
-	x.records.change(func() { x.record.Status = status })
-	x.w.Header().Set("Content-Type", "application/json")
-	x.w.WriteHeader(status)
-	encoder := json.NewEncoder(x.w)
-	encoder.SetEscapeHTML(false) // As the providers write it; clients look for ">" in messages.
-	_ = encoder.Encode(body)
-}
-
-// send sends events and lets them go at once.
-func (x *exchange) send(events []sse) {
-	if x.record.Status == 0 {
-		x.records.change(func() { x.record.Status = http.StatusOK })
-		x.w.Header().Set("Content-Type", "text/event-stream")
-		x.w.WriteHeader(http.StatusOK)
-	}
-	for _, e := range events {
-		if e.event != "" {
-			_, _ = fmt.Fprintf(x.w, "event: %s\n", e.event)
+// fail answers with an HTTP error. fault is nil where the error is not the script's.
+func (x *exchange) fail(e apiError, fault *Fault) {
+	requestID := newID("req_")
+	x.w.Header().Set(x.dialect.requestIDHeader(), requestID)
+	body, contentType := encode(x.dialect.errorShape(e, requestID)), "application/json"
+	if fault != nil {
+		fault.setHeaders(x.w.Header(), time.Now())
+		if fault.Body != "" {
+			body = []byte(fault.Body)
+			contentType = http.DetectContentType(body)
 		}
-		raw, ok := e.data.(string)
-		if !ok {
-			encoded, _ := json.Marshal(e.data) // Made of maps and strings, which always encode.
-			raw = string(encoded)
-		}
-		_, _ = fmt.Fprintf(x.w, "data: %s\n\n", raw)
 	}
-	_ = http.NewResponseController(x.w).Flush()
+	x.header(e.status, contentType)
+	_, _ = x.w.Write(body)
+	x.over = !x.gone()
 }
 
 // drop ends the connection without ending the answer; reset also tells the client so at once.
 func (x *exchange) drop(reset bool) {
-	connection, _, err := http.NewResponseController(x.w).Hijack()
+	x.over = true
+	connection, _, err := x.control.Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler) // HTTP/2 has no connection to take over; this resets the stream.
 	}
@@ -234,10 +228,20 @@ func (x *exchange) drop(reset bool) {
 	_ = connection.Close()
 }
 
+// pauseFirst is the pause before the first part; how long it was is recorded.
+func (x *exchange) pauseFirst(d time.Duration) bool {
+	began := time.Now()
+	there := x.pause(d)
+	if d > 0 {
+		x.records.change(func() { x.record.ScriptedDelay = Duration(time.Since(began)) })
+	}
+	return there
+}
+
 // pause waits, and says whether the client is still there.
 func (x *exchange) pause(d time.Duration) bool {
 	if d <= 0 {
-		return x.r.Context().Err() == nil
+		return !x.gone()
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

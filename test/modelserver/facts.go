@@ -88,6 +88,8 @@ type request struct {
 	stream   bool
 	// includeUsage is whether an OpenAI chat stream shall end with the usage.
 	includeUsage bool
+	// encryptedReasoning is whether the caller of the responses protocol asked for it.
+	encryptedReasoning bool
 	// entries is the number of messages or input items.
 	entries int
 	turns   []turn

@@ -18,31 +18,47 @@ type Record struct {
 	Rule string `json:"rule,omitempty"`
 	// Status is the HTTP status of the answer.
 	Status int `json:"status"`
-	// Arrived is when the request was read, FirstPart when the first part was sent, Ended when the answer was over.
+	// Conversation and Call are what the rules matched on; see Facts. Empty and 0 for a request that was refused.
+	Conversation string `json:"conversation,omitempty"`
+	Call         int    `json:"call,omitempty"`
+	// Arrived is when the header of the request had come; FirstByte when the header of the answer was sent; FirstPart when
+	// the first part of the reply was; Ended when the answer was over. All count nanoseconds of the wall clock.
 	Arrived   time.Time `json:"arrived"`
+	FirstByte time.Time `json:"firstByte,omitzero"`
 	FirstPart time.Time `json:"firstPart,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	// ScriptedDelay is what the script made the first part wait.
+	// ScriptedDelay is how long the script made the first part wait, as measured: what a benchmark takes off.
 	ScriptedDelay Duration `json:"scriptedDelay"`
-	// Aborted is true when the client went away before the end.
+	// Parts is the number of parts that were sent, once the answer is over.
+	Parts int `json:"parts"`
+	// Aborted is true when the client went away before the end, at Ended.
 	Aborted bool `json:"aborted"`
 	// Header of the request. Over HTTP the values of keys are hidden.
 	Header http.Header `json:"header"`
-	// Body of the request, whole.
+	// Body of the request, whole; null where it was given up for the sake of newer ones, see keptBodies.
 	Body json.RawMessage `json:"body"`
 }
+
+// keptBodies is how many bytes of bodies are kept: those of any test, and no more than a demo's pod can hold.
+const keptBodies = 256 << 20
 
 // records keeps what was asked.
 type records struct {
 	mu      sync.Mutex
 	all     []*Record
 	changed chan struct{}
+	// bodies is the size of the bodies from all[oldest] on; those before it are gone.
+	bodies, oldest int
 }
 
 func (r *records) add(record *Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, record)
+	for r.bodies += len(record.Body); r.bodies > keptBodies; r.oldest++ {
+		r.bodies -= len(r.all[r.oldest].Body)
+		r.all[r.oldest].Body = nil
+	}
 	r.ring()
 }
 
@@ -81,7 +97,7 @@ func (r *records) snapshot() []Record {
 	return out
 }
 
-func (r *records) forget() { r.change(func() { r.all = nil }) }
+func (r *records) forget() { r.change(func() { r.all, r.bodies, r.oldest = nil, 0, 0 }) }
 
 // withoutKeys hides the values of headers that hold keys.
 func withoutKeys(all []Record) []Record {

@@ -151,7 +151,8 @@ const (
 	FaultContextTooLong FaultKind = "ContextTooLong"
 	// FaultReset resets the connection before any header.
 	FaultReset FaultKind = "Reset"
-	// FaultCut breaks the connection after After parts, in the middle of the transfer encoding.
+	// FaultCut breaks the connection after After parts, in the middle of the transfer encoding. Of a reply that is not
+	// streamed, kinds Cut, End and Hang with After send half of the body.
 	FaultCut FaultKind = "Cut"
 	// FaultEnd ends the stream after After parts, properly for HTTP but without the terminal event.
 	FaultEnd FaultKind = "End"
@@ -166,7 +167,8 @@ type Fault struct {
 	Kind FaultKind `json:"kind"`
 	// After is the number of parts before the fault. nil: none for Cut, End and Error; before the header for Hang.
 	After *int `json:"after,omitempty"`
-	// Status is the HTTP status of kind Status, and of kind Error where the reply is not streamed (500 if 0).
+	// Status is the HTTP status of kind Status, and of kind Error where the reply is not streamed (500 if 0). The error
+	// event of a stream has the type that goes with it.
 	Status int `json:"status,omitempty"`
 	// Type, Code and Message replace those that the provider uses for the status. Anthropic has no code.
 	Type    string `json:"type,omitempty"`

@@ -6,10 +6,10 @@ package modelserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,11 +28,17 @@ func New(s Script) (*Server, error) {
 	if err := server.SetScript(s); err != nil {
 		return nil, err
 	}
-	for path, p := range map[string]wire{
-		"/v1/chat/completions": chatWire{}, "/v1/responses": responsesWire{}, "/v1/messages": anthropicWire{},
+	for path, d := range map[string]dialect{
+		"/v1/chat/completions": chatDialect{}, "/v1/responses": responsesDialect{}, "/v1/messages": anthropicDialect{},
 	} {
-		server.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { server.answer(w, r, p) })
+		server.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { server.answer(w, r, d) })
 	}
+	server.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		e := apiError{status: http.StatusNotFound, message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"}
+		_, _ = w.Write(encode(openAIErrorShape(e, "")))
+	})
 	server.mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	server.mux.HandleFunc("GET /_control/requests", server.getRequests)
 	server.mux.HandleFunc("DELETE /_control/requests", func(http.ResponseWriter, *http.Request) { server.records.forget() })
@@ -70,15 +76,23 @@ func (s *Server) InFlight() int {
 
 // WaitForRequests waits until n requests have come.
 func (s *Server) WaitForRequests(ctx context.Context, n int) error {
+	if err := s.WaitUntil(ctx, func(all []Record) bool { return len(all) >= n }); err != nil {
+		return fmt.Errorf("wait for %d requests, got %d: %w", n, len(s.Requests()), err)
+	}
+	return nil
+}
+
+// WaitUntil waits until the condition holds for the requests; it is asked after every change of a record.
+func (s *Server) WaitUntil(ctx context.Context, holds func([]Record) bool) error {
 	for {
 		changed := s.records.wait()
-		if len(s.Requests()) >= n {
+		if holds(s.Requests()) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d requests, got %d: %w", n, len(s.Requests()), ctx.Err())
+			return ctx.Err()
 		}
 	}
 }
@@ -105,46 +119,53 @@ func (s *Server) putScript(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer handles a model request of any protocol.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, protocol wire) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect) {
+	arrived := time.Now()
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		return
 	}
-	record := &Record{Protocol: protocol.name(), Arrived: time.Now(), Header: r.Header.Clone(), Body: body}
-	s.records.add(record)
-	defer func() {
-		s.records.change(func() { record.Ended, record.Aborted = time.Now(), r.Context().Err() != nil })
-	}()
+	// The program is taken before the request is seen: who sees it and then puts a new script does not change its answer.
 	program := s.program.Load()
-	x := &exchange{w: w, r: r, wire: protocol, records: &s.records, record: record}
-	if refused := s.check(program, r, body, protocol, x); refused != nil {
-		x.fail(refused)
+	record := &Record{Protocol: d.protocol(), Arrived: arrived, Header: r.Header.Clone(), Body: asJSON(body)}
+	s.records.add(record)
+	x := newExchange(w, r, d, &s.records, record)
+	defer x.end()
+	if refused := x.check(program, body); refused != nil {
+		x.fail(*refused, nil)
 		return
 	}
 	p, err := program.choose(x.request, r.Header)
+	s.records.change(func() { record.Rule, record.Conversation, record.Call = p.rule, p.facts.Conversation, p.facts.Call })
 	if err != nil {
-		x.fail(&Fault{Kind: FaultStatus, Status: http.StatusInternalServerError, Message: err.Error()})
+		x.fail(apiError{status: http.StatusInternalServerError, message: "the script is wrong: " + err.Error()}, nil)
 		return
 	}
-	s.records.change(func() { record.Rule, record.ScriptedDelay = p.rule, Duration(p.before) })
 	x.run(p)
 }
 
-// check refuses what a real provider refuses: a wrong key, an unknown model, a request that it does not understand.
-func (s *Server) check(program *program, r *http.Request, body []byte, protocol wire, x *exchange) *Fault {
-	if key := program.script.RequireKey; key != "" && keyOf(r.Header) != key {
-		return &Fault{Kind: FaultStatus, Status: http.StatusUnauthorized, Message: "Incorrect API key provided: " + keyOf(r.Header)}
+// asJSON is the body as it can stand in a JSON document: one that is no JSON as a string.
+func asJSON(body []byte) json.RawMessage {
+	if json.Valid(body) {
+		return body
 	}
-	request, err := protocol.decode(body)
-	if err == nil {
-		err = request.check()
+	return encode(string(body))
+}
+
+// check refuses what a real provider refuses: a wrong key, a request that it does not understand, an unknown model.
+func (x *exchange) check(program *program, body []byte) *apiError {
+	if key := program.script.RequireKey; key != "" && keyOf(x.r.Header) != key {
+		refused := x.dialect.wrongKey(keyOf(x.r.Header))
+		return &refused
 	}
-	if err != nil {
-		return &Fault{Kind: FaultStatus, Status: http.StatusBadRequest, Message: err.Error()}
+	request, refused := x.dialect.decode(body, x.r.Header)
+	if refused != nil {
+		return refused
 	}
 	x.request = request
-	if models := program.script.Models; len(models) > 0 && !contains(models, request.model) {
-		return &Fault{Kind: FaultStatus, Status: http.StatusNotFound, Message: "The model `" + request.model + "` does not exist"}
+	if models := program.script.Models; len(models) > 0 && !slices.Contains(models, request.model) {
+		refused := x.dialect.unknownModel(request.model)
+		return &refused
 	}
 	return nil
 }
@@ -154,43 +175,4 @@ func keyOf(h http.Header) string {
 		return key
 	}
 	return h.Get("X-Api-Key")
-}
-
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
-}
-
-// check holds what every provider demands of a conversation.
-func (r *request) check() error {
-	if r.model == "" {
-		return errors.New("you must provide a model parameter")
-	}
-	if r.entries == 0 {
-		return errors.New("messages: at least one message is required")
-	}
-	open := map[string]bool{}
-	for _, t := range r.turns {
-		switch t.kind {
-		case turnCall:
-			open[t.id] = true
-		case turnResult:
-			if !open[t.id] {
-				return fmt.Errorf("the result of tool call %q does not follow a call with that id", t.id)
-			}
-			delete(open, t.id)
-		case turnUser, turnAssistant:
-			if len(open) > 0 && (t.kind == turnUser || t.text != "") {
-				return fmt.Errorf("%d tool calls were not followed by their results", len(open))
-			}
-		}
-	}
-	if len(open) > 0 {
-		return fmt.Errorf("%d tool calls were not followed by their results", len(open))
-	}
-	return nil
 }

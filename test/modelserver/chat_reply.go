@@ -1,0 +1,203 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelserver
+
+import (
+	"encoding/json"
+	"time"
+)
+
+type chatChunk struct {
+	ID                string            `json:"id"`
+	Object            string            `json:"object"`
+	Created           int64             `json:"created"`
+	Model             string            `json:"model"`
+	ServiceTier       string            `json:"service_tier"`
+	SystemFingerprint string            `json:"system_fingerprint"`
+	Choices           []chatChunkChoice `json:"choices"`
+	// Usage is null in every chunk but the last if the caller asked for the usage, else it is left out.
+	Usage json.RawMessage `json:"usage,omitempty"`
+}
+
+type chatChunkChoice struct {
+	Index        int       `json:"index"`
+	Delta        chatDelta `json:"delta"`
+	Logprobs     *struct{} `json:"logprobs"`
+	FinishReason *string   `json:"finish_reason"`
+}
+
+type chatDelta struct {
+	Role      string          `json:"role,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Refusal   json.RawMessage `json:"refusal,omitempty"`
+	Reasoning *string         `json:"reasoning_content,omitempty"`
+	ToolCalls []chatCall      `json:"tool_calls,omitempty"`
+}
+
+type chatUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	PromptDetails    struct {
+		Cached int `json:"cached_tokens"`
+		Audio  int `json:"audio_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+		Audio     int `json:"audio_tokens"`
+		Accepted  int `json:"accepted_prediction_tokens"`
+		Rejected  int `json:"rejected_prediction_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+type chatReply struct {
+	ID                string            `json:"id"`
+	Object            string            `json:"object"`
+	Created           int64             `json:"created"`
+	Model             string            `json:"model"`
+	Choices           []chatReplyChoice `json:"choices"`
+	Usage             chatUsage         `json:"usage"`
+	ServiceTier       string            `json:"service_tier"`
+	SystemFingerprint string            `json:"system_fingerprint"`
+}
+
+type chatReplyChoice struct {
+	Index        int              `json:"index"`
+	Message      chatReplyMessage `json:"message"`
+	Logprobs     *struct{}        `json:"logprobs"`
+	FinishReason string           `json:"finish_reason"`
+}
+
+type chatReplyMessage struct {
+	Role        string     `json:"role"`
+	Content     *string    `json:"content"`
+	Reasoning   *string    `json:"reasoning_content,omitempty"`
+	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
+	Refusal     *string    `json:"refusal"`
+	Annotations []struct{} `json:"annotations"`
+}
+
+const chatFingerprint = "fp_scripted"
+
+var null = json.RawMessage("null")
+
+func chatFinish(f Finish) string {
+	switch f {
+	case FinishLength:
+		return "length"
+	case FinishToolCalls:
+		return "tool_calls"
+	case FinishContentFilter:
+		return "content_filter"
+	default:
+		return "stop"
+	}
+}
+
+func (p *plan) chatUsage() chatUsage {
+	u := chatUsage{PromptTokens: p.usage.Input, CompletionTokens: p.usage.Output, TotalTokens: p.usage.Input + p.usage.Output}
+	u.PromptDetails.Cached = p.usage.Cached
+	u.CompletionDetails.Reasoning = p.usage.Reasoning
+	return u
+}
+
+func (chatDialect) whole(r *request, p *plan) any {
+	m := chatReplyMessage{Role: "assistant", Annotations: []struct{}{}}
+	for _, b := range p.blocks {
+		switch b.kind {
+		case textBlock:
+			m.Content = joined(m.Content, b.text)
+		case reasoningBlock:
+			m.Reasoning = joined(m.Reasoning, b.text)
+		case callBlock:
+			m.ToolCalls = append(m.ToolCalls, chatCall{ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name, Arguments: b.text}})
+		}
+	}
+	if m.Content == nil && len(m.ToolCalls) == 0 {
+		m.Content = new(string)
+	}
+	return chatReply{
+		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: r.model,
+		Choices: []chatReplyChoice{{Message: m, FinishReason: chatFinish(p.finish)}},
+		Usage:   p.chatUsage(), ServiceTier: "default", SystemFingerprint: chatFingerprint,
+	}
+}
+
+func joined(before *string, text string) *string {
+	if before != nil {
+		text = *before + text
+	}
+	return &text
+}
+
+type chatStream struct {
+	out   *sse
+	plan  *plan
+	chunk chatChunk
+	usage bool
+	calls int
+}
+
+func (chatDialect) stream(r *request, p *plan, out *sse) streamer {
+	s := &chatStream{out: out, plan: p, usage: r.includeUsage, chunk: chatChunk{
+		ID: newID("chatcmpl-"), Object: "chat.completion.chunk", Created: time.Now().Unix(), Model: r.model,
+		ServiceTier: "default", SystemFingerprint: chatFingerprint,
+	}}
+	if s.usage {
+		s.chunk.Usage = null
+	}
+	return s
+}
+
+func (s *chatStream) send(d chatDelta, finish *string) {
+	s.chunk.Choices = []chatChunkChoice{{Delta: d, FinishReason: finish}}
+	s.out.event("", &s.chunk)
+}
+
+func (s *chatStream) open() {
+	content := json.RawMessage(`""`)
+	if len(s.plan.blocks) > 0 && s.plan.blocks[0].kind != textBlock {
+		content = null
+	}
+	s.send(chatDelta{Role: "assistant", Content: content, Refusal: null}, nil)
+}
+
+func (s *chatStream) begin(_ int, b *block) {
+	if b.kind != callBlock {
+		return
+	}
+	index := s.calls
+	s.calls++
+	call := chatCall{Index: &index, ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name}}
+	if b.call.OmitID {
+		call.ID, call.Type = "", ""
+	}
+	s.send(chatDelta{ToolCalls: []chatCall{call}}, nil)
+}
+
+func (s *chatStream) delta(_ int, b *block, chunk string) {
+	switch b.kind {
+	case textBlock:
+		s.send(chatDelta{Content: encode(chunk)}, nil)
+	case reasoningBlock:
+		s.send(chatDelta{Reasoning: &chunk}, nil)
+	case callBlock:
+		index := s.calls - 1
+		s.send(chatDelta{ToolCalls: []chatCall{{Index: &index, Function: chatCallFunction{Arguments: chunk}}}}, nil)
+	}
+}
+
+func (s *chatStream) end(int, *block) {}
+
+func (s *chatStream) close() {
+	finish := chatFinish(s.plan.finish)
+	s.send(chatDelta{}, &finish)
+	if s.usage {
+		s.chunk.Choices, s.chunk.Usage = []chatChunkChoice{}, encode(s.plan.chatUsage())
+		s.out.event("", &s.chunk)
+	}
+	s.out.raw("[DONE]")
+}
+
+func (s *chatStream) fail(e apiError) { s.out.event("", openAIErrorShape(e, "")) }
