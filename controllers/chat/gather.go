@@ -72,8 +72,15 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 	if err := r.Client.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	s.configs = configs.Items
 	config, missing := modelconfig.Resolve(configs.Items, s.facts.Chat.Spec.ModelConfigRef)
+	if missing != nil {
+		// One manifest may hold both: the cache may show the chat before its configuration.
+		if err := r.Live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+			return fmt.Errorf("listing ChatModelConfigs: %w", err)
+		}
+		config, missing = modelconfig.Resolve(configs.Items, s.facts.Chat.Spec.ModelConfigRef)
+	}
+	s.configs = configs.Items
 	if missing != nil {
 		s.facts.Blocked = missing
 		return nil
