@@ -53,10 +53,9 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.T
 		if message == nil || reader == r.Client {
 			continue
 		}
-		before := message.DeepCopy()
 		status.Commit(&message.Status, string(chat.UID), ended)
 		status.Message(&message.Status, status.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
-		if err := r.Client.Status().Patch(ctx, message, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.Client.Status().Update(ctx, message); err != nil {
 			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
 		}
 	}
@@ -70,13 +69,12 @@ func (r *Reconciler) reject(ctx context.Context, s *seen, name string) error {
 	if err != nil || message == nil {
 		return err
 	}
-	before := message.DeepCopy()
 	message.Status.State = v1alpha1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)
 	status.Message(&message.Status, status.Failed(v1alpha1.ReasonQueueFull, fmt.Sprintf(
 		"The queue of chat %s is full (%d messages, limits.maxQueue): delete this message and create it again when there is room",
 		chat.Name, chat.Spec.MaxQueueOrDefault())), message.Generation, s.facts.Now)
-	if err := r.Client.Status().Patch(ctx, message, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", name, err)
 	}
 	return nil

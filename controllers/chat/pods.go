@@ -59,10 +59,11 @@ func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (s
 	if err != nil {
 		return "", err
 	}
-	want := placement.Want{Template: settings.Hash(), After: plan.PodAfter, Prefer: plan.PreferPod, Capacity: r.PodCapacity}
-	if s.facts.PodLost {
-		want.Prefer = ""
+	prefer, err := r.podWithHistory(ctx, s)
+	if err != nil {
+		return "", err
 	}
+	want := placement.Want{Template: settings.Hash(), After: plan.PodAfter, Prefer: prefer, Capacity: r.PodCapacity}
 	// One pod at a time is created in a namespace: chats that come together share it.
 	unlock := r.access.lock(chat.Namespace)
 	defer unlock()
@@ -70,6 +71,23 @@ func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (s
 		return name, nil
 	}
 	return r.createPod(ctx, settings, keyOf(chat).String())
+}
+
+// podWithHistory is the pod that has the chat's history at hand: the one that wrote its newest message, or has just been
+// lost and then is none.
+func (r *Reconciler) podWithHistory(ctx context.Context, s *seen) (string, error) {
+	chat := s.facts.Chat
+	if s.facts.PodLost || chat.Status.History.Head == "" {
+		return "", nil
+	}
+	if chat.Status.Generation != nil {
+		return chat.Status.Generation.Pod, nil
+	}
+	head, err := r.message(ctx, r.Client, chat.Namespace, chat.Status.History.Head)
+	if err != nil || head == nil || head.Spec.Generation == nil {
+		return "", err
+	}
+	return head.Spec.Generation.Pod, nil
 }
 
 func (r *Reconciler) podsIn(ctx context.Context, namespace string, now time.Time) ([]placement.Pod, error) {

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/status"
@@ -30,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	if equality.Semantic.DeepEqual(m.Status, next.Status) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, next, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Status().Update(ctx, next); err != nil {
 		return fmt.Errorf("writing the status of message %s/%s: %w", m.Namespace, m.Name, err)
 	}
 	return nil

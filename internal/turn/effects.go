@@ -147,8 +147,6 @@ func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
 	attempt := int32(1)
 	if st.Generation != nil {
 		attempt = st.Generation.Attempt + 1
-	} else if previous := p.chat.Status.Generation; previous != nil {
-		p.plan.PreferPod = previous.Pod
 	}
 	st.Generation = &v1alpha1.GenerationStatus{
 		Attempt: attempt, Action: action,

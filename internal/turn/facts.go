@@ -54,8 +54,6 @@ type Plan struct {
 	Status v1alpha1.ChatStatus
 	// NeedsPod is true when Status.Generation begins an attempt and its pod has yet to be chosen.
 	NeedsPod bool
-	// PreferPod is the pod that has the chat's history at hand, if any.
-	PreferPod string
 	// PodAfter is the time after which that pod must have been created, so that it has a corrected API key; zero: any.
 	PodAfter time.Time
 	// Taken names the User messages that become part of the history or the queue.

@@ -75,7 +75,11 @@ func (c Components) minus(o Components) Components {
 	return Components{c.Manager - o.Manager, c.Generator - o.Generator, c.Relay - o.Relay, c.Gateway - o.Gateway}
 }
 
-// add adds to the component of that name and tells whether it is one.
+func (c Components) per(n float64) Components {
+	return Components{c.Manager / n, c.Generator / n, c.Relay / n, c.Gateway / n}
+}
+
+// of is the component of that name and tells whether it is one.
 func (c *Components) of(name string) *float64 {
 	return map[string]*float64{"manager": &c.Manager, "generator": &c.Generator, "relay": &c.Relay, "gateway": &c.Gateway}[name]
 }
@@ -124,13 +128,8 @@ func (u *usage) add(raw []byte) error {
 	return nil
 }
 
-// memory measures all components after the bursts.
-func (b *bench) memory(ctx context.Context, f *Figures) error {
-	used, err := b.usage(ctx)
-	if err != nil {
-		return err
-	}
-	f.RSS = used.rss
+// countPods counts the generation pods.
+func (b *bench) countPods(ctx context.Context, f *Figures) error {
 	pods, err := b.core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelComponent + "=" + podspec.ComponentGeneration})
 	if err != nil {
 		return fmt.Errorf("listing generation pods: %w", err)

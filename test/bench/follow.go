@@ -24,11 +24,13 @@ import (
 type followers struct {
 	mu    sync.Mutex
 	chats map[string]*v1alpha1.Chat
-	bell  chan struct{}
+	// running holds each chat as it was last seen while it had an attempt.
+	running map[string]*v1alpha1.Chat
+	bell    chan struct{}
 }
 
 func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
-	f := &followers{chats: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
+	f := &followers{chats: map[string]*v1alpha1.Chat{}, running: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
 	informer := cache.NewSharedIndexInformer(c.Chats(namespace).ListerWatcher(""), &v1alpha1.Chat{}, 0, nil)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: f.see, UpdateFunc: func(_, o any) { f.see(o) },
@@ -50,8 +52,18 @@ func (f *followers) see(o any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chats[chat.Name] = chat
+	if chat.Status.Generation != nil {
+		f.running[chat.Name] = chat
+	}
 	close(f.bell)
 	f.bell = make(chan struct{})
+}
+
+// lastRunning is the chat's status as it was last seen while it had an attempt.
+func (f *followers) lastRunning(name string) v1alpha1.ChatStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *f.running[name].Status.DeepCopy()
 }
 
 // until waits for the condition of all chats together.

@@ -25,7 +25,7 @@ type Figures struct {
 	Writes         Writes           `json:"writes"`
 	ColdPod        float64          `json:"cold_pod_s"`
 	RSS            Components       `json:"rss_mib"`
-	CPU            Components       `json:"burst_cpu_s"`
+	CPU            Components       `json:"burst_cpu_ms_per_turn"`
 	ManyChats      float64          `json:"manager_rss_mib_1000_chats"`
 	GenerationPods int              `json:"generation_pods"`
 }
@@ -93,10 +93,9 @@ func measure(ctx context.Context, model string, turns, chats int) (*Figures, err
 		{"a cold generation pod", b.cold},
 		{"turns of one step", func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
 		{"turns of three steps", func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
-		{"100 chats at once", func(ctx context.Context, f *Figures) error { return b.burst(ctx, f, 100) }},
-		{"300 chats at once", func(ctx context.Context, f *Figures) error { return b.burst(ctx, f, 300) }},
-		{"memory", b.memory},
-		{"the same writes by a bare client", func(ctx context.Context, f *Figures) error { return b.bare(ctx, f, 100, 300) }},
+		{"100 chats at once", func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},
+		{"300 chats at once", func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300) }},
+		{"generation pods", b.countPods},
 		{"many chats", func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
 	} {
 		began := time.Now()

@@ -9,10 +9,8 @@ import (
 	"strings"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -23,14 +21,8 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	if chats == 0 {
 		return nil
 	}
-	if err := b.scaleManager(ctx, 0); err != nil {
-		return err
-	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "parley-generated-messages"}}
-	if err := b.client.Delete(ctx, binding); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("lifting the policy: %w", err)
-	}
-	if err := b.untilLifted(ctx); err != nil {
+	restore, err := b.withoutManager(ctx)
+	if err != nil {
 		return err
 	}
 	const writers = 16
@@ -44,10 +36,9 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	}); err != nil {
 		return err
 	}
-	if err := b.scaleManager(ctx, 1); err != nil {
+	if err := restore(ctx); err != nil {
 		return err
 	}
-	var err error
 	f.ManyChats, err = b.managerMemory(ctx)
 	return err
 }
@@ -129,4 +120,10 @@ func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.Ch
 		return fmt.Errorf("settling message %s: %w", m.Name, err)
 	}
 	return nil
+}
+
+func conditions(reason string, ready metav1.ConditionStatus) []metav1.Condition {
+	return []metav1.Condition{{
+		Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "As long as Parley's own.", LastTransitionTime: metav1.Now(),
+	}}
 }

@@ -27,6 +27,9 @@ import (
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
+// podCapacity is how many chats a generation pod takes in these tests.
+const podCapacity = 32
+
 var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
@@ -65,7 +68,7 @@ func startManager(parent context.Context) (stop func(), err error) {
 	}
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-		PodCapacity: 32, PodIdle: time.Hour, Workers: 8, Now: time.Now,
+		PodCapacity: podCapacity, PodIdle: time.Hour, Workers: 8, Now: time.Now,
 	})
 	if err != nil {
 		cancel()

@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -233,4 +234,35 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == status && c.Reason == reason
 	})
+}
+
+func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
+	ns := namespace(t)
+	const chats = podCapacity + 4 // More than one pod takes.
+	podOf := map[string]string{}
+	for i := range chats {
+		name := fmt.Sprint("c", i)
+		create(t, newChat(ns, name, "first"))
+		chat := assigned(t, ns, name, 1, 1)
+		podOf[name] = chat.Status.Generation.Pod
+	}
+	for name := range podOf {
+		create(t, answer(chatIn(t, ns, name), nil))
+	}
+	pods := map[string]bool{}
+	for name, pod := range podOf {
+		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
+		pods[pod] = true
+	}
+	if len(pods) != 2 {
+		t.Fatalf("%d chats have %d pods", chats, len(pods))
+	}
+	for name, pod := range podOf {
+		create(t, say(ns, name, name+"-again"))
+		if chat := assigned(t, ns, name, 3, 1); chat.Status.Generation.Pod != pod {
+			t.Errorf("chat %s went from pod %s to pod %s", name, pod, chat.Status.Generation.Pod)
+		}
+		create(t, answer(chatIn(t, ns, name), nil))
+		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
+	}
 }
