@@ -12,6 +12,7 @@ const (
 	SendMessageQueue       Event = "SendMessageQueue"
 	SendMessageInterrupt   Event = "SendMessageInterrupt"
 	EditMessage            Event = "EditMessage"
+	DeleteMessage          Event = "DeleteMessage"
 	DeleteQueued           Event = "DeleteQueued"
 	PromoteQueued          Event = "PromoteQueued"
 	Interrupt              Event = "Interrupt"
@@ -42,6 +43,7 @@ var eventSpecs = []eventSpec{
 	{SendMessageQueue, "A User message came that waits its turn when the chat is busy (whenBusy: Queue)."},
 	{SendMessageInterrupt, "A User message came that cuts in when the chat is busy (whenBusy: Interrupt)."},
 	{EditMessage, "A committed User message was changed: the chat runs again from there."},
+	{DeleteMessage, "A committed message was deleted: the chat goes on from what was before it."},
 	{DeleteQueued, "A queued message was deleted."},
 	{PromoteQueued, "A queued message was told to cut in (whenBusy changed to Interrupt)."},
 	{Interrupt, "Somebody asked to stop the turn and keep what was said so far."},

@@ -50,6 +50,12 @@ type Facts struct {
 	PendingCalls bool
 	// Answers (CompleteRequiresAction) is what was found about the results.
 	Answers Answers
+	// Unanswered (DeleteMessage) is true when what is left of the history ends with something that the model must answer.
+	Unanswered bool
+	// Suspended (RecordAttempt) is true when the chat, or a chat above it, is suspended.
+	Suspended bool
+	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
+	NoCapacity bool
 	// Compactable (RequestCompaction) is true when at least one Assistant message follows the last boundary.
 	Compactable bool
 	// Clearable (ClearContext) is true when a message that the model sees follows the last boundary.

@@ -6,7 +6,7 @@ package chatstate
 // Guard is the name of a condition over Facts that a rule of the table needs.
 type Guard string
 
-// The guards. The last four choose between rules; each other one, when it fails, refuses the event with its reason.
+// The guards. The last six choose between rules; each other one, when it fails, refuses the event with its reason.
 const (
 	FirstMessageExists  Guard = "FirstMessageExists"
 	RoomInQueue         Guard = "RoomInQueue"
@@ -24,11 +24,15 @@ const (
 	SomethingToClear    Guard = "SomethingToClear"
 	FamilyIsIdle        Guard = "FamilyIsIdle"
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
+	IsNotSuspended      Guard = "IsNotSuspended"
+	CapacityIsLeft      Guard = "CapacityIsLeft"
 
 	QueueRunsEmpty Guard = "QueueRunsEmpty"
 	QueueGoesOn    Guard = "QueueGoesOn"
 	QueueIsEmpty   Guard = "QueueIsEmpty"
 	QueueNotEmpty  Guard = "QueueNotEmpty"
+	AnswerIsDue    Guard = "AnswerIsDue"
+	NoAnswerIsDue  Guard = "NoAnswerIsDue"
 )
 
 type guardSpec struct {
@@ -71,6 +75,10 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.FamilyBusy }},
 	{ParentIsNotArchived, "The parent, if any, is not archived.", ParentArchived,
 		func(f Facts) bool { return !f.ParentArchived }},
+	{IsNotSuspended, "Neither the chat nor a chat above it is suspended.", Suspended,
+		func(f Facts) bool { return !f.Suspended }},
+	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,
+		func(f Facts) bool { return !f.NoCapacity }},
 	{QueueRunsEmpty, "Exactly one message is queued, and it leaves the queue.", "",
 		func(f Facts) bool { return f.QueueLen == 1 }},
 	{QueueGoesOn, "More than one message is queued, and one leaves the queue.", "",
@@ -79,6 +87,10 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return f.QueueLen == 0 }},
 	{QueueNotEmpty, "At least one message is queued.", "",
 		func(f Facts) bool { return f.QueueLen > 0 }},
+	{AnswerIsDue, "What is left of the history ends with something that the model must answer.", "",
+		func(f Facts) bool { return f.Unanswered }},
+	{NoAnswerIsDue, "What is left of the history ends with a reply, or nothing is left.", "",
+		func(f Facts) bool { return !f.Unanswered }},
 }
 
 var specOfGuard = func() map[Guard]guardSpec {

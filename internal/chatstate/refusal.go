@@ -34,6 +34,8 @@ const (
 	NothingToClear       Reason = "NothingToClear"
 	FamilyBusy           Reason = "FamilyBusy"
 	ParentArchived       Reason = "ParentArchived"
+	Suspended            Reason = "Suspended"
+	NoCapacity           Reason = "NoCapacity"
 )
 
 type reasonSpec struct {
@@ -66,6 +68,8 @@ var reasonSpecs = []reasonSpec{
 	{NothingToClear, "no message that the model sees follows the last boundary, so there is nothing to clear"},
 	{FamilyBusy, "a descendant of the chat is still at work"},
 	{ParentArchived, "the chat's parent is archived; take it back first"},
+	{Suspended, "the chat, or one above it, is suspended"},
+	{NoCapacity, "as many chats are generating as may"},
 }
 
 // Reasons lists every reason once.

@@ -17,7 +17,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	RemoveQueued:  func(r Rule, _ Edge) bool { return r.Event == DeleteQueued },
 	ReorderQueue:  func(r Rule, _ Edge) bool { return r.Event == PromoteQueued },
 	ClearQueue:    func(r Rule, e Edge) bool { return r.Event == EditMessage && e.From != W },
-	TruncateFrom:  func(r Rule, _ Edge) bool { return r.Event == EditMessage },
+	TruncateFrom:  func(r Rule, _ Edge) bool { return r.Event == EditMessage || r.Event == DeleteMessage },
 	AppendPartial: func(r Rule, _ Edge) bool { return r.Event == FinishInterruption },
 	AppendStep:    func(r Rule, _ Edge) bool { return r.Event == CommitStep },
 	AppendResults: func(r Rule, _ Edge) bool { return r.Event == CompleteRequiresAction },
@@ -32,7 +32,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	SetRetry:      func(r Rule, _ Edge) bool { return r.Event == RecordRetry },
 	SetCompaction: func(r Rule, _ Edge) bool { return r.Event == RequestCompaction },
 	BumpHistory: func(r Rule, _ Edge) bool {
-		return has(r, AnswerOutstandingCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
+		return has(r, TruncateFrom, AnswerOutstandingCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)
 	},
 }
 

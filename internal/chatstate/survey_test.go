@@ -34,21 +34,20 @@ var (
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 3 * 4 * 5 * 64 {
+		for bits := range 4 * 3 * 4 * 5 * 8 {
 			n := bits
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			f := Facts{
-				QueueLen:       pick(4),
-				QueueCap:       pick(3),
-				Target:         allTargets[pick(4)],
-				Answers:        allAnswers[pick(5)],
-				FirstMessage:   pick(2) == 1,
-				PendingCalls:   pick(2) == 1,
-				Compactable:    pick(2) == 1,
-				Clearable:      pick(2) == 1,
-				FamilyBusy:     pick(2) == 1,
-				ParentArchived: pick(2) == 1,
+				QueueLen: pick(4),
+				QueueCap: pick(3),
+				Target:   allTargets[pick(4)],
+				Answers:  allAnswers[pick(5)],
 			}
+			// No event reads two facts of one line.
+			one, two, three := pick(2) == 1, pick(2) == 1, pick(2) == 1
+			f.FirstMessage, f.PendingCalls, f.Compactable, f.FamilyBusy, f.Suspended = one, one, one, one, one
+			f.Clearable, f.ParentArchived, f.NoCapacity = two, two, two
+			f.Unanswered = three
 			if !yield(f) {
 				return
 			}
@@ -239,6 +238,9 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 			Facts{QueueLen: 1}, StateInvalid},
 		{"repairing what is whole", W, ReconcileInvalid, Facts{}, StateValid},
 		{"facts of another state", R1, FinishTurn, Facts{QueueLen: 0}, FactsContradictState},
+		{"an attempt of a suspended chat", R0, RecordAttempt, Facts{Suspended: true}, Suspended},
+		{"an attempt without capacity", R0, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
+		{"deleting a message of an archived chat", XW, DeleteMessage, Facts{}, IsArchived},
 		{"a word that is no event", W, "Dance", Facts{}, NotInThisState},
 	}
 	for _, c := range cases {

@@ -6,7 +6,7 @@ package chatstate
 import "slices"
 
 // messageRules are what people's messages do: new ones, edited ones, queued ones.
-var messageRules = slices.Concat(sendRules, editRules, queueRules)
+var messageRules = slices.Concat(sendRules, editRules, deleteRules, queueRules)
 
 var sendRules = []Rule{
 	{
@@ -101,6 +101,90 @@ var editRules = []Rule{
 			ClearQueue, TruncateFrom, AnswerOutstandingCalls, AppendMessage, ClearDeadline, BumpHistory, ResetAttempt,
 		},
 		Why: "The pending calls belong to a conversation that no longer exists.",
+	},
+}
+
+// deleteRules are in two halves: a reply that was deleted is generated anew; where nothing is to be answered, the chat
+// is as at the end of a turn.
+var deleteRules = []Rule{
+	{
+		Event: DeleteMessage, Edges: to(R0, W), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{TruncateFrom, BumpHistory, ResetAttempt},
+		Why:     "The newest message that is left has no answer any more.",
+	},
+	{
+		Event: DeleteMessage, Edges: slices.Concat(to(R0, E0), to(R1, E1)), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{TruncateFrom, ClearError, BumpHistory, ResetAttempt},
+		Why:     "The newest message that is left has no answer any more, and the error belonged to what was deleted or after it.",
+	},
+	{
+		Event: DeleteMessage, Edges: slices.Concat(to(R0, R0), to(R1, R1)), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{DiscardPartial, TruncateFrom, ClearCompaction, BumpHistory, ResetAttempt},
+		Why:     "The reply under way answers a conversation that no longer exists.",
+	},
+	{
+		Event: DeleteMessage, Edges: slices.Concat(to(R0, I0), to(R1, I1)), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{DiscardPartial, TruncateFrom, BumpHistory, ResetAttempt},
+		Why:     "The interrupted reply belongs to a conversation that no longer exists, so it is not kept.",
+	},
+	{
+		Event: DeleteMessage, Edges: slices.Concat(to(R0, A0), to(R1, A1)), Guards: []Guard{AnswerIsDue},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "The pending calls belong to a conversation that no longer exists.",
+	},
+	{
+		Event: DeleteMessage, Edges: stay(W), Guards: []Guard{NoAnswerIsDue},
+		Effects: []Effect{TruncateFrom, BumpHistory, ResetAttempt},
+		Why:     "What is left ends with a reply, or nothing is left.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(W, E0), Guards: []Guard{NoAnswerIsDue},
+		Effects: []Effect{TruncateFrom, ClearError, BumpHistory, ResetAttempt},
+		Why:     "The message that failed is gone, and its error with it.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(W, R0, I0), Guards: []Guard{NoAnswerIsDue},
+		Effects: []Effect{DiscardPartial, TruncateFrom, ClearCompaction, BumpHistory, ResetAttempt},
+		Why:     "Nobody waits for the reply under way any more.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(W, A0), Guards: []Guard{NoAnswerIsDue},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "Nobody waits for the results of the pending calls any more.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R0, E1), Guards: []Guard{NoAnswerIsDue, QueueRunsEmpty},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Why:     "The message that failed is gone, so the next one begins.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R1, E1), Guards: []Guard{NoAnswerIsDue, QueueGoesOn},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
+		Why:     "The message that failed is gone, so the next one begins.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R0, R1, I1), Guards: []Guard{NoAnswerIsDue, QueueRunsEmpty},
+		Effects: []Effect{
+			DiscardPartial, TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt,
+		},
+		Why: "Nobody waits for the reply under way any more, so the next message begins.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R1, R1, I1), Guards: []Guard{NoAnswerIsDue, QueueGoesOn},
+		Effects: []Effect{
+			DiscardPartial, TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt,
+		},
+		Why: "Nobody waits for the reply under way any more, so the next message begins; the others wait.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R0, A1), Guards: []Guard{NoAnswerIsDue, QueueRunsEmpty},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "Nobody waits for the pending calls any more, so the next message begins.",
+	},
+	{
+		Event: DeleteMessage, Edges: to(R1, A1), Guards: []Guard{NoAnswerIsDue, QueueGoesOn},
+		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "Nobody waits for the pending calls any more, so the next message begins; the others wait.",
 	},
 }
 
