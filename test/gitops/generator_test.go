@@ -1,0 +1,104 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gitops
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// busySteps is the length that the history of chat "busy" has before its model stops calling tools.
+const busySteps = 80
+
+// playPods plays the namespace's generation pods from now to the end of the test: every attempt is answered at once, that
+// of chat "broken" with a failure, and the first ones of chat "busy" with calls of a tool and their results.
+func playPods(t *testing.T, ns string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for tick := time.NewTicker(10 * time.Millisecond); ; {
+			if err := answerAll(ctx, ns); err != nil && ctx.Err() == nil {
+				t.Errorf("playing generation pods: %v", err)
+			}
+			select {
+			case <-ctx.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+// answerAll answers each attempt that is under way in the namespace.
+func answerAll(ctx context.Context, ns string) error {
+	var chats v1alpha1.ChatList
+	if err := cluster.Client.List(ctx, &chats, client.InNamespace(ns)); err != nil {
+		return fmt.Errorf("listing chats: %w", err)
+	}
+	for i := range chats.Items {
+		chat := &chats.Items[i]
+		if chat.Status.Generation == nil || !chat.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := cluster.Client.Create(ctx, answer(chat)); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("answering chat %s: %w", chat.Name, err)
+		}
+	}
+	return nil
+}
+
+// answer is what a generation pod creates for the chat's attempt.
+func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
+	g := chat.Status.Generation
+	now := metav1.NewMicroTime(time.Now())
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       chat.Namespace,
+			Name:            fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name},
+			Role:    v1alpha1.RoleAssistant,
+			Parts:   []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}},
+			Parent:  chat.Status.History.Head,
+			Index:   new(chat.Status.History.Length),
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
+				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, Preview: "Fine.", StartedAt: now, FinishedAt: now,
+				Usage: &v1alpha1.TokenUsage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15},
+			},
+		},
+	}
+	switch {
+	case chat.Name == "broken":
+		m.Spec.Parts = nil
+		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
+		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
+		}
+	case g.Action == v1alpha1.ActionExecuteTools:
+		m.Spec.Role = v1alpha1.RoleTool
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}
+		m.Spec.Generation.Preview = ""
+	case chat.Name == "busy" && chat.Status.History.Length < busySteps:
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call", Name: "current_time", Input: "{}"}}}
+		m.Spec.Generation.PendingCalls = 1
+		m.Spec.Generation.Preview = ""
+	}
+	return m
+}
