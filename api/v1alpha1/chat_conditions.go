@@ -38,6 +38,10 @@ const (
 	ReasonInterrupting = "Interrupting"
 	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.
 	ReasonRequiresAction = "RequiresAction"
+	// ReasonInterrupted surfaces in Ready (True) when the last turn was interrupted.
+	ReasonInterrupted = "Interrupted"
+	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds work that there is.
+	ReasonSuspended = "Suspended"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
 	ReasonReplyTooLarge = "ReplyTooLarge"
 )

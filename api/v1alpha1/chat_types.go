@@ -23,7 +23,7 @@ const (
 )
 
 // TurnResult is how a turn ended.
-// +kubebuilder:validation:Enum=Answered;MaxStepsReached;Failed
+// +kubebuilder:validation:Enum=Answered;MaxStepsReached;Failed;Interrupted
 type TurnResult string
 
 const (
@@ -33,6 +33,8 @@ const (
 	TurnMaxStepsReached TurnResult = "MaxStepsReached"
 	// TurnFailed means that lastError ended the turn.
 	TurnFailed TurnResult = "Failed"
+	// TurnInterrupted means that somebody stopped the turn; what was said until then is kept.
+	TurnInterrupted TurnResult = "Interrupted"
 )
 
 // GenerationAction is what a generation pod is told to do.
@@ -53,6 +55,38 @@ const (
 	DefaultMaxQueue = 20
 	// MaxLastReplyRunes bounds Chat.status.lastReply, so that "kubectl get chats" stays within 120 columns.
 	MaxLastReplyRunes = 28
+	// MaxHandledRequests is the number of kinds of requests that annotations make.
+	MaxHandledRequests = 4
+)
+
+// Annotations on a Chat that ask for something once: each new value is one request. Any value will do, such as a time.
+const (
+	// AnnotationInterrupt stops the turn under way and keeps what was said so far.
+	AnnotationInterrupt = "parley.dev/interrupt"
+	// AnnotationClear begins a new context: the model sees nothing of what came before.
+	AnnotationClear = "parley.dev/clear"
+)
+
+// RequestKind is what an annotation asks for.
+// +kubebuilder:validation:Enum=Interrupt;Clear
+type RequestKind string
+
+const (
+	// RequestInterrupt is asked for with the annotation parley.dev/interrupt.
+	RequestInterrupt RequestKind = "Interrupt"
+	// RequestClear is asked for with the annotation parley.dev/clear.
+	RequestClear RequestKind = "Clear"
+)
+
+// RequestOutcome is what became of a request.
+// +kubebuilder:validation:Enum=Done;Refused
+type RequestOutcome string
+
+const (
+	// RequestDone means that the chat has done, or has begun to do, what was asked.
+	RequestDone RequestOutcome = "Done"
+	// RequestRefused means that the chat was in no state to do it; message says why. The same token is not tried again.
+	RequestRefused RequestOutcome = "Refused"
 )
 
 // ChatSpec is what a person wants of a chat.
@@ -82,6 +116,11 @@ type ChatSpec struct {
 	// limits bounds what the chat may do.
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
+
+	// suspend holds the chat's work: the step under way is finished and committed, no further one begins. Messages wait.
+	// Default false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
 }
 
 // ChatTools says which tools the model may call.
@@ -156,6 +195,13 @@ type ChatStatus struct {
 	// +optional
 	LastError *LastError `json:"lastError,omitempty"`
 
+	// requests are the newest requests that annotations made, one of a kind, and what became of them.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	Requests []HandledRequest `json:"requests,omitempty"`
+
 	// lastReply is a preview of the newest reply: its first line, cut at 28 characters.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
@@ -194,6 +240,53 @@ type HistoryStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Length int64 `json:"length,omitempty"`
+
+	// superseded names the messages that have left the history and have yet to be put aside; absent once they are.
+	// +optional
+	Superseded *SupersededRange `json:"superseded,omitempty"`
+
+	// contextStart is the index of the first message that the model sees.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextStart int64 `json:"contextStart,omitempty"`
+}
+
+// SupersededRange names messages by their former place: from an index on, committed before a version.
+type SupersededRange struct {
+	// fromIndex is the index of the first of them.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	FromIndex int64 `json:"fromIndex"`
+
+	// beforeVersion is the version of the history that they are no longer part of.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	BeforeVersion int64 `json:"beforeVersion"`
+}
+
+// HandledRequest is a request that an annotation made.
+type HandledRequest struct {
+	// kind of the request.
+	// +required
+	Kind RequestKind `json:"kind"`
+
+	// token is the annotation's value, cut at 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Token string `json:"token"`
+
+	// outcome is what became of it.
+	// +required
+	Outcome RequestOutcome `json:"outcome"`
+
+	// message says why it was refused.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// time when it was acted on.
+	// +required
+	Time metav1.Time `json:"time"`
 }
 
 // TurnStatus is the turn that is under way, or else the last one. It carries what the user message's own status must
@@ -218,6 +311,12 @@ type TurnStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// contentHash is of the User message's content as it was committed. A message whose content has another hash has been
+	// edited since.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
 
 	// result is how the turn ended; absent while it is under way.
 	// +optional
@@ -245,6 +344,10 @@ type QueuedMessage struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
+
+	// interrupts is true for a message that cut in (whenBusy: Interrupt).
+	// +optional
+	Interrupts bool `json:"interrupts,omitempty"`
 }
 
 // GenerationStatus is the attempt under way. Together with the chat's UID and history.version its attempt is the fence:
@@ -274,6 +377,10 @@ type GenerationStatus struct {
 	// startedAt is when the attempt was assigned.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
+	// +optional
+	InterruptedAt *metav1.MicroTime `json:"interruptedAt,omitempty"`
 }
 
 // LastError is why the last turn failed.

@@ -4,8 +4,8 @@
 package v1alpha1
 
 // Reasons of a User message's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled
-// (True) when the turn that the message began failed, and ReasonAnswered and ReasonMaxStepsReached, which are reasons of
-// Ready (True).
+// (True) when the turn that the message began failed, ReasonAnswered and ReasonMaxStepsReached, which are reasons of Ready
+// (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (
 	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
 	ReasonBeingAnswered = "BeingAnswered"
@@ -18,6 +18,9 @@ const (
 	ReasonWaitingForModelConfig = "WaitingForModelConfig"
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was full.
 	ReasonQueueFull = "QueueFull"
+	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
+	// so that the conversation goes on without it.
+	ReasonSuperseded = "Superseded"
 	// ReasonTurnFailed surfaces in Ready (False) and Stalled (True) when the turn failed and its cause is no longer known.
 	ReasonTurnFailed = "TurnFailed"
 )

@@ -20,8 +20,19 @@ const (
 	RoleTool MessageRole = "Tool"
 )
 
+// WhenBusy is what a User message does to a turn that is under way.
+// +kubebuilder:validation:Enum=Queue;Interrupt
+type WhenBusy string
+
+const (
+	// WhenBusyQueue lets the message wait for the turn to end. This is the default.
+	WhenBusyQueue WhenBusy = "Queue"
+	// WhenBusyInterrupt stops the turn; what was said so far is kept, and the message is next.
+	WhenBusyInterrupt WhenBusy = "Interrupt"
+)
+
 // GenerationOutcome is how an attempt ended.
-// +kubebuilder:validation:Enum=Completed;Failed;Lost
+// +kubebuilder:validation:Enum=Completed;Failed;Lost;Interrupted
 type GenerationOutcome string
 
 const (
@@ -31,10 +42,12 @@ const (
 	OutcomeFailed GenerationOutcome = "Failed"
 	// OutcomeLost means that the generation pod was restarted in the middle of the attempt. Nothing of it is committed.
 	OutcomeLost GenerationOutcome = "Lost"
+	// OutcomeInterrupted means that the attempt was told to stop. What it had is committed, unless it had nothing.
+	OutcomeInterrupted GenerationOutcome = "Interrupted"
 )
 
 // MessageState is where a User message stands.
-// +kubebuilder:validation:Enum=Pending;Queued;Committed;Rejected
+// +kubebuilder:validation:Enum=Pending;Queued;Committed;Superseded;Rejected
 type MessageState string
 
 const (
@@ -44,6 +57,9 @@ const (
 	MessageQueued MessageState = "Queued"
 	// MessageCommitted means that the message is part of the chat's history.
 	MessageCommitted MessageState = "Committed"
+	// MessageSuperseded means that the message has left the history or the queue, because a message before it was edited
+	// or deleted. It will not be answered.
+	MessageSuperseded MessageState = "Superseded"
 	// MessageRejected means that the message will not be answered; the Ready condition says why.
 	MessageRejected MessageState = "Rejected"
 )
@@ -58,6 +74,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: create a new message for the other chat"
 // +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation) && (!has(self.generation) || self.generation == oldSelf.generation)",message="a generated message cannot change"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.whenBusy)",message="a generated message has no whenBusy"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
@@ -81,6 +98,11 @@ type ChatMessageSpec struct {
 	// +listType=atomic
 	// +optional
 	Parts []MessagePart `json:"parts,omitempty"`
+
+	// whenBusy is what the message does to a turn that is under way: Queue waits for its end, Interrupt stops it. A queued
+	// message that is changed to Interrupt cuts in. Default Queue.
+	// +optional
+	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
 
 	// parent is the message before a generated one.
 	// +kubebuilder:validation:MaxLength=253
@@ -218,6 +240,11 @@ type ChatMessageStatus struct {
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
+	// contentHash is of the content as it was committed; a message whose content has another hash has been edited since.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
+
 	// conditions of the message: Ready, Reconciling, Stalled.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -240,7 +267,6 @@ type ChatMessageStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || oldSelf.status.state != 'Committed' || has(self.spec.parts) || (has(oldSelf.spec.content) && has(self.spec.content) && self.spec.content == oldSelf.spec.content)",message="content of a committed message cannot change: send a new message"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

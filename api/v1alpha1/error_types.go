@@ -5,7 +5,7 @@ package v1alpha1
 
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;RequestRejected;ContextTooLong;ProviderError;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;RequestRejected;ContextTooLong;ProviderError;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;InternalError
 type ErrorReason string
 
 const (
@@ -39,6 +39,8 @@ const (
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.
 	ErrorAttemptsExhausted ErrorReason = "AttemptsExhausted"
+	// ErrorStateInvalid surfaces when the chat's status was changed by somebody else into a combination that must not exist.
+	ErrorStateInvalid ErrorReason = "StateInvalid"
 	// ErrorInternal surfaces for a fault of Parley itself.
 	ErrorInternal ErrorReason = "InternalError"
 )

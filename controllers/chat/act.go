@@ -19,6 +19,16 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 	if err := r.recordEnded(ctx, s, plan.Ended); err != nil {
 		return err
 	}
+	if plan.PutAside {
+		if err := r.putAside(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, name := range plan.Superseded {
+		if err := r.supersede(ctx, s, name); err != nil {
+			return err
+		}
+	}
 	for _, name := range plan.Rejected {
 		if err := r.reject(ctx, s, name); err != nil {
 			return err
@@ -35,8 +45,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 	return nil
 }
 
-// recordEnded sees to it that the message of a turn knows its place in the history before the turn record, which says
-// the same, is replaced. As a rule the message controller has long written it.
+// recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
+// record, which says the same, is replaced. As a rule the message controller has long written it.
 func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.TurnStatus) error {
 	if ended == nil {
 		return nil
@@ -47,7 +57,7 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.T
 		if err != nil {
 			return err
 		}
-		if message != nil && message.Status.State == v1alpha1.MessageCommitted {
+		if message != nil && message.Status.State == v1alpha1.MessageCommitted && status.MessageSettled(message) {
 			return nil
 		}
 		if message == nil || reader == r.Client {

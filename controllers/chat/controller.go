@@ -14,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -56,6 +58,7 @@ type Reconciler struct {
 
 	written written
 	access  access
+	chains  chains
 }
 
 // SetupWithManager registers the reconciler and what wakes it.
@@ -64,8 +67,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
-		For(&v1alpha1.Chat{}, changed).
-		Watches(&v1alpha1.ChatMessage{}, handler.EnqueueRequestsFromMapFunc(chatOfMessage), changed).
+		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
@@ -105,7 +108,40 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err := r.report(ctx, seen, &plan); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: seen.lookAgain}, nil
+	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
+		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
+	}
+	return ctrl.Result{RequeueAfter: sooner(seen.lookAgain, interruptionEnds(&plan.Status, seen.facts.Now))}, nil
+}
+
+// interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.
+func interruptionEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+	if st.Phase != v1alpha1.ChatInterrupting || st.Generation == nil || st.Generation.InterruptedAt == nil {
+		return 0
+	}
+	return max(turn.InterruptPatience-now.Sub(st.Generation.InterruptedAt.Time), time.Nanosecond)
+}
+
+// sooner is the shorter of two waits; zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// messageHandler wakes a message's chat. When one is deleted, the chat's history has to be looked at.
+func (r *Reconciler) messageHandler() handler.EventHandler {
+	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
+	return handler.Funcs{
+		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, request := range chatOfMessage(ctx, e.Object) {
+				r.chains.suspect(request.NamespacedName)
+			}
+			wake.Delete(ctx, e, queue)
+		},
+	}
 }
 
 func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {

@@ -35,8 +35,8 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	if err != nil || chat == nil {
 		return nil, err
 	}
-	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now()}}
-	for _, read := range []func(context.Context, *seen) error{r.readModel, r.readAttempt, r.readQueue, r.readOpen} {
+	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
+	for _, read := range []func(context.Context, *seen) error{r.readModel, r.readAttempt, r.readChain, r.readQueue, r.readOpen} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -53,6 +53,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 	err := reader.Get(ctx, key, &chat)
 	if apierrors.IsNotFound(err) {
 		r.written.forget(key)
+		r.chains.forget(key)
 		r.Ledger.Book(key.String(), "")
 		return nil, nil
 	}
@@ -108,7 +109,7 @@ func ResultName(chat *v1alpha1.Chat) string {
 	return fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, chat.Status.Generation.Attempt)
 }
 
-// readQueue finds queued messages that were deleted. The cache alone does not prove that: it may not show them yet.
+// readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted.
 func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 	for _, queued := range s.facts.Chat.Status.Queue {
 		for _, reader := range []client.Reader{r.Client, r.Live} {
@@ -117,23 +118,32 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 				return err
 			}
 			if message != nil {
+				s.facts.Queued = append(s.facts.Queued, messageFacts(message))
 				break
-			}
-			if reader == r.Live {
-				s.facts.Gone = append(s.facts.Gone, queued.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// readOpen finds the User messages to take up, the chat's prompt first, then by age and name.
+func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
+	return turn.Message{
+		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
+	}
+}
+
+// readOpen finds the User messages to take up, the chat's prompt first, then by age and name; and the one that was edited.
 func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
 	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{index.UnsettledByChat: chat.Name})
 	if err != nil {
 		return fmt.Errorf("listing open messages: %w", err)
+	}
+	for i := range messages.Items {
+		if edited := editedOf(chat, &messages.Items[i]); edited != nil && (s.facts.Edited == nil || edited.Index < s.facts.Edited.Index) {
+			s.facts.Edited = edited
+		}
 	}
 	open := slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool { return !isOpen(chat, &m) })
 	if open, err = r.withPrompt(ctx, chat, open); err != nil {
@@ -144,7 +154,7 @@ func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 		if still, err := r.stillOpen(ctx, chat, &open[i]); err != nil {
 			return err
 		} else if still {
-			s.facts.Open = append(s.facts.Open, open[i].Name)
+			s.facts.Open = append(s.facts.Open, messageFacts(&open[i]))
 		}
 	}
 	return nil
@@ -155,6 +165,8 @@ func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
 	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
 		return false
+	case refused(m):
+		return false
 	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
 		return false
 	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
@@ -163,19 +175,56 @@ func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
 }
 
+// refused tells whether the message was rejected or superseded, and has not been changed since, which asks anew.
+func refused(m *v1alpha1.ChatMessage) bool {
+	switch m.Status.State {
+	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		return m.Status.ObservedGeneration == m.Generation
+	}
+	return false
+}
+
+// editedOf is the message and its place, if it is committed and no longer says what it said then.
+func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *turn.Edited {
+	if !m.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	edited := &turn.Edited{Message: messageFacts(m)}
+	if t := chat.Status.Turn; t != nil && t.Message == m.Name {
+		edited.Parent, edited.Index = t.Parent, t.Index
+		if t.ContentHash == edited.ContentHash {
+			return nil
+		}
+		return edited
+	}
+	st := &m.Status
+	if st.State != v1alpha1.MessageCommitted || st.ChatUID != string(chat.UID) || st.Index == nil || st.ContentHash == edited.ContentHash ||
+		outside(chat, st) {
+		return nil
+	}
+	edited.Parent, edited.Index = st.Parent, *st.Index
+	return edited
+}
+
+// outside tells whether a committed message has left the history and is about to be put aside.
+func outside(chat *v1alpha1.Chat, st *v1alpha1.ChatMessageStatus) bool {
+	r := chat.Status.History.Superseded
+	return *st.Index >= chat.Status.History.Length || r != nil && *st.Index >= r.FromIndex && st.HistoryVersion < r.BeforeVersion
+}
+
 // stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's record
 // is replaced, its message says that it was committed. So a message whose newest known write is later than the chat's
 // last one says all there is to say: resourceVersions of custom resources count the writes of one store. Otherwise the
 // API server is asked; the chat was read first, so that the answer is late enough.
 func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	if older(chat.ResourceVersion, m.ResourceVersion) {
-		return m.Status.State != v1alpha1.MessageRejected, nil
+		return true, nil
 	}
 	live, err := r.message(ctx, r.Live, m.Namespace, m.Name)
 	if err != nil || live == nil {
 		return false, err
 	}
-	return live.UID == m.UID && live.Status.State != v1alpha1.MessageRejected && isOpen(chat, live), nil
+	return live.UID == m.UID && isOpen(chat, live), nil
 }
 
 // withPrompt creates the message that spec.prompt stands for, if the chat has not begun.

@@ -93,6 +93,10 @@ func (r *Reconciler) messagesOfChat(ctx context.Context, o client.Object) []reco
 		fields = []string{index.MessagesByChat}
 	}
 	var requests []reconcile.Request
+	if chat, ok := o.(*v1alpha1.Chat); ok && chat.Status.Turn != nil {
+		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Status.Turn.Message}
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
 	for _, field := range fields {
 		var messages v1alpha1.ChatMessageList
 		if err := r.Client.List(ctx, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}); err != nil {

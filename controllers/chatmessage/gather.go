@@ -21,8 +21,6 @@ type seen struct {
 	message *v1alpha1.ChatMessage
 	// chat that the message names; nil if it does not exist.
 	chat *v1alpha1.Chat
-	// before is the message that the turn under way follows, if this message's turn ended before it; else nil.
-	before *v1alpha1.ChatMessage
 	// followed is true when another message names this one as its parent, which only a committed one can be.
 	followed bool
 }
@@ -51,7 +49,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*see
 	if message.Spec.Generation != nil {
 		return s, r.readFollowers(ctx, s)
 	}
-	return s, r.readBefore(ctx, s)
+	return s, nil
 }
 
 func (r *Reconciler) readFollowers(ctx context.Context, s *seen) error {
@@ -66,23 +64,5 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *seen) error {
 		return fmt.Errorf("listing what follows message %s: %w", s.message.Name, err)
 	}
 	s.followed = len(followers.Items) > 0
-	return nil
-}
-
-// readBefore reads the message that the turn under way follows, for a message whose own turn was replaced by it.
-func (r *Reconciler) readBefore(ctx context.Context, s *seen) error {
-	turn := s.chat.Status.Turn
-	if s.message.Status.State != v1alpha1.MessageCommitted || turn == nil || turn.Message == s.message.Name || turn.Parent == "" {
-		return nil
-	}
-	var before v1alpha1.ChatMessage
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.chat.Namespace, Name: turn.Parent}, &before)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading message %s: %w", turn.Parent, err)
-	}
-	s.before = &before
 	return nil
 }

@@ -3,7 +3,10 @@
 
 package chatmessage
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+)
 
 // verdict says whether a message stays.
 type verdict int
@@ -31,7 +34,7 @@ func judge(s *seen) verdict {
 		return removeOrphan
 	case g == nil || s.chat == nil || !past(s.chat, g):
 		return keep
-	case g.Outcome != v1alpha1.OutcomeCompleted:
+	case index.IsReport(m):
 		return removeUseless
 	case s.followed:
 		return keep

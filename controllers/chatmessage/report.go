@@ -9,15 +9,17 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/status"
 )
 
 // report writes the status of a User message, if it differs. A message that has had its last word is left alone.
 func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	m := s.message
-	if m.Spec.Generation != nil || status.MessageSettled(&m.Status) {
+	if m.Spec.Generation != nil || settled(s) {
 		return nil
 	}
 	next := m.DeepCopy()
@@ -35,8 +37,20 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// describe says where the message stands. It returns false while that is about to change: the chat will take the message
-// up at any moment.
+// settled tells whether the status has had its last word. A message that begins the chat's turn anew, after an edit, has not.
+func settled(s *seen) bool {
+	if s.chat != nil && isTurn(&s.chat.Status, s.message) && s.chat.Status.Turn.HistoryVersion != s.message.Status.HistoryVersion {
+		return false
+	}
+	return status.MessageSettled(s.message)
+}
+
+func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+	return chat.Turn != nil && chat.Turn.Message == m.Name
+}
+
+// describe says where the message stands. It returns false while that is about to change: the chat will take the message,
+// or an edit of it, up at any moment.
 func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	name := s.message.Name
 	if s.chat == nil {
@@ -45,15 +59,15 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	}
 	chat := &s.chat.Status
 	switch {
-	case chat.Turn != nil && chat.Turn.Message == name:
+	case isTurn(chat, s.message):
 		status.Commit(st, string(s.chat.UID), chat.Turn)
-		return status.OfTurn(chat.Turn, chat.LastError), true
+		return status.OfTurn(chat.Turn, chat.LastError), chat.Turn.ContentHash == index.ContentHash(s.message)
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return status.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
-		return ofReplacedTurn(s)
+		return asBefore(st), st.ContentHash == index.ContentHash(s.message)
 	case blocked(chat):
 		st.State = v1alpha1.MessagePending
 		return status.Working(v1alpha1.ReasonWaitingForModelConfig, "Chat "+s.chat.Name+" has no ChatModelConfig: see its conditions"), true
@@ -61,16 +75,13 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	return status.Summary{}, false
 }
 
-// ofReplacedTurn says how a turn ended whose record was replaced by the next one in the same write: the message before
-// that turn tells.
-func ofReplacedTurn(s *seen) (status.Summary, bool) {
-	if s.before == nil {
-		return status.Summary{}, false
+// asBefore is what the status says already, for a message that was changed in another way than its content.
+func asBefore(st *v1alpha1.ChatMessageStatus) status.Summary {
+	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return status.Working(v1alpha1.ReasonBeingAnswered, "")
 	}
-	if g := s.before.Spec.Generation; g != nil && g.PendingCalls == 0 {
-		return status.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered}, nil), true
-	}
-	return status.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, nil), true
+	return status.Summary{Ready: ready.Status, Reason: ready.Reason, Message: ready.Message}
 }
 
 func blocked(chat *v1alpha1.ChatStatus) bool {

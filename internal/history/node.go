@@ -34,6 +34,8 @@ type Node struct {
 	Parent string
 	// Index in the history, from 0.
 	Index int64
+	// Version of the history that the message's commit made.
+	Version int64
 	// CallIDs are the tool calls that an Assistant message makes and that Parley or a client must answer, in their order.
 	CallIDs []string
 	// ResultIDs are the calls whose results the message holds.
@@ -64,6 +66,8 @@ type Turn struct {
 	Parent string
 	// Index of the User message in the history, from 0.
 	Index int64
+	// Version of the history that its commit made.
+	Version int64
 }
 
 // Ref is what a chat says of its history: Chat.status.history and Chat.status.turn.
@@ -79,7 +83,7 @@ type Ref struct {
 // place is n where it stands in the history. The turn record is newer than the message's own status and wins.
 func (t Turn) place(n Node) Node {
 	if t.Message != "" && n.Name == t.Message {
-		n.Placed, n.Parent, n.Index = true, t.Parent, t.Index
+		n.Placed, n.Parent, n.Index, n.Version = true, t.Parent, t.Index, t.Version
 	}
 	return n
 }

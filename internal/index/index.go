@@ -22,7 +22,7 @@ const (
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
 	MessagesByChat = "spec.chatRef.name"
-	// ReportsByChat finds the reports of failed and lost attempts of a chat, which go once they have been acted on.
+	// ReportsByChat finds the reports of attempts of a chat that yielded nothing, which go once they have been acted on.
 	ReportsByChat = "reportsByChat"
 	// MessagesByParent finds the messages that follow a message in the history.
 	MessagesByParent = "parent"
@@ -61,7 +61,7 @@ func chatsByPod(o client.Object) []string {
 
 func unsettledByChat(o client.Object) []string {
 	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || message.Spec.Role != v1alpha1.RoleUser || status.MessageSettled(&message.Status) {
+	if !ok || message.Spec.Role != v1alpha1.RoleUser || status.MessageSettled(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name, AnyChat}
@@ -90,8 +90,20 @@ func messagesByParent(o client.Object) []string {
 
 func reportsByChat(o client.Object) []string {
 	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || message.Spec.Generation == nil || message.Spec.Generation.Outcome == v1alpha1.OutcomeCompleted {
+	if !ok || !IsReport(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name}
+}
+
+// IsReport tells whether a message only reports that an attempt yielded nothing.
+func IsReport(m *v1alpha1.ChatMessage) bool {
+	g := m.Spec.Generation
+	switch {
+	case g == nil || g.Outcome == v1alpha1.OutcomeCompleted:
+		return false
+	case g.Outcome == v1alpha1.OutcomeInterrupted:
+		return len(m.Spec.Parts) == 0
+	}
+	return true
 }

@@ -7,27 +7,61 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// StripMessage leaves a message's text and other bulk out of the cache.
+// StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which tells
+// of edits, and of an interrupted step how many parts it has.
 func StripMessage(o any) (any, error) {
 	if message, ok := o.(*v1alpha1.ChatMessage); ok {
 		message.ManagedFields = nil
+		hash := ""
+		if message.Spec.Generation == nil {
+			hash = ContentHash(message)
+		}
 		message.Annotations = nil
+		if hash != "" {
+			message.Annotations = map[string]string{hashKey: hash}
+		}
 		message.Labels = nil
 		message.Spec.Content = ""
-		message.Spec.Parts = nil
+		message.Spec.Parts = withoutContent(message)
 	}
 	return o, nil
+}
+
+// requestsOnly keeps the annotations that ask for something.
+func requestsOnly(annotations map[string]string) map[string]string {
+	var kept map[string]string
+	for _, key := range []string{v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear} {
+		if token, ok := annotations[key]; ok {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = token
+		}
+	}
+	return kept
 }
 
 // StripChat leaves a chat's prompts out of the cache, once the first message exists.
 func StripChat(o any) (any, error) {
 	if chat, ok := o.(*v1alpha1.Chat); ok {
 		chat.ManagedFields = nil
-		chat.Annotations = nil
+		chat.Annotations = requestsOnly(chat.Annotations)
 		chat.Spec.SystemPrompt = ""
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}
 	}
 	return o, nil
+}
+
+// withoutContent is the parts of an interrupted step, which may be none, without what they say.
+func withoutContent(m *v1alpha1.ChatMessage) []v1alpha1.MessagePart {
+	if g := m.Spec.Generation; g == nil || g.Outcome != v1alpha1.OutcomeInterrupted {
+		return nil
+	}
+	parts := make([]v1alpha1.MessagePart, len(m.Spec.Parts))
+	for i := range parts {
+		parts[i].Type = m.Spec.Parts[i].Type
+	}
+	return parts
 }

@@ -23,6 +23,8 @@ type ChatFacts struct {
 	Beginning bool
 	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
 	Blocked *v1alpha1.GenerationError
+	// Suspended is true while spec.suspend holds work that there is.
+	Suspended bool
 	// Now is the time of transitions.
 	Now time.Time
 }
@@ -57,6 +59,8 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonBeginning, "Taking up spec.prompt")
 	case st.Turn == nil:
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
+	case st.Turn.Result == v1alpha1.TurnInterrupted:
+		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; a message goes on")
 	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
 		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); a message goes on", st.Turn.Steps))
 	}
@@ -65,6 +69,8 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 
 func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
+	case f.Suspended:
+		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false")
 	case st.Generation == nil:
 		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 	case f.PodStarting != "":

@@ -19,6 +19,7 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnS
 	st.Parent = turn.Parent
 	st.Index = new(turn.Index)
 	st.HistoryVersion = turn.HistoryVersion
+	st.ContentHash = turn.ContentHash
 }
 
 // Message writes the summary into a User message's conditions and marks the generation as observed.
@@ -27,10 +28,19 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 	st.ObservedGeneration = generation
 }
 
-// MessageSettled tells whether a User message's status has said its last word: answered, failed or rejected.
-func MessageSettled(st *v1alpha1.ChatMessageStatus) bool {
-	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Status != metav1.ConditionUnknown
+// Supersede records in a User message's status that it is not, or no longer, part of the conversation.
+func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
+	m.Status.State = v1alpha1.MessageSuperseded
+	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
+		"A message before this one was edited or deleted, so the conversation goes on without it: delete it, or create it again to ask anew"),
+		m.Generation, now)
+}
+
+// MessageSettled tells whether a User message's status has said its last word about the message as it is: answered,
+// failed, rejected or superseded.
+func MessageSettled(m *v1alpha1.ChatMessage) bool {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionUnknown && m.Status.ObservedGeneration == m.Generation
 }
 
 // OfTurn says how the turn stands, for the User message that began it.
@@ -40,6 +50,8 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
 	case v1alpha1.TurnMaxStepsReached:
 		return Done(v1alpha1.ReasonMaxStepsReached, "The turn was ended by the chat's limits.maxSteps")
+	case v1alpha1.TurnInterrupted:
+		return Failed(v1alpha1.ReasonInterrupted, "The turn was interrupted; what was said until then is kept")
 	case v1alpha1.TurnFailed:
 		if lastError == nil {
 			return Failed(v1alpha1.ReasonTurnFailed, "The turn failed")

@@ -124,6 +124,7 @@ func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
 		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}, nil), status.CurrentStatus, true},
 		"failed":             {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, failure), status.FailedStatus, true},
 		"failed, unknown":    {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, nil), status.FailedStatus, true},
+		"interrupted":        {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnInterrupted}, nil), status.FailedStatus, true},
 		"queued":             {parley.Working(v1alpha1.ReasonQueued, "waits"), status.InProgressStatus, false},
 		"rejected":           {parley.Failed(v1alpha1.ReasonQueueFull, "full"), status.FailedStatus, true},
 	} {
@@ -137,7 +138,7 @@ func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
 			if got := computed(t, m); got != c.want {
 				t.Errorf("kstatus says %s, want %s", got, c.want)
 			}
-			if got := parley.MessageSettled(&m.Status); got != c.settled {
+			if got := parley.MessageSettled(m); got != c.settled {
 				t.Errorf("settled is %v", got)
 			}
 		})

@@ -8,6 +8,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,7 +65,11 @@ func allows(spec *v1alpha1.ChatTools, name string) bool {
 	return slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
 }
 
-// Execute runs the calls at the same time and returns their results in the order of the calls.
+// errInterrupted is what the model reads of a call that was cut off.
+var errInterrupted = errors.New("the call was interrupted before it produced a result")
+
+// Execute runs the calls at the same time and returns their results in the order of the calls. A call that fails once ctx
+// is done counts as interrupted.
 func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) []v1alpha1.ToolResult {
 	results := make([]v1alpha1.ToolResult, len(calls))
 	var running sync.WaitGroup
@@ -72,6 +77,9 @@ func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls 
 		running.Go(func() {
 			output, err := r.run(ctx, spec, call)
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
+			if err != nil && ctx.Err() != nil {
+				err = errInterrupted
+			}
 			if err != nil {
 				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
 			}

@@ -162,3 +162,16 @@ func TestTwoToolsOfOneNameAreAFault(t *testing.T) {
 	}()
 	tools.NewRegistry(tool{"a", echo}, tool{"a", echo})
 }
+
+func TestACallThatIsCutOffSaysSo(t *testing.T) {
+	r := tools.NewRegistry(tool{"wait", func(ctx context.Context, _ string) (string, error) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}}, tool{"done", func(context.Context, string) (string, error) { return "done", nil }})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got := r.Execute(ctx, nil, []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}})
+	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError || got[1].Output != "done" {
+		t.Errorf("got %+v", got)
+	}
+}

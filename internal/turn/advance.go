@@ -6,6 +6,7 @@ package turn
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
@@ -17,7 +18,9 @@ import (
 // refused what this package asked of it.
 func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
-	for _, step := range []func() error{p.dropGone, p.endAttempt, p.takeOpen} {
+	for _, step := range []func() error{
+		p.repair, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.promote, p.takeOpen,
+	} {
 		if err := step(); err != nil {
 			return Plan{}, err
 		}
@@ -31,14 +34,19 @@ type pass struct {
 	facts Facts
 	chat  *v1alpha1.Chat
 	plan  Plan
+	// held is true when work is due and may not begin.
+	held bool
 }
 
 func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
 
 // dropGone takes deleted messages out of the queue.
 func (p *pass) dropGone() error {
-	for _, name := range p.facts.Gone {
-		if err := p.fire(chatstate.DeleteQueued, subject{message: name}); err != nil {
+	for _, queued := range slices.Clone(p.status().Queue) {
+		if slices.ContainsFunc(p.facts.Queued, func(m Message) bool { return m.Name == queued.Name }) {
+			continue
+		}
+		if err := p.fire(chatstate.DeleteQueued, subject{message: queued.Name}); err != nil {
 			return err
 		}
 	}
@@ -49,13 +57,15 @@ func (p *pass) dropGone() error {
 func (p *pass) endAttempt() error {
 	st := p.status()
 	switch {
+	case st.Phase == v1alpha1.ChatInterrupting:
+		return p.endInterrupted()
 	case st.Phase != v1alpha1.ChatRunning:
 		return nil
 	case st.Generation == nil:
 		return p.goOn()
 	case matches(p.chat, st, p.facts.Result):
 		return p.useResult(p.facts.Result)
-	case p.facts.PodLost:
+	case p.facts.PodLost && !p.facts.Suspended:
 		return p.loseAttempt()
 	}
 	return nil
@@ -65,7 +75,7 @@ func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
 		return p.fail(*g.Error)
-	case v1alpha1.OutcomeLost:
+	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return p.loseAttempt()
 	default:
 		if err := p.fire(chatstate.CommitStep, subject{result: result}); err != nil {
@@ -89,7 +99,7 @@ func (p *pass) loseAttempt() error {
 
 // goOn starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func (p *pass) goOn() error {
-	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && !p.held {
 		if err := p.nextAction(); err != nil {
 			return err
 		}
@@ -124,7 +134,12 @@ func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) e
 	if p.facts.Model == nil {
 		return p.fail(*p.facts.Blocked)
 	}
-	return p.fire(event, subject{action: action})
+	err := p.fire(event, subject{action: action})
+	if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.Suspended {
+		p.held = true
+		return nil
+	}
+	return err
 }
 
 func (p *pass) fail(e v1alpha1.GenerationError) error {
@@ -134,28 +149,34 @@ func (p *pass) fail(e v1alpha1.GenerationError) error {
 
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p *pass) takeOpen() error {
-	for _, name := range p.facts.Open {
+	for _, message := range p.facts.Open {
 		if p.idle() && p.facts.Model == nil {
 			return nil // They stay open until there is a model.
 		}
-		event := chatstate.SendMessageQueue
-		if p.state() == chatstate.None {
-			event = chatstate.Create
-		}
-		err := p.fire(event, subject{message: name})
+		err := p.fire(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts})
 		if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.QueueFull {
-			p.plan.Rejected = append(p.plan.Rejected, name)
+			p.plan.Rejected = append(p.plan.Rejected, message.Name)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		p.plan.Taken = append(p.plan.Taken, name)
-		if err := p.goOn(); err != nil {
+		p.plan.Taken = append(p.plan.Taken, message.Name)
+		if err := p.follow(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (p *pass) eventOf(message Message) chatstate.Event {
+	switch {
+	case p.state() == chatstate.None:
+		return chatstate.Create
+	case message.Interrupts:
+		return chatstate.SendMessageInterrupt
+	}
+	return chatstate.SendMessageQueue
 }
 
 func (p *pass) idle() bool {
@@ -177,6 +198,7 @@ func (p *pass) report() {
 	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
 		facts.Blocked = p.facts.Blocked
 	}
+	facts.Suspended = p.held && p.facts.Suspended
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting
 	}

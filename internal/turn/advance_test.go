@@ -23,17 +23,21 @@ type world struct {
 	chat *v1alpha1.Chat
 	last Plan
 	f    Facts
+	now  time.Time
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Generation: 1}}}
+	return &world{t: t, now: now, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Generation: 1}}}
 }
 
 // pass advances the chat with the facts that change sets, and writes the status.
 func (w *world) pass(change func(*Facts)) *world {
 	w.t.Helper()
-	w.f = Facts{Chat: w.chat, Model: &Model{Config: "default", Name: "m"}, Now: now}
+	w.f = Facts{Chat: w.chat, Model: &Model{Config: "default", Name: "m"}, Now: w.now}
+	for _, queued := range w.chat.Status.Queue {
+		w.f.Queued = append(w.f.Queued, Message{Name: queued.Name, Interrupts: queued.Interrupts, ContentHash: "hash of " + queued.Name})
+	}
 	if change != nil {
 		change(&w.f)
 	}
@@ -51,7 +55,20 @@ func (w *world) pass(change func(*Facts)) *world {
 
 func (w *world) say(names ...string) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) { f.Open = names })
+	return w.pass(func(f *Facts) { f.Open = messages(false, names...) })
+}
+
+// cutIn says something that interrupts.
+func (w *world) cutIn(names ...string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Open = messages(true, names...) })
+}
+
+func messages(interrupts bool, names ...string) (all []Message) {
+	for _, name := range names {
+		all = append(all, Message{Name: name, Interrupts: interrupts, ContentHash: "hash of " + name})
+	}
+	return all
 }
 
 // answer passes with the result of the attempt under way.
@@ -236,12 +253,12 @@ func TestTheQueueHasALimit(t *testing.T) {
 
 func TestADeletedQueuedMessageLeavesTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c")
-	w.pass(func(f *Facts) { f.Gone = []string{"b"} }).want("Running v1 a/1 1:GenerateAssistant [c]")
+	w.pass(func(f *Facts) { f.Queued = messages(false, "c") }).want("Running v1 a/1 1:GenerateAssistant [c]")
 }
 
 func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
 	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
-	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = []string{"a"}, nil, missing }).want("Waiting v0 /0 - []")
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).want("Waiting v0 /0 - []")
 	if len(w.last.Taken) != 0 {
 		t.Errorf("took %v", w.last.Taken)
 	}

@@ -18,7 +18,9 @@ import (
 // subject is what an event is about.
 type subject struct {
 	message string
-	result  *v1alpha1.ChatMessage
+	// interrupts is true for a message that cuts in.
+	interrupts bool
+	result     *v1alpha1.ChatMessage
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
 }
@@ -39,6 +41,9 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 		QueueCap:     int(p.chat.Spec.MaxQueueOrDefault()),
 		FirstMessage: s.message != "",
 		Target:       p.targetOf(s.message),
+		Unanswered:   p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
+		Suspended:    p.facts.Suspended,
+		Clearable:    st.History.Length > st.History.ContextStart,
 	})
 	if err != nil {
 		return fmt.Errorf("firing %s: %w", event, err)
@@ -54,17 +59,34 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 
 func (p *pass) targetOf(message string) chatstate.Target {
 	queued := func(q v1alpha1.QueuedMessage) bool { return q.Name == message }
-	if slices.ContainsFunc(p.status().Queue, queued) {
+	switch {
+	case slices.ContainsFunc(p.status().Queue, queued):
 		return chatstate.TargetQueued
+	case p.facts.Edited != nil && p.facts.Edited.Name == message:
+		return chatstate.TargetUser
 	}
 	return chatstate.TargetMissing
 }
 
-// effects is how each effect changes the status. Outstanding calls are answered where the prompt is built, and no
-// compaction can have been requested, so these two change nothing.
+// effects is how each effect changes the status. Outstanding calls are answered where the prompt is built; what an attempt
+// under way has produced is fenced off by the new version; no compaction can have been requested: these change nothing.
 var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.EnqueueMessage: func(p *pass, s subject) {
-		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message})
+		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
+	},
+	chatstate.EnqueueFirst: func(p *pass, s subject) {
+		p.status().Queue = slices.Insert(p.status().Queue, 0, v1alpha1.QueuedMessage{Name: s.message, Interrupts: true})
+	},
+	chatstate.ReorderQueue: func(p *pass, s subject) { p.reorder(s.message) },
+	chatstate.ClearQueue:   func(p *pass, _ subject) { p.clearQueue() },
+	chatstate.TruncateFrom: func(p *pass, _ subject) { p.truncateFrom() },
+	chatstate.AppendPartial: func(p *pass, s subject) {
+		if s.result != nil {
+			p.appendStep(s.result)
+		}
+	},
+	chatstate.WriteClearBoundary: func(p *pass, _ subject) {
+		p.status().History.ContextStart = p.status().History.Length
 	},
 	chatstate.RemoveQueued: func(p *pass, s subject) {
 		named := func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message }
@@ -79,7 +101,9 @@ var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.SetError:               func(p *pass, s subject) { p.setError(s.err) },
 	chatstate.ClearError:             func(p *pass, _ subject) { p.clearError() },
 	chatstate.AnswerOutstandingCalls: func(*pass, subject) {},
+	chatstate.DiscardPartial:         func(*pass, subject) {},
 	chatstate.ClearCompaction:        func(*pass, subject) {},
+	chatstate.ClearDeadline:          func(*pass, subject) {},
 }
 
 func (p *pass) carryOut(effect chatstate.Effect, s subject) error {
@@ -101,7 +125,9 @@ func (p *pass) promoteHead() {
 func (p *pass) setError(e *v1alpha1.GenerationError) {
 	st := p.status()
 	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now)}
-	st.Turn.Result = v1alpha1.TurnFailed
+	if st.Turn != nil {
+		st.Turn.Result = v1alpha1.TurnFailed
+	}
 }
 
 func (p *pass) clearError() {
@@ -113,9 +139,11 @@ func (p *pass) clearError() {
 // appendUser makes the message the head and begins a turn with it.
 func (p *pass) appendUser(message string) {
 	st := p.status()
-	p.plan.Ended = p.chat.Status.Turn
+	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
+		p.plan.Ended = st.Turn
+	}
 	st.Turn = &v1alpha1.TurnStatus{
-		Message: message, Parent: st.History.Head, Index: st.History.Length,
+		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: p.contentHash(message),
 		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
 	}
 	st.History.Head = message

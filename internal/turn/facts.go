@@ -24,10 +24,18 @@ type Facts struct {
 	Chat *v1alpha1.Chat
 	// Result is the message that answers the attempt under way, if there is one.
 	Result *v1alpha1.ChatMessage
-	// Open names the User messages that are neither in the history nor in the queue, in the order to take them.
-	Open []string
-	// Gone names the queued messages that exist no longer.
-	Gone []string
+	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
+	Open []Message
+	// Queued are the queued messages that exist, as they are now; one that is missing was deleted.
+	Queued []Message
+	// Edited is the first committed User message whose content is no longer what was committed; nil if there is none.
+	Edited *Edited
+	// Truncated is what is left of the history if a message of it was deleted; nil if it is whole.
+	Truncated *Truncated
+	// Requests are those of the annotations that have not been acted on.
+	Requests []Request
+	// Suspended is true when the chat's work is held.
+	Suspended bool
 	// PodLost is true when the pod of the attempt under way cannot answer any more.
 	PodLost bool
 	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
@@ -38,6 +46,28 @@ type Facts struct {
 	Blocked *v1alpha1.GenerationError
 	// Now is the time of this pass.
 	Now time.Time
+}
+
+// Message is a User message, as far as it matters here.
+type Message struct {
+	Name string
+	// Interrupts is true for a message that cuts in when the chat is busy.
+	Interrupts bool
+	// ContentHash is of what the message says.
+	ContentHash string
+}
+
+// Edited is a committed User message that was edited, and where it stands.
+type Edited struct {
+	Message
+	Parent string
+	Index  int64
+}
+
+// Request is what an annotation asks for.
+type Request struct {
+	Kind  v1alpha1.RequestKind
+	Token string
 }
 
 // Model is a resolved ChatModelConfig.
@@ -60,6 +90,10 @@ type Plan struct {
 	Taken []string
 	// Rejected names the User messages for which the queue has no room.
 	Rejected []string
+	// Superseded names the queued messages that are dropped, because the conversation that they continued is no more.
+	Superseded []string
+	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
+	PutAside bool
 	// Ended is the turn that this pass replaced by the next one, if it did.
 	Ended *v1alpha1.TurnStatus
 	// Notices are worth an Event.

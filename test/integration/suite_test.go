@@ -46,13 +46,28 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = cluster.Stop() }()
-	stop, err := startManager(ctx)
-	if err != nil {
+	if endManager, err = startManager(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer stop()
+	defer func() { endManager() }()
 	return m.Run()
+}
+
+// endManager ends the manager that runs.
+var endManager func()
+
+// stopManager ends the manager that runs, as a crash between two writes would; restart begins the next one.
+func stopManager(t *testing.T) (restart func()) {
+	t.Helper()
+	endManager()
+	return func() {
+		t.Helper()
+		var err error
+		if endManager, err = startManager(context.Background()); err != nil {
+			t.Fatalf("starting a manager: %v", err)
+		}
+	}
 }
 
 // startManager runs the manager's controllers until stop is called, which waits for their end.

@@ -53,7 +53,7 @@ func NewLoader(client *apiclient.Client) *Loader {
 // Load returns the messages from the first to the chat's head. If they make no whole history, the error
 // is a *BrokenError.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
-	p := &pass{ctx: ctx, loader: l, chat: chat, known: l.kept.get(string(chat.UID)), fetched: map[string]*v1alpha1.ChatMessage{}}
+	p := &pass{ctx: ctx, loader: l, chat: chat, known: upToDate(chat, l.kept.get(string(chat.UID))), fetched: map[string]*v1alpha1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
 		p.place[p.known[i].Name] = i
@@ -68,6 +68,16 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 	messages := p.join(nodes)
 	l.kept.put(string(chat.UID), messages)
 	return messages, nil
+}
+
+// upToDate is the part of what is known before the message that began the turn, if that has been edited since it was read.
+func upToDate(chat *v1alpha1.Chat, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+	for i := range known {
+		if t := chat.Status.Turn; t != nil && known[i].Name == t.Message && known[i].Status.HistoryVersion != t.HistoryVersion {
+			return known[:i:i]
+		}
+	}
+	return known
 }
 
 // Add keeps a message that was just created on top of the chat's head.
@@ -153,7 +163,7 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 func placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
 	out := *m
 	if out.Spec.Generation == nil {
-		out.Status.Parent, out.Status.Index = n.Parent, &n.Index
+		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
 	}
 	return out
 }
@@ -168,7 +178,7 @@ func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
 func refOf(chat *v1alpha1.Chat) history.Ref {
 	ref := history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
 	if turn := chat.Status.Turn; turn != nil {
-		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index}
+		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index, Version: turn.HistoryVersion}
 	}
 	return ref
 }
@@ -176,7 +186,7 @@ func refOf(chat *v1alpha1.Chat) history.Ref {
 func nodeOf(m *v1alpha1.ChatMessage) history.Node {
 	n := history.Node{Name: m.Name, UID: string(m.UID), Role: history.Role(m.Spec.Role)}
 	index := m.Status.Index
-	n.Parent = m.Status.Parent
+	n.Parent, n.Version = m.Status.Parent, m.Status.HistoryVersion
 	if g := m.Spec.Generation; g != nil {
 		n.Generated, n.Parent, index = true, m.Spec.Parent, m.Spec.Index
 		n.Fence = history.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}

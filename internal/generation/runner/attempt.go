@@ -22,6 +22,8 @@ import (
 var (
 	// errMovedOn cancels an attempt that nobody waits for any more.
 	errMovedOn = errors.New("the chat has moved on")
+	// errInterrupted stops an attempt that is to hand over what it has.
+	errInterrupted = errors.New("the chat was interrupted")
 	// errSilent cancels a call that has been silent for too long.
 	errSilent = errors.New("the provider sent nothing for too long")
 )
@@ -29,9 +31,13 @@ var (
 // attempt is one try of one step.
 type attempt struct {
 	*Runner
-	chat      *v1alpha1.Chat
-	fence     parts.Episode
-	cancel    context.CancelCauseFunc
+	chat  *v1alpha1.Chat
+	fence parts.Episode
+	// cancel ends the attempt without a result.
+	cancel context.CancelCauseFunc
+	// working is what calls of the model and of tools run in; interrupt ends it, and the attempt hands over what it has.
+	working   context.Context
+	interrupt context.CancelCauseFunc
 	startedAt time.Time
 	// target is the model that was called, if any.
 	target *target
@@ -106,7 +112,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		})
 	}
 	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
-		return a.executeTools(ctx, messages, episode)
+		return a.executeTools(messages, episode)
 	}
 	return a.generate(ctx, messages, episode)
 }
@@ -140,7 +146,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 }
 
 // executeTools runs the calls of the newest message.
-func (a *attempt) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, episode Episode) outcome {
+func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	var calls []v1alpha1.ToolCall
 	head := &messages[len(messages)-1]
 	for i := range head.Spec.Parts {
@@ -148,13 +154,18 @@ func (a *attempt) executeTools(ctx context.Context, messages []v1alpha1.ChatMess
 			calls = append(calls, *call)
 		}
 	}
-	s := step.Results(a.Tools.Execute(ctx, a.chat.Spec.Tools, calls))
+	s := step.Results(a.Tools.Execute(a.working, a.chat.Spec.Tools, calls))
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult
 		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})
 	}
+	if a.interrupted() {
+		return outcome{kind: v1alpha1.OutcomeInterrupted, step: s}
+	}
 	return outcome{kind: v1alpha1.OutcomeCompleted, step: s}
 }
+
+func (a *attempt) interrupted() bool { return errors.Is(context.Cause(a.working), errInterrupted) }
 
 // closeTimeout bounds the wait for a relay that has gone away.
 const closeTimeout = 2 * time.Second

@@ -24,12 +24,12 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(missing)
 	}
 	a.target = t
-	built, err := prompt.Build(a.chat.Spec.SystemPrompt, messages)
+	built, err := prompt.Build(a.chat.Spec.SystemPrompt, inContext(a.chat, messages))
 	if err != nil {
 		return failed(historyError(a.chat, err))
 	}
 	// A context of the call's own: abandoning the stream alone would keep its connection.
-	calling, cancel := context.WithCancelCause(ctx)
+	calling, cancel := context.WithCancelCause(a.working)
 	defer cancel(nil)
 	guard := time.AfterFunc(a.Silence, func() { cancel(errSilent) })
 	defer guard.Stop()
@@ -44,6 +44,8 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	switch {
 	case err == nil:
 		return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
+	case a.interrupted():
+		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	case errors.Is(context.Cause(calling), errSilent):
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderUnavailable, Provider: string(t.config.Spec.Provider),
@@ -53,6 +55,11 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	about := t.subject()
 	about.Private = textsOf(a.chat.Spec.SystemPrompt, messages)
 	return failed(provider.Classify(err, about))
+}
+
+// inContext are the messages that the model sees.
+func inContext(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+	return messages[min(chat.Status.History.ContextStart, int64(len(messages))):]
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.

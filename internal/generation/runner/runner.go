@@ -136,7 +136,7 @@ func (r *Runner) drain() {
 }
 
 // assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence again,
-// such as after an edit of a label, changes nothing.
+// such as after an edit of a label, changes nothing unless the attempt is to be interrupted.
 func (r *Runner) assigned(ctx context.Context, o any) {
 	chat, ok := o.(*v1alpha1.Chat)
 	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.Pod {
@@ -149,10 +149,14 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	fence := fenceOf(chat)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	current := r.attempts[fence.ChatUID]
 	if r.done.has(fence) {
+		if current != nil && current.fence == fence && chat.Status.Phase == v1alpha1.ChatInterrupting {
+			current.interrupt(errInterrupted)
+		}
 		return
 	}
-	if current := r.attempts[fence.ChatUID]; current != nil {
+	if current != nil {
 		current.cancel(errMovedOn)
 	}
 	if !r.draining {
@@ -164,10 +168,15 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
 	own, cancel := context.WithCancelCause(ctx)
 	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
+	a.working, a.interrupt = context.WithCancelCause(own)
+	if chat.Status.Phase == v1alpha1.ChatInterrupting {
+		a.interrupt(errInterrupted)
+	}
 	r.attempts[fence.ChatUID] = a
 	r.done.add(fence)
 	r.running.Go(func() {
 		defer cancel(nil)
+		defer a.interrupt(nil)
 		a.run(own)
 		r.mu.Lock()
 		defer r.mu.Unlock()

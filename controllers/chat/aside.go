@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/status"
+)
+
+// putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say that
+// they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
+func (r *Reconciler) putAside(ctx context.Context, s *seen) error {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	if err := r.Live.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+		return fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
+	}
+	for i := range messages.Items {
+		m := &messages.Items[i]
+		if !leftHistory(chat, m) {
+			continue
+		}
+		if m.Spec.Generation == nil {
+			if err := r.markSuperseded(ctx, s, m); err != nil {
+				return err
+			}
+			continue
+		}
+		err := r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("removing message %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// leftHistory tells whether the message was part of the history that was cut off.
+func leftHistory(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	r := chat.Status.History.Superseded
+	index, version, uid := m.Status.Index, m.Status.HistoryVersion, m.Status.ChatUID
+	if g := m.Spec.Generation; g != nil {
+		index, version, uid = m.Spec.Index, g.HistoryVersion+1, g.ChatUID
+	} else if m.Status.State != v1alpha1.MessageCommitted || chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name {
+		return false
+	}
+	return uid == string(chat.UID) && index != nil && *index >= r.FromIndex && version < r.BeforeVersion
+}
+
+// supersede marks a message that is dropped from the queue.
+func (r *Reconciler) supersede(ctx context.Context, s *seen, name string) error {
+	message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
+	if err != nil || message == nil {
+		return err
+	}
+	return r.markSuperseded(ctx, s, message)
+}
+
+func (r *Reconciler) markSuperseded(ctx context.Context, s *seen, m *v1alpha1.ChatMessage) error {
+	m.Status.ChatUID = string(s.facts.Chat.UID)
+	status.Supersede(m, s.facts.Now)
+	if err := r.Client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("marking message %s as superseded: %w", m.Name, err)
+	}
+	return nil
+}

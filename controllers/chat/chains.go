@@ -1,0 +1,127 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/turn"
+)
+
+// chains remembers which chats' histories were found whole, so that one is looked at only when this process first meets
+// the chat and when one of its messages has been deleted.
+type chains struct {
+	mu    sync.Mutex
+	whole map[types.NamespacedName]types.UID
+}
+
+func (c *chains) isWhole(chat *v1alpha1.Chat) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.whole[keyOf(chat)] == chat.UID
+}
+
+func (c *chains) foundWhole(chat *v1alpha1.Chat) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.whole == nil {
+		c.whole = map[types.NamespacedName]types.UID{}
+	}
+	c.whole[keyOf(chat)] = chat.UID
+}
+
+// suspect says that a message of the chat was deleted.
+func (c *chains) suspect(key types.NamespacedName) { c.forget(key) }
+
+// forget drops a chat.
+func (c *chains) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.whole, key)
+}
+
+// readChain finds out whether a committed message was deleted, if there is reason to look.
+func (r *Reconciler) readChain(ctx context.Context, s *seen) error {
+	chat := s.facts.Chat
+	if chat.Status.History.Length == 0 || r.chains.isWhole(chat) {
+		return nil
+	}
+	r.chains.foundWhole(chat) // Before the messages are read: a deletion that comes later makes the chat suspect again.
+	kept, missing, err := r.walk(ctx, chat)
+	if err != nil || missing == chat.Status.History.Length {
+		return err
+	}
+	r.chains.forget(keyOf(chat)) // Until the history has been cut.
+	s.facts.Truncated = turn.Rest(kept)
+	return nil
+}
+
+// walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked of
+// the API server before it counts as missing.
+func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64, err error) {
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		field := index.MessagesByChat
+		var list v1alpha1.ChatMessageList
+		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{field: chat.Name}); err != nil {
+			return nil, 0, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
+		}
+		if kept, missing = whole(chat, list.Items); missing == chat.Status.History.Length {
+			break
+		}
+	}
+	return kept, missing, nil
+}
+
+func whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
+	h, ref := chat.Status.History, history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
+	if t := chat.Status.Turn; t != nil {
+		ref.Turn = history.Turn{Message: t.Message, Parent: t.Parent, Index: t.Index, Version: t.HistoryVersion}
+	}
+	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
+	nodes := make([]history.Node, 0, len(messages))
+	for i := range messages {
+		if n, ok := nodeOf(chat, &messages[i]); ok {
+			byName[n.Name] = &messages[i]
+			nodes = append(nodes, n)
+		}
+	}
+	chain, missing := history.Whole(ref, nodes)
+	for _, n := range chain {
+		m := byName[n.Name]
+		if m.Spec.Generation == nil {
+			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
+			if t := chat.Status.Turn; t != nil && t.Message == m.Name {
+				m.Status.ContentHash = t.ContentHash
+			}
+		}
+		kept = append(kept, m)
+	}
+	return kept, min(missing, h.Length)
+}
+
+// nodeOf is the message as part of a history; false if it cannot be part of one.
+func nodeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (history.Node, bool) {
+	if chat.Status.History.Superseded != nil && leftHistory(chat, m) {
+		return history.Node{}, false
+	}
+	n := history.Node{Name: m.Name, Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
+	index, uid := m.Status.Index, m.Status.ChatUID
+	ok := m.Status.State == v1alpha1.MessageCommitted || chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name
+	if g := m.Spec.Generation; g != nil {
+		n.Parent, n.Version, index, uid = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index, g.ChatUID
+		ok = g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
+	}
+	if index != nil {
+		n.Placed, n.Index = true, *index
+	}
+	return n, ok && (uid == "" || uid == string(chat.UID)) && m.DeletionTimestamp.IsZero()
+}

@@ -1,0 +1,44 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/turn"
+)
+
+// requestsOf are the requests of the chat's annotations that have not been acted on.
+func requestsOf(chat *v1alpha1.Chat) []turn.Request {
+	var requests []turn.Request
+	for _, asked := range []struct {
+		annotation string
+		kind       v1alpha1.RequestKind
+	}{
+		{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt},
+		{v1alpha1.AnnotationClear, v1alpha1.RequestClear},
+	} {
+		token, ok := chat.Annotations[asked.annotation]
+		token = clipToken(token)
+		handled := slices.ContainsFunc(chat.Status.Requests, func(h v1alpha1.HandledRequest) bool {
+			return h.Kind == asked.kind && h.Token == token
+		})
+		if ok && !handled {
+			requests = append(requests, turn.Request{Kind: asked.kind, Token: token})
+		}
+	}
+	return requests
+}
+
+// maxToken is the length of a token in bytes, as the API bounds it.
+const maxToken = 128
+
+func clipToken(token string) string {
+	if len(token) <= maxToken {
+		return token
+	}
+	return strings.ToValidUTF8(token[:maxToken], "")
+}

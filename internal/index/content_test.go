@@ -1,0 +1,41 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func text(content string, parts ...string) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Content: content}}
+	for _, part := range parts {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &part})
+	}
+	return m
+}
+
+func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
+	seen := map[string]string{}
+	for name, m := range map[string]*v1alpha1.ChatMessage{
+		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"), "part ab": text("", "ab"),
+	} {
+		before := ContentHash(m)
+		if other, ok := seen[before]; ok {
+			t.Errorf("%q and %q have the same hash", name, other)
+		}
+		seen[before] = name
+		stripped, err := StripMessage(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || ContentHash(m) != before {
+			t.Errorf("%s: %+v is left, with another hash", name, m)
+		}
+		if again, _ := StripMessage(stripped); ContentHash(again.(*v1alpha1.ChatMessage)) != before {
+			t.Errorf("%s: stripping twice changes the hash", name)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
+)
+
+// InterruptPatience is how long an interrupted attempt has to hand over what it has: 15 s. After that it is given up.
+const InterruptPatience = 15 * time.Second
+
+// repair brings a chat whose status somebody else has changed back to a state that there is.
+func (p *pass) repair() error {
+	if p.state().Valid() {
+		return nil
+	}
+	st := p.status()
+	return p.fire(chatstate.ReconcileInvalid, subject{err: &v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorStateInvalid,
+		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it. Send a message to go on",
+			st.Phase, len(st.Queue)),
+	}})
+}
+
+// putAside asks for the messages that left the history in an earlier pass.
+func (p *pass) putAside() error {
+	p.plan.PutAside = p.status().History.Superseded != nil
+	p.status().History.Superseded = nil
+	return nil
+}
+
+// heed acts on what annotations ask for, once for each token.
+func (p *pass) heed() error {
+	for _, request := range p.facts.Requests {
+		err := p.grant(request.Kind)
+		refusal, refused := errors.AsType[*chatstate.Refusal](err)
+		if err != nil && !refused {
+			return err
+		}
+		handled := v1alpha1.HandledRequest{
+			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),
+		}
+		if refused {
+			handled.Outcome, handled.Message = v1alpha1.RequestRefused, refusal.Reason.Meaning()
+			p.notice(string(refusal.Reason), string(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, handled.Message))
+		}
+		p.record(handled)
+	}
+	return nil
+}
+
+func (p *pass) grant(kind v1alpha1.RequestKind) error {
+	event := map[v1alpha1.RequestKind]chatstate.Event{
+		v1alpha1.RequestInterrupt: chatstate.Interrupt,
+		v1alpha1.RequestClear:     chatstate.ClearContext,
+	}[kind]
+	if err := p.fire(event, subject{}); err != nil {
+		return err
+	}
+	return p.follow()
+}
+
+func (p *pass) record(handled v1alpha1.HandledRequest) {
+	st := p.status()
+	st.Requests = slices.DeleteFunc(st.Requests, func(r v1alpha1.HandledRequest) bool { return r.Kind == handled.Kind })
+	st.Requests = append(st.Requests, handled)
+}
+
+// promote lets queued messages cut in that were told to since they were queued.
+func (p *pass) promote() error {
+	for _, message := range p.facts.Queued {
+		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
+		if !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
+			continue
+		}
+		if err := p.fire(chatstate.PromoteQueued, subject{message: message.Name}); err != nil {
+			return err
+		}
+		if err := p.follow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow does what the phase that was just reached demands.
+func (p *pass) follow() error {
+	if p.status().Phase == v1alpha1.ChatInterrupting {
+		return p.stopAttempt()
+	}
+	return p.goOn()
+}
+
+// stopAttempt tells the attempt under way to stop. One that no pod has begun has nothing to hand over.
+func (p *pass) stopAttempt() error {
+	st := p.status()
+	switch {
+	case st.Generation == nil || p.plan.NeedsPod:
+		st.Generation, p.plan.NeedsPod = nil, false
+		return p.finishInterruption(nil)
+	case st.Generation.InterruptedAt == nil:
+		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))
+	}
+	return nil
+}
+
+// endInterrupted ends the interruption if the attempt has handed over what it had, or never will.
+func (p *pass) endInterrupted() error {
+	st := p.status()
+	switch {
+	case st.Generation != nil && matches(p.chat, st, p.facts.Result):
+		return p.finishInterruption(p.facts.Result)
+	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.facts.PodLost,
+		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:
+		return p.finishInterruption(nil)
+	}
+	return nil
+}
+
+func (p *pass) finishInterruption(result *v1alpha1.ChatMessage) error {
+	p.status().Turn.Result = v1alpha1.TurnInterrupted
+	if result != nil && !saysSomething(result) {
+		result = nil
+	}
+	if err := p.fire(chatstate.FinishInterruption, subject{result: result}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// saysSomething tells whether an attempt that was told to stop has something to keep. It may have been done just then.
+func saysSomething(result *v1alpha1.ChatMessage) bool {
+	switch result.Spec.Generation.Outcome {
+	case v1alpha1.OutcomeCompleted:
+		return true
+	case v1alpha1.OutcomeInterrupted:
+		return len(result.Spec.Parts) > 0
+	}
+	return false
+}
+
+func (p *pass) reorder(message string) {
+	st := p.status()
+	st.Queue = slices.DeleteFunc(st.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message })
+	st.Queue = slices.Insert(st.Queue, 0, v1alpha1.QueuedMessage{Name: message, Interrupts: true})
+}
+
+func (p *pass) clearQueue() {
+	for _, queued := range p.status().Queue {
+		p.plan.Superseded = append(p.plan.Superseded, queued.Name)
+	}
+	p.status().Queue = nil
+}
+
+// contentHash is of what a message says that is about to be committed.
+func (p *pass) contentHash(name string) string {
+	if p.facts.Edited != nil && p.facts.Edited.Name == name {
+		return p.facts.Edited.ContentHash
+	}
+	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
+		for _, message := range messages {
+			if message.Name == name {
+				return message.ContentHash
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
+)
+
+// Truncated is what is left of a history of which a message was deleted.
+type Truncated struct {
+	// Head is the newest message that is left; empty if none is.
+	Head string
+	// Length is the number of messages that are left.
+	Length int64
+	// Turn that the newest message belongs to; nil if none is left.
+	Turn *v1alpha1.TurnStatus
+	// LastReply is the preview of the newest reply that is left.
+	LastReply string
+	// Unanswered is true when the newest message must be answered.
+	Unanswered bool
+}
+
+// Rest describes the messages that are left of a history, oldest first.
+func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
+	t := &Truncated{Length: int64(len(kept))}
+	for _, m := range kept {
+		t.Head = m.Name
+		g := m.Spec.Generation
+		switch {
+		case m.Spec.Role == v1alpha1.RoleUser:
+			t.Turn = turnOf(m)
+			t.Unanswered = true
+		case t.Turn == nil:
+		case m.Spec.Role == v1alpha1.RoleAssistant:
+			t.Turn.Steps++
+			t.LastReply = g.Preview
+			fallthrough
+		default:
+			t.Turn.LastRole, t.Turn.PendingCalls = m.Spec.Role, g.PendingCalls
+			t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted && (m.Spec.Role == v1alpha1.RoleTool || g.PendingCalls > 0)
+		}
+	}
+	if t.Turn != nil && !t.Unanswered {
+		t.Turn.Result = v1alpha1.TurnAnswered
+		if last := kept[len(kept)-1].Spec.Generation; last.Outcome == v1alpha1.OutcomeInterrupted {
+			t.Turn.Result = v1alpha1.TurnInterrupted
+		}
+	}
+	return t
+}
+
+func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
+	t := &v1alpha1.TurnStatus{
+		Message: m.Name, Parent: m.Status.Parent, HistoryVersion: m.Status.HistoryVersion, ContentHash: m.Status.ContentHash,
+		LastRole: v1alpha1.RoleUser,
+	}
+	if m.Status.Index != nil {
+		t.Index = *m.Status.Index
+	}
+	return t
+}
+
+// truncate goes on from what is left of the history if a message of it was deleted. An archived chat does so once it
+// is taken back.
+func (p *pass) truncate() error {
+	if p.facts.Truncated == nil || p.state().Archived {
+		return nil
+	}
+	if err := p.fire(chatstate.DeleteMessage, subject{}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// edit begins the conversation anew at a committed User message that was edited.
+func (p *pass) edit() error {
+	if p.facts.Edited == nil || p.facts.Truncated != nil || p.state().Archived {
+		return nil
+	}
+	if err := p.fire(chatstate.EditMessage, subject{message: p.facts.Edited.Name}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// truncateFrom cuts the history: before the edited message, or where messages are missing.
+func (p *pass) truncateFrom() {
+	h := &p.status().History
+	from := int64(0)
+	if t := p.facts.Truncated; t != nil {
+		h.Head, h.Length, from = t.Head, t.Length, t.Length
+		p.status().Turn, p.status().LastReply = t.Turn.DeepCopy(), t.LastReply
+		if t.Unanswered {
+			p.status().Turn.HistoryVersion = h.Version + 1 // Its message is being answered again.
+		}
+	} else {
+		e := p.facts.Edited
+		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
+	}
+	h.ContextStart = min(h.ContextStart, h.Length)
+	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+}
