@@ -3,7 +3,12 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // ChatPhase is where a chat stands. It is for people: programs read the conditions.
 // +kubebuilder:validation:Enum=Waiting;Running;Interrupting;RequiresAction;Error
@@ -53,6 +58,11 @@ const (
 	DefaultMaxSteps = 1200
 	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
 	DefaultMaxQueue = 20
+	// DefaultActionDeadline is how long tool calls wait for a client or for approval, unless limits.actionDeadlineSeconds
+	// says otherwise.
+	DefaultActionDeadline = 5 * time.Minute
+	// MaxPendingInput is the most characters of a call's arguments that status.requiresAction shows.
+	MaxPendingInput = 16384
 	// MaxLastReplyRunes bounds Chat.status.lastReply, so that "kubectl get chats" stays within 120 columns.
 	MaxLastReplyRunes = 28
 	// MaxHandledRequests is the number of kinds of requests that annotations make.
@@ -124,10 +134,49 @@ type ChatSpec struct {
 }
 
 // ChatTools says which tools the model may call.
+// +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
 type ChatTools struct {
 	// builtIn says which of Parley's own tools the model may call. Default: all of them.
 	// +optional
 	BuiltIn *BuiltInTools `json:"builtIn,omitempty"`
+
+	// client lists tools that a client of the chat runs, not Parley: a call of one waits in status.requiresAction until a
+	// ChatMessage with role Tool brings its result.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Client []ClientTool `json:"client,omitempty"`
+
+	// approval names the tools whose calls wait in status.requiresAction until a ToolApproval approves or denies them.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	Approval []string `json:"approval,omitempty"`
+}
+
+// ClientTool is a tool that a client of the chat runs.
+type ClientTool struct {
+	// name that the model calls.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	// +kubebuilder:validation:XValidation:rule="self != 'current_time'",message="this is the name of a built-in tool: choose another one"
+	// +required
+	Name string `json:"name"`
+
+	// description tells the model what the tool does and when to call it.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// inputSchema is the JSON schema of the arguments, an object. Default: an object without properties.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
 }
 
 // BuiltInTools selects among Parley's own tools.
@@ -160,6 +209,12 @@ type ChatLimits struct {
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxQueue *int32 `json:"maxQueue,omitempty"`
+
+	// actionDeadlineSeconds is how long tool calls wait for a client or for approval before they are cancelled. Default 300.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2592000
+	// +optional
+	ActionDeadlineSeconds *int32 `json:"actionDeadlineSeconds,omitempty"`
 }
 
 // ChatStatus is the chat's state machine. Only the operator writes it, each time as one compare-and-swap.
@@ -190,6 +245,10 @@ type ChatStatus struct {
 	// generation is the attempt under way; absent when no generation pod has work for this chat.
 	// +optional
 	Generation *GenerationStatus `json:"generation,omitempty"`
+
+	// requiresAction is what a client or a person must do for the turn to go on; absent unless the phase is RequiresAction.
+	// +optional
+	RequiresAction *RequiresActionStatus `json:"requiresAction,omitempty"`
 
 	// lastError is why the last turn failed; absent once a new one has begun.
 	// +optional
@@ -331,10 +390,119 @@ type TurnStatus struct {
 	// +optional
 	LastRole MessageRole `json:"lastRole,omitempty"`
 
-	// pendingCalls is the number of tool calls of the newest message that have no result yet.
+	// pendingCalls is the number of tool calls of the turn's newest reply that have no result yet.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
+
+	// callingMessage is the reply that made the pending calls.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CallingMessage string `json:"callingMessage,omitempty"`
+
+	// decisions are those of people about calls that are about to be run or answered.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Decisions []ToolDecision `json:"decisions,omitempty"`
+
+	// results is the place of the newest message with a client's results in the history.
+	// +optional
+	Results *MessagePlace `json:"results,omitempty"`
+}
+
+// MessagePlace is where a person's message stands in the history.
+type MessagePlace struct {
+	// message is its name.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+}
+
+// RequiresActionStatus is what a client or a person must do for the turn to go on.
+type RequiresActionStatus struct {
+	// deadline is when the calls are cancelled.
+	// +required
+	Deadline metav1.Time `json:"deadline"`
+
+	// toolCalls that wait.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	ToolCalls []PendingToolCall `json:"toolCalls,omitempty"`
+}
+
+// PendingToolCall is a call that waits for a client's result or for approval.
+type PendingToolCall struct {
+	// id of the call.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// name of the tool.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Name string `json:"name"`
+
+	// input is the JSON object of the arguments, cut at 16384 characters; the whole is in the ChatMessage that
+	// status.turn.callingMessage names.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Input string `json:"input,omitempty"`
+
+	// kind says what the call waits for.
+	// +required
+	Kind CallAwaits `json:"kind"`
+
+	// decision that a ToolApproval has made about it.
+	// +optional
+	Decision *ToolDecision `json:"decision,omitempty"`
+}
+
+// ToolDecision is what a person decided about a call.
+type ToolDecision struct {
+	// id of the call.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// decision is Approve or Deny.
+	// +required
+	Decision ApprovalDecision `json:"decision"`
+
+	// approval is the name of the ToolApproval.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Approval string `json:"approval"`
+
+	// comment of the person; the model reads it when the call was denied.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Comment string `json:"comment,omitempty"`
 }
 
 // QueuedMessage is a message that waits for the turn to end.
@@ -447,4 +615,12 @@ func (s *ChatSpec) MaxQueueOrDefault() int32 {
 		return DefaultMaxQueue
 	}
 	return *s.Limits.MaxQueue
+}
+
+// ActionDeadlineOrDefault is limits.actionDeadlineSeconds, or DefaultActionDeadline.
+func (s *ChatSpec) ActionDeadlineOrDefault() time.Duration {
+	if s.Limits == nil || s.Limits.ActionDeadlineSeconds == nil {
+		return DefaultActionDeadline
+	}
+	return time.Duration(*s.Limits.ActionDeadlineSeconds) * time.Second
 }

@@ -21,6 +21,14 @@ const (
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation goes on without it.
 	ReasonSuperseded = "Superseded"
+	// ReasonResultsAccepted surfaces in Ready (True) when the results of a Tool message answer the calls that waited.
+	ReasonResultsAccepted = "ResultsAccepted"
+	// ReasonResultsInvalid surfaces in Ready (False) and Stalled (True) when a Tool message's results were refused: they do
+	// not answer exactly the calls that wait for a client, or are not valid JSON.
+	ReasonResultsInvalid = "ResultsInvalid"
+	// ReasonWaitingForApproval surfaces in Ready (Unknown) and Reconciling (True) while a Tool message waits until other
+	// calls of the same reply have been approved or denied.
+	ReasonWaitingForApproval = "WaitingForApproval"
 	// ReasonTurnFailed surfaces in Ready (False) and Stalled (True) when the turn failed and its cause is no longer known.
 	ReasonTurnFailed = "TurnFailed"
 )

@@ -68,8 +68,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || has(self.content) != has(self.parts)",message="exactly one of content and parts must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) == (self.role != 'User')",message="role must be User (or left out): messages of the other roles are written by generation pods"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.all(p, p.type == 'Text')",message="parts of a User message must be of type Text"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) ? self.role != 'User' : self.role in ['User', 'Tool']",message="role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'User' || !has(self.parts) || self.parts.all(p, p.type == 'Text')",message="parts of a User message must be of type Text"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || (has(self.parts) && self.parts.all(p, p.type == 'ToolResult'))",message="a Tool message has parts, all of type ToolResult"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(self.parts) || self.parts.map(p, has(p.toolResult) && has(p.toolResult.output) ? p.toolResult.output.size() : 0).sum() <= 1048576",message="the outputs of all results together may have at most 1048576 characters"
+// +kubebuilder:validation:XValidation:rule="self.role != 'Tool' || !has(self.whenBusy)",message="a Tool message has no whenBusy: it answers the calls that wait"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(oldSelf.parts) || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.map(p, has(p.text) ? p.text.size() : 0).sum() <= 1048576",message="the texts of all parts together may have at most 1048576 characters: split the message"
 // +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: create a new message for the other chat"
 // +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
@@ -176,6 +180,11 @@ type MessageGeneration struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
 
 	// preview is the first line of the reply's text, cut at 28 characters.
 	// +kubebuilder:validation:MaxLength=32

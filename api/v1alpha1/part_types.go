@@ -86,7 +86,22 @@ type ToolCall struct {
 	// providerExecuted is true for a tool that the provider runs itself; Parley never answers such a call.
 	// +optional
 	ProviderExecuted bool `json:"providerExecuted,omitempty"`
+
+	// awaits says what the call waits for besides Parley: a client's result, or approval.
+	// +optional
+	Awaits CallAwaits `json:"awaits,omitempty"`
 }
+
+// CallAwaits is what a call waits for before Parley can go on.
+// +kubebuilder:validation:Enum=Client;Approval
+type CallAwaits string
+
+const (
+	// AwaitsClient means that a client runs the tool and brings the result.
+	AwaitsClient CallAwaits = "Client"
+	// AwaitsApproval means that a person must approve the call before Parley runs it.
+	AwaitsApproval CallAwaits = "Approval"
+)
 
 // ToolResult is the result of a tool call.
 type ToolResult struct {

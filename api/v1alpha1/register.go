@@ -33,6 +33,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Chat{}, &ChatList{},
 		&ChatMessage{}, &ChatMessageList{},
 		&ChatModelConfig{}, &ChatModelConfigList{},
+		&ToolApproval{}, &ToolApprovalList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -29,10 +29,19 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 			return err
 		}
 	}
-	for _, name := range plan.Rejected {
-		if err := r.reject(ctx, s, name); err != nil {
+	for _, rejection := range plan.Rejected {
+		if err := r.reject(ctx, s, rejection); err != nil {
 			return err
 		}
+	}
+	if err := r.recordResults(ctx, s, plan); err != nil {
+		return err
+	}
+	if err := r.settleApprovals(ctx, s, plan.NotPending, false); err != nil {
+		return err
+	}
+	if err := r.settleApprovals(ctx, s, s.applied, true); err != nil {
+		return err
 	}
 	if !plan.NeedsPod {
 		return nil
@@ -72,20 +81,18 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.T
 	return nil
 }
 
-// reject tells the author of a message that the queue has no room.
-func (r *Reconciler) reject(ctx context.Context, s *seen, name string) error {
+// reject tells the author of a message why it is refused.
+func (r *Reconciler) reject(ctx context.Context, s *seen, rejection turn.Rejection) error {
 	chat := s.facts.Chat
-	message, err := r.message(ctx, r.Live, chat.Namespace, name)
+	message, err := r.message(ctx, r.Live, chat.Namespace, rejection.Message)
 	if err != nil || message == nil {
 		return err
 	}
 	message.Status.State = v1alpha1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)
-	status.Message(&message.Status, status.Failed(v1alpha1.ReasonQueueFull, fmt.Sprintf(
-		"The queue of chat %s is full (%d messages, limits.maxQueue): delete this message and create it again when there is room",
-		chat.Name, chat.Spec.MaxQueueOrDefault())), message.Generation, s.facts.Now)
+	status.Message(&message.Status, status.Failed(rejection.Reason, rejection.Note), message.Generation, s.facts.Now)
 	if err := r.Client.Status().Update(ctx, message); err != nil {
-		return fmt.Errorf("rejecting message %s: %w", name, err)
+		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}
 	return nil
 }

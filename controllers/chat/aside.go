@@ -47,10 +47,16 @@ func leftHistory(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	index, version, uid := m.Status.Index, m.Status.HistoryVersion, m.Status.ChatUID
 	if g := m.Spec.Generation; g != nil {
 		index, version, uid = m.Spec.Index, g.HistoryVersion+1, g.ChatUID
-	} else if m.Status.State != v1alpha1.MessageCommitted || chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name {
+	} else if m.Status.State != v1alpha1.MessageCommitted || placedByChat(chat, m.Name) {
 		return false
 	}
 	return uid == string(chat.UID) && index != nil && *index >= r.FromIndex && version < r.BeforeVersion
+}
+
+// placedByChat tells whether the chat's own status says where the message stands.
+func placedByChat(chat *v1alpha1.Chat, name string) bool {
+	t := chat.Status.Turn
+	return t != nil && (t.Message == name || t.Results != nil && t.Results.Message == name)
 }
 
 // supersede marks a message that is dropped from the queue.

@@ -85,6 +85,9 @@ func whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 	h, ref := chat.Status.History, history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
 	if t := chat.Status.Turn; t != nil {
 		ref.Turn = history.Turn{Message: t.Message, Parent: t.Parent, Index: t.Index, Version: t.HistoryVersion}
+		if r := t.Results; r != nil {
+			ref.Results = history.Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
+		}
 	}
 	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
 	nodes := make([]history.Node, 0, len(messages))
@@ -115,7 +118,7 @@ func nodeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (history.Node, bool) {
 	}
 	n := history.Node{Name: m.Name, Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
 	index, uid := m.Status.Index, m.Status.ChatUID
-	ok := m.Status.State == v1alpha1.MessageCommitted || chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name
+	ok := m.Status.State == v1alpha1.MessageCommitted || placedByChat(chat, m.Name)
 	if g := m.Spec.Generation; g != nil {
 		n.Parent, n.Version, index, uid = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index, g.ChatUID
 		ok = g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted

@@ -69,6 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("chat").
 		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
+		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
@@ -111,7 +112,15 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}
-	return ctrl.Result{RequeueAfter: sooner(seen.lookAgain, interruptionEnds(&plan.Status, seen.facts.Now))}, nil
+	return ctrl.Result{RequeueAfter: sooner(seen.lookAgain, deadline(&plan.Status, seen.facts.Now))}, nil
+}
+
+// deadline is how long until the status has to change because of the time alone; zero if it need not.
+func deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+	if st.RequiresAction != nil {
+		return max(st.RequiresAction.Deadline.Sub(now), time.Nanosecond)
+	}
+	return interruptionEnds(st, now)
 }
 
 // interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.
@@ -150,6 +159,14 @@ func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
+}
+
+func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
+	approval, ok := o.(*v1alpha1.ToolApproval)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{request(approval.Namespace, approval.Spec.ChatRef.Name)}
 }
 
 func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {

@@ -25,6 +25,10 @@ import (
 type seen struct {
 	facts   turn.Facts
 	configs []v1alpha1.ChatModelConfig
+	// results names the Tool messages of clients that have not been taken.
+	results []string
+	// applied names the ToolApprovals that count and do not say so yet.
+	applied []string
 	// lookAgain is when time alone may change the decision; zero: never.
 	lookAgain time.Duration
 }
@@ -36,7 +40,9 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 		return nil, err
 	}
 	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
-	for _, read := range []func(context.Context, *seen) error{r.readModel, r.readAttempt, r.readChain, r.readQueue, r.readOpen} {
+	for _, read := range []func(context.Context, *seen) error{
+		r.readModel, r.readAttempt, r.readChain, r.readQueue, r.readOpen, r.readAction,
+	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -141,11 +147,19 @@ func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 		return fmt.Errorf("listing open messages: %w", err)
 	}
 	for i := range messages.Items {
+		if messages.Items[i].Spec.Role == v1alpha1.RoleTool {
+			if isOpen(chat, &messages.Items[i]) {
+				s.results = append(s.results, messages.Items[i].Name)
+			}
+			continue
+		}
 		if edited := editedOf(chat, &messages.Items[i]); edited != nil && (s.facts.Edited == nil || edited.Index < s.facts.Edited.Index) {
 			s.facts.Edited = edited
 		}
 	}
-	open := slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool { return !isOpen(chat, &m) })
+	open := slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
+		return m.Spec.Role != v1alpha1.RoleUser || !isOpen(chat, &m)
+	})
 	if open, err = r.withPrompt(ctx, chat, open); err != nil {
 		return err
 	}
@@ -169,7 +183,7 @@ func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 		return false
 	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
 		return false
-	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
+	case placedByChat(chat, m.Name):
 		return false
 	}
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })

@@ -27,6 +27,9 @@ func (r *Reconciler) report(ctx context.Context, s *seen, plan *turn.Plan) error
 			r.Recorder.Eventf(next, nil, corev1.EventTypeWarning, notice.Reason, notice.Action, "%s", notice.Note)
 		}
 	}
+	if err := r.settleApprovals(ctx, s, plan.Applied, true); err != nil {
+		return err
+	}
 	pod := ""
 	if plan.Status.Generation != nil {
 		pod = plan.Status.Generation.Pod

@@ -80,6 +80,8 @@ func parentOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 		return m.Spec.Parent
 	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
 		return chat.Status.Turn.Parent
+	case chat.Status.Turn != nil && chat.Status.Turn.Results != nil && chat.Status.Turn.Results.Message == m.Name:
+		return chat.Status.Turn.Results.Parent
 	}
 	return m.Status.Parent
 }

@@ -58,6 +58,9 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 		return status.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+" does not exist: create it, or delete this message"), true
 	}
 	chat := &s.chat.Status
+	if s.message.Spec.Role == v1alpha1.RoleTool {
+		return describeResults(st, s)
+	}
 	switch {
 	case isTurn(chat, s.message):
 		status.Commit(st, string(s.chat.UID), chat.Turn)
@@ -73,6 +76,25 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 		return status.Working(v1alpha1.ReasonWaitingForModelConfig, "Chat "+s.chat.Name+" has no ChatModelConfig: see its conditions"), true
 	}
 	return status.Summary{}, false
+}
+
+// describeResults says where a message with a client's results stands. The chat itself refuses one.
+func describeResults(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
+	chat := &s.chat.Status
+	switch {
+	case chat.Turn != nil && chat.Turn.Results != nil && chat.Turn.Results.Message == s.message.Name:
+		return status.CommitResults(st, string(s.chat.UID), chat.Turn.Results), true
+	case st.State == v1alpha1.MessageCommitted || chat.Phase != v1alpha1.ChatRequiresAction:
+		return status.Summary{}, false
+	}
+	st.State = v1alpha1.MessagePending
+	return status.Working(v1alpha1.ReasonWaitingForApproval, "Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
+}
+
+func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
+	return required != nil && slices.ContainsFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
+		return c.Kind == v1alpha1.AwaitsApproval && c.Decision == nil
+	})
 }
 
 // asBefore is what the status says already, for a message that was changed in another way than its content.

@@ -16,6 +16,8 @@ const (
 	GenerateAssistant Action = "GenerateAssistant"
 	// ExecuteTools runs the tool calls that have no result.
 	ExecuteTools Action = "ExecuteTools"
+	// RequireAction waits for a client's results or for approval.
+	RequireAction Action = "RequireAction"
 	// FinishTurn ends the turn normally.
 	FinishTurn Action = "FinishTurn"
 	// Fail ends the turn with an error.
@@ -44,6 +46,8 @@ type Facts struct {
 	// OutstandingCalls is the number of tool calls of the last Assistant message that Parley must run and that have no
 	// result. Calls that the provider runs itself do not count.
 	OutstandingCalls int
+	// AwaitingCalls is how many of them wait for a client or for approval.
+	AwaitingCalls int
 	// HeadIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
 	// results of calls.
 	HeadIsAssistant bool
@@ -77,7 +81,10 @@ var rules = []Rule{
 		func(f Facts) bool { return f.MaxSteps <= 0 }},
 	{"calls are outstanding", ExecuteTools, "", "No provider takes a history in which a call has no result, " +
 		"so the results come first, even in the last step of a turn.",
-		func(f Facts) bool { return f.OutstandingCalls > 0 }},
+		func(f Facts) bool { return f.OutstandingCalls > f.AwaitingCalls }},
+	{"calls wait for people", RequireAction, "", "What Parley can do itself comes first, so that people wait for as little as " +
+		"possible.",
+		func(f Facts) bool { return f.AwaitingCalls > 0 }},
 	{"the reply is complete", FinishTurn, Complete, "It stands before the limit, so that a turn that is done with its " +
 		"last step counts as answered.",
 		func(f Facts) bool { return f.HeadIsAssistant }},

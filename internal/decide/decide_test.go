@@ -12,8 +12,9 @@ import (
 // allFacts is every combination of facts, with limits and counts around each boundary.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 4 * 3 * 2 {
-			f := Facts{bits/24 - 1, bits / 6 % 4, bits / 2 % 3, bits%2 == 1}
+		for bits := range 4 * 4 * 3 * 3 * 2 {
+			f := Facts{bits/72 - 1, bits / 18 % 4, bits / 6 % 3, bits / 2 % 3, bits%2 == 1}
+			f.AwaitingCalls = min(f.AwaitingCalls, f.OutstandingCalls)
 			if !yield(f) {
 				return
 			}
@@ -27,13 +28,15 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		seen[f] = true
 		d := Next(f)
 		able, calls, done := f.MaxSteps >= 1, f.OutstandingCalls > 0, f.HeadIsAssistant
+		own := f.OutstandingCalls > f.AwaitingCalls
 		for _, c := range []struct {
 			action Action
 			reason Reason
 			want   bool
 		}{
 			{Fail, MaxStepsInvalid, !able},
-			{ExecuteTools, "", able && calls},
+			{ExecuteTools, "", able && own},
+			{RequireAction, "", able && calls && !own},
 			{FinishTurn, Complete, able && !calls && done},
 			{FinishTurn, MaxStepsReached, able && !calls && !done && f.StepsInTurn >= f.MaxSteps},
 			{GenerateAssistant, "", able && !calls && !done && f.StepsInTurn < f.MaxSteps},
@@ -43,7 +46,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 4*4*3*2 {
+	if len(seen) != 4*4*(1+2+3)*2 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }

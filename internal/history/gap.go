@@ -14,7 +14,7 @@ import "math"
 func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
 	byName := make(map[string]Node, len(nodes))
 	for _, n := range nodes {
-		if n = ref.Turn.place(n); n.Placed {
+		if n = ref.place(n); n.Placed {
 			byName[n.Name] = n
 		}
 	}

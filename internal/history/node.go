@@ -58,7 +58,7 @@ type Fence struct {
 	Attempt int32
 }
 
-// Turn is Chat.status.turn: where the User message stands that began the turn.
+// Turn is where the User message stands that began the turn, as Chat.status.turn says, or the message with a client's results.
 type Turn struct {
 	// Message is the name of the User message; empty when there was no turn yet.
 	Message string
@@ -78,7 +78,12 @@ type Ref struct {
 	Length int64
 	// Turn under way, or else the last one.
 	Turn Turn
+	// Results is where the newest message with a client's results stands; its Message is empty when there is none.
+	Results Turn
 }
+
+// place is n where it stands in the history, for a message that the chat itself places.
+func (r Ref) place(n Node) Node { return r.Results.place(r.Turn.place(n)) }
 
 // place is n where it stands in the history. The turn record is newer than the message's own status and wins.
 func (t Turn) place(n Node) Node {

@@ -52,7 +52,7 @@ func (w *walk) step(name, child string, left int64) (Node, error) {
 	if !ok {
 		return Node{}, &MissingError{Child: child, Parent: name}
 	}
-	n = w.ref.Turn.place(n)
+	n = w.ref.place(n)
 	if !n.Placed {
 		return Node{}, &UnplacedError{Message: name}
 	}

@@ -18,7 +18,7 @@ import (
 const (
 	// ChatsByPod finds the chats whose attempt a pod has.
 	ChatsByPod = "status.generation.pod"
-	// UnsettledByChat finds the User messages of a chat whose status has not said its last word.
+	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
 	MessagesByChat = "spec.chatRef.name"
@@ -26,6 +26,9 @@ const (
 	ReportsByChat = "reportsByChat"
 	// MessagesByParent finds the messages that follow a message in the history.
 	MessagesByParent = "parent"
+
+	// OpenApprovalsByChat finds the ToolApprovals of a chat that have not been acted on.
+	OpenApprovalsByChat = "openApprovalsByChat"
 
 	// AnyChat as the key of UnsettledByChat finds the unsettled messages of all chats.
 	AnyChat = "*"
@@ -43,6 +46,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
 		{&v1alpha1.ChatMessage{}, ReportsByChat, reportsByChat},
+		{&v1alpha1.ToolApproval{}, OpenApprovalsByChat, openApprovalsByChat},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
@@ -61,7 +65,7 @@ func chatsByPod(o client.Object) []string {
 
 func unsettledByChat(o client.Object) []string {
 	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || message.Spec.Role != v1alpha1.RoleUser || status.MessageSettled(message) {
+	if !ok || message.Spec.Generation != nil || status.MessageSettled(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name, AnyChat}
@@ -106,4 +110,12 @@ func IsReport(m *v1alpha1.ChatMessage) bool {
 		return len(m.Spec.Parts) == 0
 	}
 	return true
+}
+
+func openApprovalsByChat(o client.Object) []string {
+	approval, ok := o.(*v1alpha1.ToolApproval)
+	if !ok || approval.Status.ObservedGeneration == approval.Generation {
+		return nil
+	}
+	return []string{approval.Spec.ChatRef.Name}
 }

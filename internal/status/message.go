@@ -4,6 +4,7 @@
 package status
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -59,4 +60,25 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 		return Failed(string(lastError.Reason), lastError.Message)
 	}
 	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
+}
+
+// CommitResults records in a Tool message's status where a client's results stand in the history.
+func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alpha1.MessagePlace) Summary {
+	st.State = v1alpha1.MessageCommitted
+	st.ChatUID = chatUID
+	st.Parent = place.Parent
+	st.Index = new(place.Index)
+	st.HistoryVersion = place.HistoryVersion
+	return Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited")
+}
+
+// Approval says in a ToolApproval's status whether the decision counts.
+func Approval(a *v1alpha1.ToolApproval, applied bool, now time.Time) {
+	summary := Done(v1alpha1.ReasonApplied, "The decision counts")
+	if !applied {
+		summary = Failed(v1alpha1.ReasonNotPending, fmt.Sprintf(
+			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name, a.Spec.ToolCallID))
+	}
+	summary.apply(&a.Status.Conditions, a.Generation, now)
+	a.Status.ObservedGeneration = a.Generation
 }

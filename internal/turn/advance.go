@@ -19,7 +19,7 @@ import (
 func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	for _, step := range []func() error{
-		p.repair, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.promote, p.takeOpen,
+		p.repair, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -113,6 +113,7 @@ func (p *pass) nextAction() error {
 		MaxSteps:         int(p.chat.Spec.MaxStepsOrDefault()),
 		StepsInTurn:      int(st.Turn.Steps),
 		OutstandingCalls: int(st.Turn.PendingCalls),
+		AwaitingCalls:    int(st.Turn.AwaitingCalls),
 		HeadIsAssistant:  st.Turn.LastRole == v1alpha1.RoleAssistant,
 	})
 	switch decision.Action {
@@ -120,6 +121,13 @@ func (p *pass) nextAction() error {
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionGenerateAssistant)
 	case decide.ExecuteTools:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
+	case decide.RequireAction:
+		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
+		p.held = len(p.facts.Calls) == 0
+		if p.held {
+			return nil
+		}
+		return p.fire(chatstate.EnterRequiresAction, subject{})
 	case decide.FinishTurn:
 		st.Turn.Result = v1alpha1.TurnAnswered
 		if decision.Reason == decide.MaxStepsReached {
@@ -155,7 +163,7 @@ func (p *pass) takeOpen() error {
 		}
 		err := p.fire(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts})
 		if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.QueueFull {
-			p.plan.Rejected = append(p.plan.Rejected, message.Name)
+			p.plan.Rejected = append(p.plan.Rejected, p.queueFull(message.Name))
 			continue
 		}
 		if err != nil {
@@ -167,6 +175,12 @@ func (p *pass) takeOpen() error {
 		}
 	}
 	return nil
+}
+
+func (p *pass) queueFull(message string) Rejection {
+	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
+		"The queue of chat %s is full (%d messages, limits.maxQueue): delete this message and create it again when there is room",
+		p.chat.Name, p.chat.Spec.MaxQueueOrDefault())}
 }
 
 func (p *pass) eventOf(message Message) chatstate.Event {

@@ -246,7 +246,7 @@ func TestTheQueueHasALimit(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	w.say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b]")
-	if len(w.last.Rejected) != 1 || w.last.Rejected[0] != "c" {
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "c" {
 		t.Errorf("rejected %v", w.last.Rejected)
 	}
 }

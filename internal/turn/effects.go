@@ -21,8 +21,11 @@ type subject struct {
 	// interrupts is true for a message that cuts in.
 	interrupts bool
 	result     *v1alpha1.ChatMessage
+	// results is the message with a client's results, if there is one.
+	results string
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
+	answers chatstate.Answers
 }
 
 func (p *pass) state() chatstate.State {
@@ -43,6 +46,8 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 		Target:       p.targetOf(s.message),
 		Unanswered:   p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:    p.facts.Suspended,
+		PendingCalls: st.Turn != nil && st.Turn.AwaitingCalls > 0,
+		Answers:      s.answers,
 		Clearable:    st.History.Length > st.History.ContextStart,
 	})
 	if err != nil {
@@ -68,7 +73,8 @@ func (p *pass) targetOf(message string) chatstate.Target {
 	return chatstate.TargetMissing
 }
 
-// effects is how each effect changes the status. Outstanding calls are answered where the prompt is built; what an attempt
+// effects is how each effect changes the status. The results that say why a call has none are written where the prompt is
+// built; what an attempt
 // under way has produced is fenced off by the new version; no compaction can have been requested: these change nothing.
 var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.EnqueueMessage: func(p *pass, s subject) {
@@ -100,10 +106,12 @@ var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.NextAttempt:            func(p *pass, s subject) { p.nextAttempt(s.action) },
 	chatstate.SetError:               func(p *pass, s subject) { p.setError(s.err) },
 	chatstate.ClearError:             func(p *pass, _ subject) { p.clearError() },
-	chatstate.AnswerOutstandingCalls: func(*pass, subject) {},
+	chatstate.AnswerOutstandingCalls: func(p *pass, _ subject) { p.answerOutstanding() },
+	chatstate.AppendResults:          func(p *pass, s subject) { p.appendResults(s.results) },
+	chatstate.SetDeadline:            func(p *pass, _ subject) { p.setDeadline() },
 	chatstate.DiscardPartial:         func(*pass, subject) {},
 	chatstate.ClearCompaction:        func(*pass, subject) {},
-	chatstate.ClearDeadline:          func(*pass, subject) {},
+	chatstate.ClearDeadline:          func(p *pass, _ subject) { p.status().RequiresAction = nil },
 }
 
 func (p *pass) carryOut(effect chatstate.Effect, s subject) error {
@@ -156,7 +164,14 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	st.History.Head = result.Name
 	st.History.Length++
 	st.Turn.LastRole = result.Spec.Role
-	st.Turn.PendingCalls = g.PendingCalls
+	if result.Spec.Role == v1alpha1.RoleAssistant {
+		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage = g.PendingCalls, g.AwaitingCalls, ""
+		if g.PendingCalls > 0 {
+			st.Turn.CallingMessage = result.Name
+		}
+	} else {
+		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
+	}
 	if g.Usage != nil {
 		st.Usage = st.Usage.Add(*g.Usage)
 	}

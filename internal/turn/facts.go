@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
 )
 
 // MaxAttempts is how often a step is tried before its turn fails: 25, as for retries of a provider's errors.
@@ -32,6 +33,12 @@ type Facts struct {
 	Edited *Edited
 	// Truncated is what is left of the history if a message of it was deleted; nil if it is whole.
 	Truncated *Truncated
+	// Calls are the calls of the turn's newest reply that wait for a client or for approval, if they are about to be asked for.
+	Calls []v1alpha1.PendingToolCall
+	// Results are the messages with results for calls that wait for a client, oldest first.
+	Results []Results
+	// Approvals are the decisions about calls that have not been acted on, oldest first.
+	Approvals []Approval
 	// Requests are those of the annotations that have not been acted on.
 	Requests []Request
 	// Suspended is true when the chat's work is held.
@@ -64,6 +71,20 @@ type Edited struct {
 	Index  int64
 }
 
+// Results is a Tool message that a client wrote.
+type Results struct {
+	Message string
+	// Answers is what was found about its results.
+	Answers chatstate.Answers
+	// Problem says what is wrong with them, and what to do; empty for complete ones.
+	Problem string
+}
+
+// Approval is a decision about a call.
+type Approval struct {
+	v1alpha1.ToolDecision
+}
+
 // Request is what an annotation asks for.
 type Request struct {
 	Kind  v1alpha1.RequestKind
@@ -88,8 +109,10 @@ type Plan struct {
 	PodAfter time.Time
 	// Taken names the User messages that become part of the history or the queue.
 	Taken []string
-	// Rejected names the User messages for which the queue has no room.
-	Rejected []string
+	// Rejected are the messages that are refused.
+	Rejected []Rejection
+	// Applied names the ToolApprovals that count, NotPending those that came to nothing.
+	Applied, NotPending []string
 	// Superseded names the queued messages that are dropped, because the conversation that they continued is no more.
 	Superseded []string
 	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
@@ -98,6 +121,13 @@ type Plan struct {
 	Ended *v1alpha1.TurnStatus
 	// Notices are worth an Event.
 	Notices []Notice
+}
+
+// Rejection is a message that is refused.
+type Rejection struct {
+	Message string
+	// Reason of its Ready condition, and the sentence for its author.
+	Reason, Note string
 }
 
 // Notice is something that a person may want to know about, once.

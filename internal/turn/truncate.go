@@ -27,19 +27,15 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	t := &Truncated{Length: int64(len(kept))}
 	for _, m := range kept {
 		t.Head = m.Name
-		g := m.Spec.Generation
 		switch {
 		case m.Spec.Role == v1alpha1.RoleUser:
 			t.Turn = turnOf(m)
 			t.Unanswered = true
 		case t.Turn == nil:
 		case m.Spec.Role == v1alpha1.RoleAssistant:
-			t.Turn.Steps++
-			t.LastReply = g.Preview
-			fallthrough
+			t.reply(m)
 		default:
-			t.Turn.LastRole, t.Turn.PendingCalls = m.Spec.Role, g.PendingCalls
-			t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted && (m.Spec.Role == v1alpha1.RoleTool || g.PendingCalls > 0)
+			t.results(m)
 		}
 	}
 	if t.Turn != nil && !t.Unanswered {
@@ -49,6 +45,37 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 		}
 	}
 	return t
+}
+
+func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
+	g := m.Spec.Generation
+	t.LastReply = g.Preview
+	t.Turn.Steps++
+	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.AwaitingCalls = v1alpha1.RoleAssistant, g.PendingCalls, g.AwaitingCalls
+	t.Turn.CallingMessage = ""
+	if g.PendingCalls > 0 {
+		t.Turn.CallingMessage = m.Name
+	}
+	t.Unanswered = g.PendingCalls > 0 && g.Outcome != v1alpha1.OutcomeInterrupted
+}
+
+// results counts the calls that a Tool message answers. Those that wait for people are answered after the others.
+func (t *Truncated) results(m *v1alpha1.ChatMessage) {
+	t.Turn.LastRole = v1alpha1.RoleTool
+	t.Unanswered = true
+	switch g := m.Spec.Generation; {
+	case g == nil:
+		t.Turn.Results = &v1alpha1.MessagePlace{
+			Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: m.Status.HistoryVersion,
+		}
+		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
+	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
+		t.Turn.PendingCalls = t.Turn.AwaitingCalls
+		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
+	default:
+		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
+		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
+	}
 }
 
 func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {

@@ -179,6 +179,9 @@ func refOf(chat *v1alpha1.Chat) history.Ref {
 	ref := history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
 	if turn := chat.Status.Turn; turn != nil {
 		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index, Version: turn.HistoryVersion}
+		if r := turn.Results; r != nil {
+			ref.Results = history.Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
+		}
 	}
 	return ref
 }

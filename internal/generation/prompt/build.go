@@ -17,7 +17,7 @@ import (
 )
 
 // unanswered is what the model reads in place of a result that never came.
-const unanswered = "This call was not answered: the turn ended before the tool had run."
+const unanswered = "This call has no result: it was cancelled, interrupted or not answered in time."
 
 // Build returns the prompt: the system prompt, then the history, oldest message first.
 func Build(systemPrompt string, history []v1alpha1.ChatMessage) ([]fantasy.Message, error) {
@@ -67,7 +67,13 @@ func validID(id string) string {
 	}, id)
 }
 
+// add adds a message. Results that came in several messages go into one: some providers want the results of all calls of a
+// reply together.
 func (b *builder) add(role fantasy.MessageRole, content ...fantasy.MessagePart) {
+	if n := len(b.messages); n > 0 && role == fantasy.MessageRoleTool && b.messages[n-1].Role == role {
+		b.messages[n-1].Content = append(b.messages[n-1].Content, content...)
+		return
+	}
 	if len(content) > 0 {
 		b.messages = append(b.messages, fantasy.Message{Role: role, Content: content})
 	}

@@ -103,7 +103,7 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 		},
 		"the one call without a result is answered": {
 			"", []v1alpha1.ChatMessage{assistant(call("a", "{}"), call("b", "{}")), tool(result("a", "1")), assistant(text("x"))},
-			"assistant a=t{} b=t{} | tool a:1 | tool b!This | assistant x",
+			"assistant a=t{} b=t{} | tool a:1 b!This | assistant x",
 		},
 		"results of no call are left out": {
 			"", []v1alpha1.ChatMessage{user("q"), tool(result("z", "1")), assistant(call("a", "{}")), tool(result("a", "1"), result("a", "again"), result("z", "1"))},

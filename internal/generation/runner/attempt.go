@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/history"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/tools"
 )
 
 var (
@@ -145,16 +146,10 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	}
 }
 
-// executeTools runs the calls of the newest message.
+// executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
-	var calls []v1alpha1.ToolCall
-	head := &messages[len(messages)-1]
-	for i := range head.Spec.Parts {
-		if call := head.Spec.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			calls = append(calls, *call)
-		}
-	}
-	s := step.Results(a.Tools.Execute(a.working, a.chat.Spec.Tools, calls))
+	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
+	s := step.Results(append(a.Tools.Execute(a.working, a.chat.Spec.Tools, calls.Run), calls.Denied...))
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult
 		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/tools"
 )
 
 // generate calls the model and collects its reply.
@@ -43,7 +44,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	}, reply.Full)
 	switch {
 	case err == nil:
-		return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
+		return outcome{kind: v1alpha1.OutcomeCompleted, step: a.withAwaits(reply.Finish())}
 	case a.interrupted():
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	case errors.Is(context.Cause(calling), errSilent):
@@ -55,6 +56,18 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	about := t.subject()
 	about.Private = textsOf(a.chat.Spec.SystemPrompt, messages)
 	return failed(provider.Classify(err, about))
+}
+
+// withAwaits says of each call what it waits for besides Parley.
+func (a *attempt) withAwaits(s step.Step) step.Step {
+	for i := range s.Parts {
+		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
+			if call.Awaits = tools.Awaits(a.chat.Spec.Tools, call.Name); call.Awaits != "" {
+				s.AwaitingCalls++
+			}
+		}
+	}
+	return s
 }
 
 // inContext are the messages that the model sees.
@@ -95,7 +108,7 @@ func (a *attempt) call(t *target, built []fantasy.Message) fantasy.Call {
 		Prompt: built, MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
 		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
 	}
-	for _, tool := range a.Tools.Active(a.chat.Spec.Tools) {
+	for _, tool := range append(a.Tools.Active(a.chat.Spec.Tools), tools.OfClient(a.chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
 	}
 	return call

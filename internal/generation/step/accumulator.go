@@ -156,7 +156,9 @@ type Step struct {
 	FinishReason string
 	Preview      string
 	PendingCalls int32
-	Truncated    bool
+	// AwaitingCalls is how many of the pending calls wait for a client or for approval.
+	AwaitingCalls int32
+	Truncated     bool
 }
 
 // Finish returns what was collected.

@@ -1,0 +1,13 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Reasons of a ToolApproval's conditions.
+const (
+	// ReasonApplied surfaces in Ready (True) when the decision counts.
+	ReasonApplied = "Applied"
+	// ReasonNotPending surfaces in Ready (False) and Stalled (True) when the chat has no such call that waits for approval, or
+	// another ToolApproval came first.
+	ReasonNotPending = "NotPending"
+)

@@ -1,0 +1,90 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ApprovalDecision is what a person decides about a tool call.
+// +kubebuilder:validation:Enum=Approve;Deny
+type ApprovalDecision string
+
+const (
+	// DecisionApprove lets Parley run the call.
+	DecisionApprove ApprovalDecision = "Approve"
+	// DecisionDeny answers the call with a result that says that it was denied.
+	DecisionDeny ApprovalDecision = "Deny"
+)
+
+// ToolApprovalSpec is a decision about one tool call. It cannot change.
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a decision cannot change: delete the message that called the tool to have it decided anew"
+type ToolApprovalSpec struct {
+	// chatRef names the chat whose status.requiresAction lists the call.
+	// +required
+	ChatRef ChatReference `json:"chatRef"`
+
+	// toolCallID is the id of the call.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ToolCallID string `json:"toolCallID"`
+
+	// decision is Approve or Deny.
+	// +required
+	Decision ApprovalDecision `json:"decision"`
+
+	// comment is for the record; when the call is denied, the model reads it.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Comment string `json:"comment,omitempty"`
+}
+
+// ToolApprovalStatus says what became of the decision.
+type ToolApprovalStatus struct {
+	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions of the decision: Ready, Reconciling, Stalled.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ToolApproval approves or denies one tool call that waits in Chat.status.requiresAction. It is a kind of its own, so that
+// the right to approve can be given to other people than the right to chat.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=llm
+// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Call",type=string,JSONPath=`.spec.toolCallID`
+// +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ToolApproval struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the decision.
+	// +required
+	Spec ToolApprovalSpec `json:"spec"`
+
+	// status says what became of it; only the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
+	// +optional
+	Status ToolApprovalStatus `json:"status,omitempty,omitzero"`
+}
+
+// ToolApprovalList is a list of ToolApprovals.
+// +kubebuilder:object:root=true
+type ToolApprovalList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ToolApproval `json:"items"`
+}

@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// clientTool is a tool that a client of the chat runs.
+type clientTool struct{ *v1alpha1.ClientTool }
+
+func (t clientTool) Name() string        { return t.ClientTool.Name }
+func (t clientTool) Description() string { return t.ClientTool.Description }
+
+// InputSchema is the schema that the chat gives, or that of an object without properties.
+func (t clientTool) InputSchema() map[string]any {
+	var schema map[string]any
+	if t.ClientTool.InputSchema == nil || json.Unmarshal(t.ClientTool.InputSchema.Raw, &schema) != nil || schema == nil {
+		schema = map[string]any{}
+	}
+	if _, ok := schema["type"]; !ok {
+		schema["type"] = "object"
+	}
+	return schema
+}
+
+// Run is never called: the result comes from the client.
+func (clientTool) Run(context.Context, string) (string, error) {
+	return "", errors.New("this tool is run by the client of the chat")
+}
+
+// OfClient are the tools that a client of the chat runs, in their order.
+func OfClient(spec *v1alpha1.ChatTools) []Tool {
+	if spec == nil {
+		return nil
+	}
+	all := make([]Tool, 0, len(spec.Client))
+	for i := range spec.Client {
+		all = append(all, clientTool{&spec.Client[i]})
+	}
+	return all
+}
+
+// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing.
+func Awaits(spec *v1alpha1.ChatTools, name string) v1alpha1.CallAwaits {
+	switch {
+	case spec == nil:
+		return ""
+	case slices.ContainsFunc(spec.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
+		return v1alpha1.AwaitsClient
+	case slices.Contains(spec.Approval, name):
+		return v1alpha1.AwaitsApproval
+	}
+	return ""
+}
+
+// DueCalls are the calls that Parley can answer now.
+type DueCalls struct {
+	// Run are to be run.
+	Run []v1alpha1.ToolCall
+	// Denied are the results of those that people denied.
+	Denied []v1alpha1.ToolResult
+}
+
+// Due finds the calls of the newest reply that have no result and wait for nobody, or have been decided about.
+func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueCalls {
+	var due DueCalls
+	for _, call := range outstanding(history) {
+		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
+		switch {
+		case call.Awaits == "" || i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
+			due.Run = append(due.Run, call)
+		case i >= 0:
+			due.Denied = append(due.Denied, denied(call, decisions[i].Comment))
+		}
+	}
+	return due
+}
+
+func outstanding(history []v1alpha1.ChatMessage) []v1alpha1.ToolCall {
+	answered := map[string]bool{}
+	for _, m := range slices.Backward(history) {
+		var calls []v1alpha1.ToolCall
+		for i := range m.Spec.Parts {
+			switch part := &m.Spec.Parts[i]; {
+			case part.ToolResult != nil:
+				answered[part.ToolResult.ID] = true
+			case part.ToolCall != nil && !part.ToolCall.ProviderExecuted:
+				calls = append(calls, *part.ToolCall)
+			}
+		}
+		if m.Spec.Role == v1alpha1.RoleAssistant {
+			return slices.DeleteFunc(calls, func(c v1alpha1.ToolCall) bool { return answered[c.ID] })
+		}
+	}
+	return nil
+}
+
+func denied(call v1alpha1.ToolCall, comment string) v1alpha1.ToolResult {
+	output := "A person denied this call, so it was not run."
+	if comment != "" {
+		output += " They said: " + comment
+	}
+	return v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: output, IsError: true}
+}

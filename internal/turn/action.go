@@ -1,0 +1,141 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
+)
+
+// decide takes people's decisions about calls down. The turn goes on when every call has what it waits for.
+func (p *pass) decide() error {
+	for _, approval := range p.facts.Approvals {
+		call := p.waiting(approval.ID)
+		if call == nil {
+			p.plan.NotPending = append(p.plan.NotPending, approval.Approval)
+			continue
+		}
+		call.Decision = new(approval.ToolDecision)
+		p.plan.Applied = append(p.plan.Applied, approval.Approval)
+	}
+	if p.status().Phase == v1alpha1.ChatRequiresAction && p.awaits(v1alpha1.AwaitsClient) == 0 && p.awaits(v1alpha1.AwaitsApproval) == 0 {
+		return p.complete(subject{answers: chatstate.AnswersComplete})
+	}
+	return nil
+}
+
+// waiting is the call of that id, if it waits for approval.
+func (p *pass) waiting(id string) *v1alpha1.PendingToolCall {
+	required := p.status().RequiresAction
+	if required == nil {
+		return nil
+	}
+	i := slices.IndexFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
+		return c.ID == id && c.Kind == v1alpha1.AwaitsApproval && c.Decision == nil
+	})
+	if i < 0 {
+		return nil
+	}
+	return &required.ToolCalls[i]
+}
+
+// awaits counts the calls that still wait for what kind says.
+func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
+	if required := p.status().RequiresAction; required != nil {
+		for _, call := range required.ToolCalls {
+			if call.Kind == kind && call.Decision == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// answer takes a client's results, all at once, and only when nothing else is awaited.
+func (p *pass) answer() error {
+	for _, results := range p.facts.Results {
+		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Answers == chatstate.AnswersComplete {
+			return nil // They stay open until then.
+		}
+		if p.status().Phase != v1alpha1.ChatRequiresAction || results.Answers != chatstate.AnswersComplete {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
+			continue
+		}
+		p.plan.Taken = append(p.plan.Taken, results.Message)
+		if err := p.complete(subject{results: results.Message, answers: results.Answers}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pass) invalid(results Results) Rejection {
+	if p.status().Phase != v1alpha1.ChatRequiresAction {
+		return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
+	}
+	return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, results.Problem}
+}
+
+func (p *pass) complete(s subject) error {
+	if err := p.fire(chatstate.CompleteRequiresAction, s); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// expire goes on without the calls that nobody has answered in time.
+func (p *pass) expire() error {
+	required := p.status().RequiresAction
+	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
+		return nil
+	}
+	p.notice("ActionDeadlineExceeded", "RequireAction", "Nobody answered the pending tool calls in time: they are cancelled, and the turn goes on")
+	if err := p.fire(chatstate.CancelRequiresAction, subject{}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+func (p *pass) setDeadline() {
+	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
+		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
+		ToolCalls: p.facts.Calls,
+	}
+}
+
+// answerOutstanding counts the calls that have no result as answered: the prompt says why they have none.
+func (p *pass) answerOutstanding() {
+	t := p.status().Turn
+	if t == nil || t.PendingCalls == 0 {
+		return
+	}
+	t.PendingCalls, t.AwaitingCalls, t.Decisions, t.LastRole = 0, 0, nil, v1alpha1.RoleTool
+}
+
+// appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
+func (p *pass) appendResults(message string) {
+	st := p.status()
+	decided := []v1alpha1.ToolDecision(nil)
+	for _, call := range st.RequiresAction.ToolCalls {
+		if call.Decision != nil {
+			decided = append(decided, *call.Decision)
+		}
+	}
+	st.Turn.Decisions = decided
+	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 //nolint:gosec // At most 512, as the API bounds parts.
+	if message == "" {
+		return
+	}
+	st.Turn.Results = &v1alpha1.MessagePlace{
+		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
+	}
+	st.Turn.LastRole = v1alpha1.RoleTool
+	st.History.Head = message
+	st.History.Length++
+}

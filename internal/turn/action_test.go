@@ -1,0 +1,137 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
+)
+
+// asks is a reply with calls of which some wait for people.
+func asks(pending, awaiting int32) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = pending, awaiting
+	}
+}
+
+func pending(kind v1alpha1.CallAwaits, ids ...string) (all []v1alpha1.PendingToolCall) {
+	for _, id := range ids {
+		all = append(all, v1alpha1.PendingToolCall{ID: id, Name: "tool", Kind: kind})
+	}
+	return all
+}
+
+// waits is a chat that waits for the calls.
+func waits(t *testing.T, waiting ...v1alpha1.PendingToolCall) *world {
+	t.Helper()
+	w := newWorld(t).say("a")
+	n := int32(len(waiting))
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, asks(n, n)), waiting })
+	return w.want("RequiresAction v2 c-1-1/2 - []")
+}
+
+func (w *world) bring(answers chatstate.Answers) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Results = []Results{{Message: "results", Answers: answers, Problem: "what is wrong"}} })
+}
+
+func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) {
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: id, Decision: decision, Approval: "approval of " + id}}}
+	})
+}
+
+func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
+	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) || got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
+		t.Errorf("required is %+v", got)
+	}
+	w.bring(chatstate.AnswersComplete).want("Running v3 results/3 1:GenerateAssistant []")
+	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 || got.HistoryVersion != 3 {
+		t.Errorf("results are placed at %+v", got)
+	}
+	if w.chat.Status.RequiresAction != nil {
+		t.Error("the deadline stays")
+	}
+}
+
+func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
+	for _, answers := range []chatstate.Answers{
+		chatstate.AnswersMissing, chatstate.AnswersDuplicate, chatstate.AnswersUnexpected, chatstate.AnswersInvalid,
+	} {
+		w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).bring(answers).want("RequiresAction v2 c-1-1/2 - []")
+		if got := w.last.Rejected; len(got) != 1 || got[0].Reason != v1alpha1.ReasonResultsInvalid || got[0].Note != "what is wrong" {
+			t.Errorf("%q: rejected %+v", answers, got)
+		}
+	}
+	w := newWorld(t).say("a").bring(chatstate.AnswersComplete).want("Running v1 a/1 1:GenerateAssistant []")
+	if len(w.last.Rejected) != 1 {
+		t.Error("results that nobody asked for are not refused")
+	}
+}
+
+func TestParleysOwnCallsRunBeforePeopleAreAsked(t *testing.T) {
+	w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2", "3") })
+	w.want("RequiresAction v3 c-2-1/3 - []")
+	w.bring(chatstate.AnswersComplete).want("Running v4 results/4 1:GenerateAssistant []")
+}
+
+func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+	w.approve("2", v1alpha1.DecisionDeny).want("Running v3 c-1-1/2 1:ExecuteTools []")
+	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove || got[1].Decision != v1alpha1.DecisionDeny {
+		t.Errorf("decisions are %+v", got)
+	}
+	w.answer(results).want("Running v4 c-3-1/3 1:GenerateAssistant []")
+	if w.chat.Status.Turn.Decisions != nil {
+		t.Error("decisions outlive their calls")
+	}
+}
+
+func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	for name, id := range map[string]string{"another call": "9", "the same call again": "1"} {
+		w.approve("1", v1alpha1.DecisionApprove)
+		w.approve(id, v1alpha1.DecisionDeny)
+		if len(w.last.NotPending) != 1 || len(w.last.Applied) != 0 {
+			t.Errorf("%s: applied %v, refused %v", name, w.last.Applied, w.last.NotPending)
+		}
+	}
+	waits(t, pending(v1alpha1.AwaitsClient, "1")...).approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+}
+
+func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
+	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w.bring(chatstate.AnswersComplete).want("RequiresAction v2 c-1-1/2 - []")
+	if len(w.last.Rejected)+len(w.last.Taken) != 0 {
+		t.Errorf("rejected %v, took %v", w.last.Rejected, w.last.Taken)
+	}
+	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+	w.bring(chatstate.AnswersComplete).want("Running v3 results/3 1:ExecuteTools []")
+	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
+}
+
+func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
+	for name, cancel := range map[string]func(*world) *world{
+		"the deadline": func(w *world) *world {
+			return w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) })
+		},
+		"an interruption": func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waits(t, pending(v1alpha1.AwaitsClient, "1")...)
+			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).want("RequiresAction v2 c-1-1/2 - []")
+			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
+			w.answer(nil).want("Waiting v4 c-3-1/3 - []")
+		})
+	}
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
+	w.answer(nil).want("Running v5 b/4 1:GenerateAssistant []")
+}

@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// ticketChat is a chat whose client opens tickets, and whose calls of current_time need approval.
+func ticketChat(ns string) *v1alpha1.Chat {
+	chat := newChat(ns, "c", "please")
+	chat.Spec.Tools = &v1alpha1.ChatTools{
+		Client: []v1alpha1.ClientTool{{
+			Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)},
+		}},
+		Approval: []string{"current_time"},
+	}
+	return chat
+}
+
+// callFor makes the answer one with calls that wait for people.
+func callFor(calls ...v1alpha1.ToolCall) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Parts, m.Spec.Generation.Preview = nil, ""
+		for i := range calls {
+			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &calls[i]})
+		}
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(calls)), int32(len(calls))
+	}
+}
+
+func ticket(id string) v1alpha1.ToolCall {
+	return v1alpha1.ToolCall{ID: id, Name: "open_ticket", Input: `{"title":"CNI down"}`, Awaits: v1alpha1.AwaitsClient}
+}
+
+func clock(id string) v1alpha1.ToolCall {
+	return v1alpha1.ToolCall{ID: id, Name: "current_time", Input: `{}`, Awaits: v1alpha1.AwaitsApproval}
+}
+
+func resultsOf(ns, name string, outputs ...string) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool},
+	}
+	for i := 0; i < len(outputs); i += 2 {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{
+			Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: outputs[i], Output: outputs[i+1]},
+		})
+	}
+	return m
+}
+
+func decision(ns, id string, d v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
+	return &v1alpha1.ToolApproval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "a-"},
+		Spec:       v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: id, Decision: d},
+	}
+}
+
+func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("the approval is %s because of %s", ready, reason), func() bool {
+		var now v1alpha1.ToolApproval
+		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now); err != nil {
+			t.Fatal(err)
+		}
+		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Status == ready && c.Reason == reason
+	})
+}
+
+func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
+	ns := namespace(t)
+	create(t, ticketChat(ns))
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"), ticket("call_2"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	required := chatIn(t, ns, "c").Status.RequiresAction
+	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` || required.ToolCalls[0].Kind != v1alpha1.AwaitsClient {
+		t.Fatalf("required is %+v", required)
+	}
+	for name, outputs := range map[string][]string{
+		"missing":    {"call_1", `{"number":1}`},
+		"duplicate":  {"call_1", `1`, "call_1", `2`},
+		"unexpected": {"call_1", `1`, "call_2", `2`, "call_3", `3`},
+		"malformed":  {"call_1", `1`, "call_2", `{"number":`},
+	} {
+		create(t, resultsOf(ns, name, outputs...))
+		waitForMessage(t, ns, name, metav1.ConditionFalse, v1alpha1.ReasonResultsInvalid)
+	}
+	create(t, resultsOf(ns, "right", "call_2", `{"number":2}`, "call_1", `{"number":1}`))
+	chat := assigned(t, ns, "c", 3, 1)
+	if got := chat.Status; got.History.Head != "right" || got.History.Length != 3 || got.Generation.Action != v1alpha1.ActionGenerateAssistant {
+		t.Errorf("history %+v, generation %+v", got.History, got.Generation)
+	}
+	create(t, answer(chat, nil))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
+	waitForMessage(t, ns, "right", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
+	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 || m.Status.Parent != "c-1-1" {
+		t.Errorf("status of the results is %+v", m.Status)
+	}
+	create(t, resultsOf(ns, "late", "call_1", `1`))
+	waitForMessage(t, ns, "late", metav1.ConditionFalse, v1alpha1.ReasonResultsInvalid)
+}
+
+func TestCallsRunOnceTheyAreApproved(t *testing.T) {
+	ns := namespace(t)
+	create(t, ticketChat(ns))
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(clock("call_1"), clock("call_2"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	yes, no, other := decision(ns, "call_1", v1alpha1.DecisionApprove), decision(ns, "call_2", v1alpha1.DecisionDeny), decision(ns, "call_9", v1alpha1.DecisionApprove)
+	create(t, other)
+	waitForApproval(t, other, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
+	create(t, yes)
+	waitForApproval(t, yes, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	create(t, no)
+	chat := assigned(t, ns, "c", 3, 1)
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || len(got.Turn.Decisions) != 2 || got.RequiresAction != nil {
+		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
+	}
+	waitForApproval(t, no, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	create(t, answer(chat, toolResult))
+	create(t, answer(assigned(t, ns, "c", 4, 1), nil))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
+}
+
+func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
+	ns := namespace(t)
+	chat := ticketChat(ns)
+	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
+	create(t, chat)
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	chat = assigned(t, ns, "c", 3, 1)
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionGenerateAssistant || got.RequiresAction != nil {
+		t.Errorf("generation %+v, required %+v", got.Generation, got.RequiresAction)
+	}
+}
+
+func TestADeletedResultIsAskedForAgain(t *testing.T) {
+	ns := namespace(t)
+	create(t, ticketChat(ns))
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	create(t, resultsOf(ns, "results", "call_1", `1`))
+	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
+	remove(t, messageIn(t, ns, "results"))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	if got := chatIn(t, ns, "c").Status; got.History.Head != "c-1-1" || len(got.RequiresAction.ToolCalls) != 1 {
+		t.Errorf("history %+v, required %+v", got.History, got.RequiresAction)
+	}
+}
