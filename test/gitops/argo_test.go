@@ -121,8 +121,8 @@ func (a *argo) apply(t *testing.T, git repository) []string {
 	}
 	var changed []string
 	for _, r := range op.results {
-		// A server-side apply does not say whether it changed anything.
-		if !strings.HasSuffix(r.Message, " unchanged") && !strings.HasSuffix(r.Message, " serverside-applied") {
+		// A server-side apply does not say whether it changed anything, nor does a sync in several waves.
+		if word := r.Message[strings.LastIndex(r.Message, " ")+1:]; word == "created" || word == "configured" || word == "pruned" {
 			changed = append(changed, r.ResourceKey.Kind+"/"+r.ResourceKey.Name)
 		}
 	}

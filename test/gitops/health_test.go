@@ -75,7 +75,7 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 	expect(t, ns, busy, slices.Concat(messages, prompts)...)
 
 	what.apply(t, git)
-	wait(t, ns, "WaitingForPod", "Chat/triage", "Chat/broken")
+	running(t, ns, "Chat/triage", "Chat/broken")
 	wait(t, ns, "BeingAnswered", prompts...)
 	wait(t, ns, "Queued", messages...)
 	wait(t, ns, "Accepted", modelConfig)

@@ -64,7 +64,7 @@ func podsOf(t *testing.T, ns string, chats ...string) []string {
 	t.Helper()
 	var pods []string
 	for _, chat := range chats {
-		pod, _, _ := unstructured.NestedString(liveIn(t, ns, chat).Object, "status", "generation", "pod")
+		pod := field(t, liveIn(t, ns, chat), "status", "generation", "pod")
 		if !slices.Contains(pods, pod) {
 			pods = append(pods, pod)
 		}
@@ -84,7 +84,7 @@ func TestNothingThatIsCreatedForAChatCarriesItsLabelsAnnotationsOrTrackingMarks(
 			o.SetAnnotations(map[string]string{"config.kubernetes.io/origin": "path: chats.yaml"})
 		})
 		what.apply(t, git)
-		wait(t, ns, "WaitingForPod", "Chat/triage", "Chat/broken")
+		running(t, ns, "Chat/triage", "Chat/broken")
 		for _, pod := range podsOf(t, ns, "Chat/triage", "Chat/broken") {
 			runPod(t, ns, pod)
 		}

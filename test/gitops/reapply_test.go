@@ -25,7 +25,7 @@ func applyAgainAndAgain(t *testing.T, ns string, what tool) {
 	ownFieldsOnly(t, ns, before, what.managers())
 
 	what.apply(t, git)
-	wait(t, ns, "WaitingForPod", "Chat/triage", "Chat/broken")
+	running(t, ns, "Chat/triage", "Chat/broken")
 	wait(t, ns, "BeingAnswered", "ChatMessage/triage-prompt")
 	wait(t, ns, "Queued", messages...)
 	unchanged(t, what, ns, git)

@@ -5,6 +5,7 @@ package gitops
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -69,15 +70,45 @@ func ready(o *unstructured.Unstructured) (status, reason string) {
 func wait(t *testing.T, ns, reason string, ids ...string) {
 	t.Helper()
 	for _, name := range ids {
+		var last *unstructured.Unstructured
+		t.Cleanup(func() {
+			if t.Failed() && last != nil {
+				t.Logf("%s when waiting for %s ended: %v", name, reason, last.Object["status"])
+			}
+		})
 		eventually(t, name+" says "+reason, func() bool {
-			o := live(t, ns)[name]
-			if o == nil {
+			last = live(t, ns)[name]
+			if last == nil {
 				return false
 			}
-			_, got := ready(o)
+			_, got := ready(last)
 			return got == reason
 		})
 	}
+}
+
+// running waits until each of the chats has a generation pod to answer it.
+func running(t *testing.T, ns string, chats ...string) {
+	t.Helper()
+	for _, name := range chats {
+		eventually(t, name+" has a generation pod", func() bool {
+			o := live(t, ns)[name]
+			return o != nil && field(t, o, "status", "generation", "pod") != ""
+		})
+	}
+}
+
+// field is the text of a field of an object; empty if it is not set.
+func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	value, found, err := unstructured.NestedFieldNoCopy(o.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		return ""
+	}
+	return fmt.Sprint(value)
 }
 
 // unchanged checks that the tool, asked again, finds nothing to do and does nothing.
