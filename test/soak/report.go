@@ -1,0 +1,58 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// report prints the table.
+func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower) {
+	row := func(name string, format string, args ...any) {
+		fmt.Fprintf(out, "%-34s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	questions := l.all()
+	kinds := map[kind]int{}
+	var took []time.Duration
+	var slowest *question
+	for _, q := range questions {
+		kinds[q.kind]++
+		if t := l.took(q); t > 0 {
+			took = append(took, t)
+			if slowest == nil || t > l.took(slowest) {
+				slowest = q
+			}
+		}
+	}
+	row("seed", "%d", c.seed)
+	row("chats, messages", "%d, %d (%d quick, %d with a tool, %d slow, %d long)", len(s.chats), len(questions), kinds[quick], kinds[tool], kinds[slow], kinds[long])
+	for _, name := range slices.Sorted(maps.Keys(c.count)) {
+		row(name, "%d times", c.count[name])
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		at := func(percent int) string { return took[(len(took)-1)*percent/100].Round(10 * time.Millisecond).String() }
+		row("from message to answer", "p50 %s, p95 %s, p99 %s, longest %s (%s, sent %s)", at(50), at(95), at(99), at(100), slowest.name, slowest.sent.UTC().Format("15:04:05"))
+	}
+	needed, lost := s.cost()
+	row("model calls", "%d, of which %d beyond the %d replies", len(s.calls), len(s.calls)-needed, needed)
+	row("lost attempts", "%d", lost)
+	restarts := int32(0)
+	for i := range s.pods {
+		for _, status := range s.pods[i].Status.ContainerStatuses {
+			restarts += status.RestartCount
+		}
+	}
+	row("generation pods left, warm", "%d, restarted %d times", len(s.pods), restarts)
+	told, parts, connects := 0, 0, 0
+	for _, f := range followers {
+		told, parts, connects = told+len(f.story.names), parts+f.story.parts, connects+f.connects
+	}
+	row("followers", "%d, told %d messages and %d parts in %d connections", len(followers), told, parts, connects)
+	row("came to rest in", "%s", s.settled.Round(100*time.Millisecond))
+}

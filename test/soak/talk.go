@@ -1,0 +1,122 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	// longestThought is how long a person may think between an answer and the next question.
+	longestThought = 7 * time.Second
+	// impatience is how often in a hundred a person asks on before the answer, so that the question queues.
+	impatience = 30
+	// mostOpen is how many questions a person lets wait. It is well below limits.maxQueue, so that none is refused.
+	mostOpen = 5
+)
+
+// talk lets all chats talk and chaos reign for as long as the soak shall last. It returns when all have stopped.
+func (w *world) talk(ctx context.Context, l *ledger, c *chaos) error {
+	group, ctx := errgroup.WithContext(ctx)
+	lasting, stop := context.WithTimeout(ctx, w.duration)
+	defer stop()
+	for i := range w.chats {
+		p := &person{world: w, ledger: l, chat: chatName(i), random: rand.New(rand.NewPCG(w.seed, uint64(i)))}
+		group.Go(func() error { return p.talk(ctx, lasting, i%2 == 0) })
+	}
+	group.Go(func() error {
+		c.reign(ctx, lasting)
+		return nil
+	})
+	return group.Wait()
+}
+
+func chatName(i int) string { return fmt.Sprintf("c%02d", i) }
+
+// person asks the questions of one chat.
+type person struct {
+	*world
+	ledger *ledger
+	chat   string
+	random *rand.Rand
+	asked  int
+}
+
+// talk asks until lasting is done. What was begun is sent in any case, so that the ledger knows what exists.
+func (p *person) talk(ctx, lasting context.Context, prompted bool) error {
+	chat := &v1alpha1.Chat{ObjectMeta: p.meta(p.chat)}
+	if prompted {
+		q := p.next()
+		q.name = p.chat + "-prompt"
+		chat.Spec.Prompt = q.text()
+		p.ledger.ask(q)
+	}
+	if err := p.create(ctx, chat); err != nil {
+		return err
+	}
+	for pause(lasting, p.thought()) {
+		q := p.next()
+		q.name = fmt.Sprintf("%s-q%04d", p.chat, q.number)
+		p.ledger.ask(q)
+		if err := p.create(ctx, &v1alpha1.ChatMessage{ObjectMeta: p.meta(q.name), Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: p.chat}, Content: q.text(),
+		}}); err != nil {
+			return err
+		}
+		if p.random.IntN(100) < impatience {
+			p.ledger.wait(lasting, p.chat, mostOpen-1)
+		} else {
+			p.ledger.wait(lasting, p.chat, 0)
+		}
+	}
+	return nil
+}
+
+func (p *person) next() *question {
+	q := &question{chat: p.chat, number: p.asked, kind: pick(p.random), sent: time.Now()}
+	p.asked++
+	return q
+}
+
+// thought is short as often as it is long.
+func (p *person) thought() time.Duration {
+	if p.random.IntN(2) == 0 {
+		return time.Duration(p.random.Int64N(int64(time.Second)))
+	}
+	return time.Duration(p.random.Int64N(int64(longestThought)))
+}
+
+// pause is false if ctx ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// create creates the object however often it takes. An object that is there was created by a try whose answer was lost.
+func (w *world) create(ctx context.Context, o client.Object) error {
+	return until(ctx, 2*time.Minute, func(ctx context.Context) error {
+		fresh := o.DeepCopyObject().(client.Object)
+		err := w.client.Create(ctx, fresh)
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("creating %s: %w", o.GetName(), err)
+		}
+		return nil
+	})
+}
