@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// condition is something to wait for.
+type condition struct {
+	what  string
+	holds func(*snapshot) bool
+}
+
+// awaits waits for the condition.
+func awaits(c condition) step {
+	return func(ctx context.Context, w *world) error { return w.await(ctx, c.what, c.holds) }
+}
+
+// version means that the history has the version.
+func version(of int64) condition {
+	return condition{fmt.Sprintf("the history has version %d", of), func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.History.Version == of
+	}}
+}
+
+// contextBegins means that the model sees nothing before this index.
+func contextBegins(at int64) condition {
+	return condition{fmt.Sprintf("the context begins at %d", at), func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.History.ContextStart == at
+	}}
+}
+
+// gone means that neither the chat nor any message is there.
+func gone() condition { return condition{"all is gone", nothingLeft} }
+
+// anAttempt means that a generation pod has work.
+func anAttempt() condition {
+	return condition{"an attempt is under way", func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Generation != nil }}
+}
+
+// attemptNumber means that the attempt under way has the number.
+func attemptNumber(n int32) condition {
+	return condition{fmt.Sprintf("attempt %d is under way", n), func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.Generation != nil && s.chat.Status.Generation.Attempt == n
+	}}
+}
+
+// phase means that the chat has the phase.
+func phase(p v1alpha1.ChatPhase) condition {
+	return condition{"the chat is " + string(p), func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Phase == p }}
+}
+
+// queue means that the chat's queue holds these messages.
+func queue(names ...string) condition {
+	return condition{fmt.Sprintf("the queue is %v", names), func(s *snapshot) bool {
+		if s.chat == nil || len(s.chat.Status.Queue) != len(names) {
+			return false
+		}
+		for i, name := range names {
+			if s.chat.Status.Queue[i].Name != name {
+				return false
+			}
+		}
+		return true
+	}}
+}
+
+// chatSays means that the chat's condition Ready has the reason.
+func chatSays(of string) condition {
+	return condition{"the chat says " + of, func(s *snapshot) bool {
+		return s.chat != nil && ready(s.chat.Status.Conditions).Reason == of
+	}}
+}
+
+// reason means that a User message's condition Ready has the reason.
+func reason(name, of string) condition {
+	return condition{"message " + name + " says " + of, func(s *snapshot) bool {
+		m := s.message(name)
+		return m != nil && ready(m.Status.Conditions).Reason == of
+	}}
+}
+
+// state means that a User message has the state.
+func state(name string, of v1alpha1.MessageState) condition {
+	return condition{"message " + name + " is " + string(of), func(s *snapshot) bool {
+		m := s.message(name)
+		return m != nil && m.Status.State == of
+	}}
+}

@@ -1,0 +1,55 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// steering are the scenarios in which people change their minds.
+var steering = []scenario{
+	{name: "an interrupted turn keeps what was said", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		annotates(v1alpha1.AnnotationInterrupt, "1"), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(text("Half a"))),
+	}},
+	{name: "a message that cuts in is answered next", does: []step{
+		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
+		says("m2", cutsIn), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(nil)),
+		answers(text("The second.")), answers(text("The first.")),
+	}},
+	{name: "a queued message that is told to cut in is answered next", does: []step{
+		prompts("hello"), awaits(beingAnswered), says("m1"), says("m2"), awaits(queue("m1", "m2")), fromHere(),
+		changes("m2", cutsIn), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(text("Half a"))),
+		answers(text("The second.")), answers(text("The first.")),
+	}},
+	{name: "an edited message is answered anew", does: []step{
+		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
+		fromHere(), edits("c-prompt", "good evening"), answers(text("To you, too.")),
+	}},
+	{name: "an edit of what is being answered fences the work off", does: []step{
+		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(reason("m1", v1alpha1.ReasonQueued)), fromHere(),
+		edits("c-prompt", "good evening"), awaits(version(2)), answers(text("To you, too.")),
+	}},
+	{name: "a queued message is edited", does: []step{
+		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
+		edits("m1", "this is something else"), answers(text("One.")), answers(text("Two.")),
+	}},
+	{name: "a deleted reply is made anew", does: []step{
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		deletesHead(), answers(text("Good day.")),
+	}},
+	{name: "a deleted message takes what follows along", does: []step{
+		prompts("hello"), answers(text("One.")), says("m1"), answers(text("Two.")), says("m2"), answers(text("Three.")),
+		awaits(reason("m2", v1alpha1.ReasonAnswered)), fromHere(), deletes("m1"), awaits(reason("m2", v1alpha1.ReasonSuperseded)),
+	}},
+	{name: "a suspended chat holds its work", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		suspends(true), answers(calls("call_1")), awaits(chatSays(v1alpha1.ReasonSuspended)),
+		suspends(false), answers(results("call_1")), answers(text("It is noon.")),
+	}},
+	{name: "a new context hides the old one", does: []step{
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"), answers(text("Who are you?")),
+	}},
+}

@@ -1,0 +1,198 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crash
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// step is one thing that happens in a scenario.
+type step func(ctx context.Context, w *world) error
+
+// fromHere says that what comes before is as in other scenarios: only the writes after it are disturbed.
+func fromHere() step {
+	return func(_ context.Context, w *world) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.lives) > 0 {
+			w.common = len(w.lives[0].Writes())
+		}
+		return nil
+	}
+}
+
+// prompts creates the chat with a prompt, and with what change makes of it; without a prompt if that is empty.
+func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
+	return func(ctx context.Context, w *world) error {
+		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName}, Spec: v1alpha1.ChatSpec{Prompt: prompt}}
+		for _, c := range change {
+			c(chat)
+		}
+		if err := cluster.Client.Create(ctx, chat); err != nil {
+			return fmt.Errorf("creating the chat: %w", err)
+		}
+		return w.await(ctx, "the chat is there", func(s *snapshot) bool { return s.chat != nil && s.chat.UID == chat.UID })
+	}
+}
+
+// says creates a User message, with what change makes of it.
+func says(name string, change ...func(*v1alpha1.ChatMessage)) step {
+	return func(ctx context.Context, w *world) error {
+		m := &v1alpha1.ChatMessage{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
+			Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chatName}, Content: "this is " + name},
+		}
+		for _, c := range change {
+			c(m)
+		}
+		if err := cluster.Client.Create(ctx, m); err != nil {
+			return fmt.Errorf("creating message %s: %w", name, err)
+		}
+		return nil
+	}
+}
+
+// cutsIn makes a message one that interrupts.
+func cutsIn(m *v1alpha1.ChatMessage) { m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt }
+
+// changes is a change of a User message by its author.
+func changes(name string, change func(*v1alpha1.ChatMessage)) step {
+	return func(ctx context.Context, w *world) error {
+		s, err := read(ctx, cluster.Client, w.ns)
+		if err != nil {
+			return err
+		}
+		m := s.message(name)
+		before := m.DeepCopy()
+		change(m)
+		if err := cluster.Client.Patch(ctx, m, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("changing message %s: %w", name, err)
+		}
+		return nil
+	}
+}
+
+// edits changes what a User message says.
+func edits(name, content string) step {
+	return changes(name, func(m *v1alpha1.ChatMessage) { m.Spec.Content = content })
+}
+
+// deletesHead deletes the newest message of the history.
+func deletesHead() step {
+	return func(ctx context.Context, w *world) error {
+		s, err := read(ctx, cluster.Client, w.ns)
+		if err != nil {
+			return err
+		}
+		return deletes(s.chat.Status.History.Head)(ctx, w)
+	}
+}
+
+// deletes takes a message away.
+func deletes(name string) step {
+	return func(ctx context.Context, w *world) error {
+		m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
+		if err := cluster.Client.Delete(ctx, m); err != nil {
+			return fmt.Errorf("deleting message %s: %w", name, err)
+		}
+		return nil
+	}
+}
+
+// deletesChat deletes the chat.
+func deletesChat() step {
+	return func(ctx context.Context, w *world) error {
+		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName}}
+		if err := cluster.Client.Delete(ctx, chat); err != nil {
+			return fmt.Errorf("deleting the chat: %w", err)
+		}
+		return nil
+	}
+}
+
+// changesChat changes the chat as a user would who knows nothing of its newest version.
+func changesChat(change func(*v1alpha1.Chat)) step {
+	return func(ctx context.Context, w *world) error {
+		s, err := read(ctx, cluster.Client, w.ns)
+		if err != nil {
+			return err
+		}
+		before := s.chat.DeepCopy()
+		change(s.chat)
+		if err := cluster.Client.Patch(ctx, s.chat, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("changing the chat: %w", err)
+		}
+		return nil
+	}
+}
+
+// runsPods lets every generation pod become ready, as a kubelet does.
+func runsPods() step {
+	return func(ctx context.Context, w *world) error {
+		s, err := readAll(ctx, w.ns)
+		if err != nil {
+			return err
+		}
+		for i := range s.pods {
+			pod, now := &s.pods[i], metav1.Now()
+			pod.Status.Phase = corev1.PodRunning
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+			if err := cluster.Client.Status().Update(ctx, pod); err != nil {
+				return fmt.Errorf("making pod %s ready: %w", pod.Name, err)
+			}
+		}
+		return nil
+	}
+}
+
+// annotates sets an annotation of the chat.
+func annotates(key, value string) step {
+	return changesChat(func(c *v1alpha1.Chat) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value) })
+}
+
+// suspends holds the chat's work, or no longer.
+func suspends(on bool) step { return changesChat(func(c *v1alpha1.Chat) { c.Spec.Suspend = on }) }
+
+// losesPods deletes every generation pod.
+func losesPods() step {
+	return func(ctx context.Context, w *world) error {
+		if err := cluster.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(w.ns), client.GracePeriodSeconds(0)); err != nil {
+			return fmt.Errorf("deleting the pods: %w", err)
+		}
+		return nil
+	}
+}
+
+// configures creates the ChatModelConfig of a scenario that begins without one.
+func configures() step {
+	return func(ctx context.Context, w *world) error { return createConfig(ctx, w.ns) }
+}
+
+func createConfig(ctx context.Context, ns string) error {
+	err := cluster.Client.Create(ctx, &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("creating the ChatModelConfig: %w", err)
+	}
+	return nil
+}
+
+// answers lets the generation pod answer the attempt under way, or the next one.
+func answers(r reply) step {
+	return func(ctx context.Context, w *world) error {
+		w.generator.replies = append(w.generator.replies, r)
+		return w.await(ctx, "an attempt is answered", func(*snapshot) bool { return len(w.generator.replies) == 0 })
+	}
+}
