@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 )
@@ -28,6 +29,9 @@ type Options struct {
 	PodCapacity int
 	// PodIdle is how long a generation pod without work is kept.
 	PodIdle time.Duration
+	// ClusterCapacity and NamespaceCapacity are how many chats generate at once, in all namespaces and in each. Zero:
+	// package capacity's defaults.
+	ClusterCapacity, NamespaceCapacity capacity.Limits
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
 	// Now tells the time.
@@ -37,10 +41,11 @@ type Options struct {
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	ledger := placement.NewLedger()
+	gate := capacity.NewGate(orDefault(o.ClusterCapacity, capacity.DefaultCluster), orDefault(o.NamespaceCapacity, capacity.DefaultNamespace))
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
-			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Workers: o.Workers, Now: o.Now,
+			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, Workers: o.Workers, Now: o.Now,
 		},
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
@@ -51,4 +56,11 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	return nil
+}
+
+func orDefault(limits, fallback capacity.Limits) capacity.Limits {
+	if limits == (capacity.Limits{}) {
+		return fallback
+	}
+	return limits
 }

@@ -42,6 +42,14 @@ const (
 	ReasonInterrupted = "Interrupted"
 	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds work that there is.
 	ReasonSuspended = "Suspended"
+	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because as many
+	// chats are generating as may.
+	ReasonWaitingForCapacity = "WaitingForCapacity"
+	// ReasonArchived surfaces in Ready (True) when the chat is put away.
+	ReasonArchived = "Archived"
+	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be put away and it, or one of its
+	// family, is still at work.
+	ReasonArchiving = "Archiving"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
 	ReasonReplyTooLarge = "ReplyTooLarge"
 )

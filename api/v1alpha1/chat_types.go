@@ -58,6 +58,12 @@ const (
 	DefaultMaxSteps = 1200
 	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
 	DefaultMaxQueue = 20
+	// DefaultMaxSubChats is the number of chats below one that has no parent, unless limits.maxSubChats says otherwise.
+	DefaultMaxSubChats = 20
+	// DefaultMaxDepth is how deep sub-chats may be nested, unless limits.maxDepth says otherwise.
+	DefaultMaxDepth = 1
+	// MaxFamilyDepth is the greatest limits.maxDepth.
+	MaxFamilyDepth = 8
 	// DefaultActionDeadline is how long tool calls wait for a client or for approval, unless limits.actionDeadlineSeconds
 	// says otherwise.
 	DefaultActionDeadline = 5 * time.Minute
@@ -101,6 +107,7 @@ const (
 
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: go on with a ChatMessage"
+// +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: go on with a ChatMessage"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
@@ -127,7 +134,16 @@ type ChatSpec struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// suspend holds the chat's work: the step under way is finished and committed, no further one begins. Messages wait.
+	// parentRef makes this a sub-chat of another chat: it is held, put away and deleted together with it. It cannot change.
+	// +optional
+	ParentRef *ChatReference `json:"parentRef,omitempty"`
+
+	// archived puts the chat away, with all its sub-chats or not at all: as soon as none of them is at work. An archived chat
+	// takes no messages. Default false.
+	// +optional
+	Archived bool `json:"archived,omitempty"`
+
+	// suspend holds the chat's work, and that of its sub-chats: the step under way is finished and committed, no further one begins. Messages wait.
 	// Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
@@ -210,6 +226,19 @@ type ChatLimits struct {
 	// +optional
 	MaxQueue *int32 `json:"maxQueue,omitempty"`
 
+	// maxSubChats is the number of chats below this one, at all depths. It counts where a chat has no parent. Default 20.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	MaxSubChats *int32 `json:"maxSubChats,omitempty"`
+
+	// maxDepth is how deep sub-chats may be nested: 1 allows sub-chats that have none of their own. It counts where a chat
+	// has no parent. Default 1.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=8
+	// +optional
+	MaxDepth *int32 `json:"maxDepth,omitempty"`
+
 	// actionDeadlineSeconds is how long tool calls wait for a client or for approval before they are cancelled. Default 300.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
@@ -226,6 +255,19 @@ type ChatStatus struct {
 	// phase is where the chat stands, for people; programs read the conditions.
 	// +optional
 	Phase ChatPhase `json:"phase,omitempty"`
+
+	// archived is true once the chat is put away.
+	// +optional
+	Archived bool `json:"archived,omitempty"`
+
+	// parentUID of the chat that parentRef names, as it was first met: when that one goes, this one goes too.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ParentUID string `json:"parentUID,omitempty"`
+
+	// waitingSince is since when the next step waits because as many chats are generating as may; absent when it does not.
+	// +optional
+	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
 
 	// history is the chain of committed messages.
 	// +optional
@@ -615,6 +657,22 @@ func (s *ChatSpec) MaxQueueOrDefault() int32 {
 		return DefaultMaxQueue
 	}
 	return *s.Limits.MaxQueue
+}
+
+// MaxSubChatsOrDefault is limits.maxSubChats, or DefaultMaxSubChats.
+func (s *ChatSpec) MaxSubChatsOrDefault() int32 {
+	if s.Limits == nil || s.Limits.MaxSubChats == nil {
+		return DefaultMaxSubChats
+	}
+	return *s.Limits.MaxSubChats
+}
+
+// MaxDepthOrDefault is limits.maxDepth, or DefaultMaxDepth.
+func (s *ChatSpec) MaxDepthOrDefault() int32 {
+	if s.Limits == nil || s.Limits.MaxDepth == nil {
+		return DefaultMaxDepth
+	}
+	return *s.Limits.MaxDepth
 }
 
 // ActionDeadlineOrDefault is limits.actionDeadlineSeconds, or DefaultActionDeadline.

@@ -13,11 +13,14 @@ const (
 	ReasonQueued = "Queued"
 	// ReasonChatNotFound surfaces in Ready (Unknown) and Reconciling (True) while the chat of chatRef does not exist.
 	ReasonChatNotFound = "ChatNotFound"
-	// ReasonWaitingForModelConfig surfaces in Ready (Unknown) and Reconciling (True) while the chat has no
-	// ChatModelConfig that could answer.
-	ReasonWaitingForModelConfig = "WaitingForModelConfig"
+	// ReasonWaitingForChat surfaces in Ready (Unknown) and Reconciling (True) while the chat cannot begin: it has no
+	// ChatModelConfig that could answer, or its parent does not exist or allows no such sub-chat.
+	ReasonWaitingForChat = "WaitingForChat"
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was full.
 	ReasonQueueFull = "QueueFull"
+	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is put away; the message is taken up
+	// once it is taken back.
+	ReasonChatArchived = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation goes on without it.
 	ReasonSuperseded = "Superseded"

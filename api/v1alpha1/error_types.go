@@ -5,7 +5,7 @@ package v1alpha1
 
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;RequestRejected;ContextTooLong;ProviderError;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;RequestRejected;ContextTooLong;ProviderError;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;InternalError
 type ErrorReason string
 
 const (
@@ -41,6 +41,10 @@ const (
 	ErrorAttemptsExhausted ErrorReason = "AttemptsExhausted"
 	// ErrorStateInvalid surfaces when the chat's status was changed by somebody else into a combination that must not exist.
 	ErrorStateInvalid ErrorReason = "StateInvalid"
+	// ErrorParentNotFound surfaces when the chat that parentRef names does not exist.
+	ErrorParentNotFound ErrorReason = "ParentNotFound"
+	// ErrorFamilyLimitExceeded surfaces when the root chat allows no more sub-chats, or none so deep.
+	ErrorFamilyLimitExceeded ErrorReason = "FamilyLimitExceeded"
 	// ErrorInternal surfaces for a fault of Parley itself.
 	ErrorInternal ErrorReason = "InternalError"
 )

@@ -16,32 +16,12 @@ import (
 
 // act does what must be done before the status may say it.
 func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
-	if err := r.recordEnded(ctx, s, plan.Ended); err != nil {
-		return err
-	}
-	if plan.PutAside {
-		if err := r.putAside(ctx, s); err != nil {
+	for _, do := range []func(context.Context, *seen, *turn.Plan) error{
+		r.recordEnded, r.recordResults, r.putAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
+	} {
+		if err := do(ctx, s, plan); err != nil {
 			return err
 		}
-	}
-	for _, name := range plan.Superseded {
-		if err := r.supersede(ctx, s, name); err != nil {
-			return err
-		}
-	}
-	for _, rejection := range plan.Rejected {
-		if err := r.reject(ctx, s, rejection); err != nil {
-			return err
-		}
-	}
-	if err := r.recordResults(ctx, s, plan); err != nil {
-		return err
-	}
-	if err := r.settleApprovals(ctx, s, plan.NotPending, false); err != nil {
-		return err
-	}
-	if err := r.settleApprovals(ctx, s, s.applied, true); err != nil {
-		return err
 	}
 	if !plan.NeedsPod {
 		return nil
@@ -56,7 +36,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
 // record, which says the same, is replaced. As a rule the message controller has long written it.
-func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.TurnStatus) error {
+func (r *Reconciler) recordEnded(ctx context.Context, s *seen, plan *turn.Plan) error {
+	ended := plan.Ended
 	if ended == nil {
 		return nil
 	}
@@ -76,6 +57,15 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, ended *v1alpha1.T
 		status.Message(&message.Status, status.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
 		if err := r.Client.Status().Update(ctx, message); err != nil {
 			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) rejectAll(ctx context.Context, s *seen, plan *turn.Plan) error {
+	for _, rejection := range plan.Rejected {
+		if err := r.reject(ctx, s, rejection); err != nil {
+			return err
 		}
 	}
 	return nil

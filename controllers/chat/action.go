@@ -95,11 +95,28 @@ func (r *Reconciler) readResults(ctx context.Context, s *seen) error {
 
 // examine compares the results with the calls that wait for a client.
 func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) turn.Results {
-	results := turn.Results{Message: message.Name}
-	wrong := func(answers chatstate.Answers, format string, args ...any) turn.Results {
-		results.Answers, results.Problem = answers, fmt.Sprintf(format, args...)+": delete this message and create a right one"
-		return results
+	waiting, answered := waitingForClient(chat), map[string]bool{}
+	for i := range message.Spec.Parts {
+		if result := message.Spec.Parts[i].ToolResult; result != nil {
+			if answers, problem := examineOne(result, waiting, answered); problem != "" {
+				return wrong(message, answers, problem)
+			}
+			answered[result.ID] = true
+		}
 	}
+	for id := range waiting {
+		if !answered[id] {
+			return wrong(message, chatstate.AnswersMissing, "Tool call "+id+" has no result, and all must be answered in one message")
+		}
+	}
+	return turn.Results{Message: message.Name, Answers: chatstate.AnswersComplete}
+}
+
+func wrong(message *v1alpha1.ChatMessage, answers chatstate.Answers, problem string) turn.Results {
+	return turn.Results{Message: message.Name, Answers: answers, Problem: problem + ": delete this message and create a right one"}
+}
+
+func waitingForClient(chat *v1alpha1.Chat) map[string]bool {
 	waiting := map[string]bool{}
 	if required := chat.Status.RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
@@ -108,28 +125,19 @@ func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) turn.Results {
 			}
 		}
 	}
-	answered := map[string]bool{}
-	for i := range message.Spec.Parts {
-		result := message.Spec.Parts[i].ToolResult
-		switch {
-		case result == nil:
-		case answered[result.ID]:
-			return wrong(chatstate.AnswersDuplicate, "Tool call %s has two results", result.ID)
-		case !waiting[result.ID]:
-			return wrong(chatstate.AnswersUnexpected, "No tool call %s waits for a client", result.ID)
-		case !json.Valid([]byte(result.Output)):
-			return wrong(chatstate.AnswersInvalid, "The output for tool call %s is not valid JSON", result.ID)
-		default:
-			answered[result.ID] = true
-		}
+	return waiting
+}
+
+func examineOne(result *v1alpha1.ToolResult, waiting, answered map[string]bool) (answers chatstate.Answers, problem string) {
+	switch {
+	case answered[result.ID]:
+		return chatstate.AnswersDuplicate, "Tool call " + result.ID + " has two results"
+	case !waiting[result.ID]:
+		return chatstate.AnswersUnexpected, "No tool call " + result.ID + " waits for a client"
+	case !json.Valid([]byte(result.Output)):
+		return chatstate.AnswersInvalid, "The output for tool call " + result.ID + " is not valid JSON"
 	}
-	for id := range waiting {
-		if !answered[id] {
-			return wrong(chatstate.AnswersMissing, "Tool call %s has no result, and all must be answered in one message", id)
-		}
-	}
-	results.Answers = chatstate.AnswersComplete
-	return results
+	return chatstate.AnswersComplete, ""
 }
 
 // readApprovals reads what people decided, oldest first.
@@ -194,11 +202,8 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 // stops saying it.
 func (r *Reconciler) recordResults(ctx context.Context, s *seen, plan *turn.Plan) error {
 	chat := s.facts.Chat
-	if chat.Status.Turn == nil || chat.Status.Turn.Results == nil {
-		return nil
-	}
-	place := chat.Status.Turn.Results
-	if next := plan.Status.Turn; next != nil && next.Results != nil && next.Results.Message == place.Message {
+	place := resultsOf(chat.Status.Turn)
+	if next := resultsOf(plan.Status.Turn); place == nil || next != nil && next.Message == place.Message {
 		return nil
 	}
 	message, err := r.message(ctx, r.Live, chat.Namespace, place.Message)
@@ -211,4 +216,19 @@ func (r *Reconciler) recordResults(ctx context.Context, s *seen, plan *turn.Plan
 		return fmt.Errorf("recording the place of message %s: %w", place.Message, err)
 	}
 	return nil
+}
+
+func resultsOf(t *v1alpha1.TurnStatus) *v1alpha1.MessagePlace {
+	if t == nil {
+		return nil
+	}
+	return t.Results
+}
+
+// settleOpenApprovals says of decisions that they came to nothing, or that the chat's status says already that they count.
+func (r *Reconciler) settleOpenApprovals(ctx context.Context, s *seen, plan *turn.Plan) error {
+	if err := r.settleApprovals(ctx, s, plan.NotPending, false); err != nil {
+		return err
+	}
+	return r.settleApprovals(ctx, s, s.applied, true)
 }

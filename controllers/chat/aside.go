@@ -12,11 +12,15 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/status"
+	"parley.dev/parley/internal/turn"
 )
 
 // putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say that
 // they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
-func (r *Reconciler) putAside(ctx context.Context, s *seen) error {
+func (r *Reconciler) putAside(ctx context.Context, s *seen, plan *turn.Plan) error {
+	if !plan.PutAside {
+		return nil
+	}
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
 	if err := r.Live.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
@@ -24,18 +28,16 @@ func (r *Reconciler) putAside(ctx context.Context, s *seen) error {
 	}
 	for i := range messages.Items {
 		m := &messages.Items[i]
-		if !leftHistory(chat, m) {
-			continue
+		var err error
+		switch {
+		case !leftHistory(chat, m):
+		case m.Spec.Generation == nil:
+			err = r.markSuperseded(ctx, s, m)
+		default:
+			err = r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
 		}
-		if m.Spec.Generation == nil {
-			if err := r.markSuperseded(ctx, s, m); err != nil {
-				return err
-			}
-			continue
-		}
-		err := r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("removing message %s: %w", m.Name, err)
+			return fmt.Errorf("putting message %s aside: %w", m.Name, err)
 		}
 	}
 	return nil
@@ -57,6 +59,15 @@ func leftHistory(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 func placedByChat(chat *v1alpha1.Chat, name string) bool {
 	t := chat.Status.Turn
 	return t != nil && (t.Message == name || t.Results != nil && t.Results.Message == name)
+}
+
+func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, plan *turn.Plan) error {
+	for _, name := range plan.Superseded {
+		if err := r.supersede(ctx, s, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // supersede marks a message that is dropped from the queue.

@@ -23,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
@@ -34,6 +36,9 @@ import (
 // maxConflicts is how often one pass decides anew when somebody else changed the chat in between. More often than that
 // it goes back to the queue.
 const maxConflicts = 5
+
+// bellSize is how many wake-ups may be under way before whoever rings has to wait.
+const bellSize = 1024
 
 // Reconciler drives Chats.
 type Reconciler struct {
@@ -51,6 +56,8 @@ type Reconciler struct {
 	GatewayNamespace string
 	// PodCapacity is how many chats a generation pod serves at once.
 	PodCapacity int
+	// Gate bounds how many chats generate at once.
+	Gate *capacity.Gate
 	// Workers is how many chats are reconciled at once.
 	Workers int
 	// Now tells the time.
@@ -59,15 +66,19 @@ type Reconciler struct {
 	written written
 	access  access
 	chains  chains
+	places  places
 }
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// A status follows from what this reconciler decided: it needs no second look.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	r.places.bell = make(chan event.GenericEvent, bellSize)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
 		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
+		WatchesRawSource(source.Channel(r.places.bell, &handler.EnqueueRequestForObject{})).
 		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
@@ -99,6 +110,12 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err != nil || seen == nil {
 		return ctrl.Result{}, err
 	}
+	defer r.wakeNext(ctx)
+	if seen.orphan {
+		return ctrl.Result{}, r.removeOrphan(ctx, seen.facts.Chat)
+	}
+	settled := &seen.facts.Chat.Status // What counts if this pass fails.
+	defer func() { r.settlePlace(seen.facts.Chat, settled) }()
 	plan, err := turn.Advance(seen.facts)
 	if err != nil {
 		return ctrl.Result{}, reconcile.TerminalError(err)
@@ -109,6 +126,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err := r.report(ctx, seen, &plan); err != nil {
 		return ctrl.Result{}, err
 	}
+	settled = &plan.Status
 	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}

@@ -25,6 +25,8 @@ import (
 type seen struct {
 	facts   turn.Facts
 	configs []v1alpha1.ChatModelConfig
+	// orphan is true when the chat's parent has been deleted.
+	orphan bool
 	// results names the Tool messages of clients that have not been taken.
 	results []string
 	// applied names the ToolApprovals that count and do not say so yet.
@@ -41,7 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	}
 	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
-		r.readModel, r.readAttempt, r.readChain, r.readQueue, r.readOpen, r.readAction,
+		r.readModel, r.readFamily, r.readAttempt, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readCapacity,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -61,6 +63,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 		r.written.forget(key)
 		r.chains.forget(key)
 		r.Ledger.Book(key.String(), "")
+		r.leave(ctx, key)
 		return nil, nil
 	}
 	if err != nil {
@@ -69,6 +72,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 	newest := r.written.newest(&chat)
 	if !newest.DeletionTimestamp.IsZero() || !chat.DeletionTimestamp.IsZero() {
 		r.Ledger.Book(keyOf(newest).String(), "")
+		r.leave(ctx, key)
 		return nil, nil
 	}
 	return newest, nil
@@ -138,7 +142,8 @@ func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
 	}
 }
 
-// readOpen finds the User messages to take up, the chat's prompt first, then by age and name; and the one that was edited.
+// readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's
+// prompt first, then by age and name; clients' results; and the first message that was edited.
 func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
@@ -146,32 +151,41 @@ func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 	if err != nil {
 		return fmt.Errorf("listing open messages: %w", err)
 	}
+	var open []v1alpha1.ChatMessage
 	for i := range messages.Items {
-		if messages.Items[i].Spec.Role == v1alpha1.RoleTool {
-			if isOpen(chat, &messages.Items[i]) {
-				s.results = append(s.results, messages.Items[i].Name)
-			}
-			continue
-		}
-		if edited := editedOf(chat, &messages.Items[i]); edited != nil && (s.facts.Edited == nil || edited.Index < s.facts.Edited.Index) {
-			s.facts.Edited = edited
+		switch m := &messages.Items[i]; {
+		case m.Spec.Role == v1alpha1.RoleUser && isOpen(chat, m):
+			open = append(open, *m)
+		case m.Spec.Role == v1alpha1.RoleUser:
+			s.noteEdit(m)
+		case isOpen(chat, m):
+			s.results = append(s.results, m.Name)
 		}
 	}
-	open := slices.DeleteFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
-		return m.Spec.Role != v1alpha1.RoleUser || !isOpen(chat, &m)
-	})
 	if open, err = r.withPrompt(ctx, chat, open); err != nil {
 		return err
 	}
 	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return takeOrder(chat, &a, &b) })
+	return r.confirmOpen(ctx, s, open)
+}
+
+// confirmOpen notes the messages that are open beyond doubt.
+func (r *Reconciler) confirmOpen(ctx context.Context, s *seen, open []v1alpha1.ChatMessage) error {
 	for i := range open {
-		if still, err := r.stillOpen(ctx, chat, &open[i]); err != nil {
+		if still, err := r.stillOpen(ctx, s.facts.Chat, &open[i]); err != nil {
 			return err
 		} else if still {
 			s.facts.Open = append(s.facts.Open, messageFacts(&open[i]))
 		}
 	}
 	return nil
+}
+
+// noteEdit takes the message down if it was edited and none before it was.
+func (s *seen) noteEdit(m *v1alpha1.ChatMessage) {
+	if edited := editedOf(s.facts.Chat, m); edited != nil && (s.facts.Edited == nil || edited.Index < s.facts.Edited.Index) {
+		s.facts.Edited = edited
+	}
 }
 
 // isOpen tells whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.

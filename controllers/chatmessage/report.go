@@ -71,9 +71,12 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 		return status.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
 		return asBefore(st), st.ContentHash == index.ContentHash(s.message)
+	case chat.Archived:
+		st.State = v1alpha1.MessagePending
+		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is put away: the message is taken up once spec.archived is false there"), true
 	case blocked(chat):
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonWaitingForModelConfig, "Chat "+s.chat.Name+" has no ChatModelConfig: see its conditions"), true
+		return status.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"), true
 	}
 	return status.Summary{}, false
 }
@@ -106,9 +109,12 @@ func asBefore(st *v1alpha1.ChatMessageStatus) status.Summary {
 	return status.Summary{Ready: ready.Status, Reason: ready.Reason, Message: ready.Message}
 }
 
+// cannotBegin are the reasons for which a chat takes no message up.
+var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
+
 func blocked(chat *v1alpha1.ChatStatus) bool {
 	for i := range chat.Conditions {
-		if c := &chat.Conditions[i]; c.Type == v1alpha1.ConditionStalled && c.Reason == string(v1alpha1.ErrorModelConfigNotFound) {
+		if c := &chat.Conditions[i]; c.Type == v1alpha1.ConditionStalled && slices.Contains(cannotBegin, v1alpha1.ErrorReason(c.Reason)) {
 			return true
 		}
 	}

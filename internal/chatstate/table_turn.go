@@ -43,7 +43,7 @@ var attemptRules = []Rule{
 	{
 		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, CapacityIsLeft},
 		Effects: []Effect{NextAttempt},
-		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts.",
+		Why:     "The number is durable before the work begins, so that a crash does not refill the budget of attempts.",
 	},
 	{
 		Event: RecordRetry, Edges: stay(R0, R1), Effects: []Effect{SetRetry},

@@ -12,18 +12,7 @@ import "math"
 // versions of the history only grow along a chain. Nodes must not hold messages that have left the history. Results that
 // were never committed may be among them; one whose own parent is missing is not taken for part of the chain.
 func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
-	byName := make(map[string]Node, len(nodes))
-	for _, n := range nodes {
-		if n = ref.place(n); n.Placed {
-			byName[n.Name] = n
-		}
-	}
-	byIndex := map[int64][]Node{}
-	for _, n := range byName {
-		if parent, ok := byName[n.Parent]; ok && parent.Index == n.Index-1 || n.Index == 0 && n.Parent == "" {
-			byIndex[n.Index] = append(byIndex[n.Index], n)
-		}
-	}
+	byName, byIndex := placedNodes(ref, nodes)
 	chain = make([]Node, ref.Length)
 	missing = ref.Length
 	name, before := ref.Head, int64(math.MaxInt64)
@@ -37,6 +26,22 @@ func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
 		chain[i], name, before = n, n.Parent, n.Version
 	}
 	return chain[:missing], missing
+}
+
+// placedNodes is the nodes by name, and those whose parent is among them, or that are the first, by index.
+func placedNodes(ref Ref, nodes []Node) (byName map[string]Node, byIndex map[int64][]Node) {
+	byName, byIndex = make(map[string]Node, len(nodes)), map[int64][]Node{}
+	for _, n := range nodes {
+		if n = ref.place(n); n.Placed {
+			byName[n.Name] = n
+		}
+	}
+	for _, n := range byName {
+		if parent, ok := byName[n.Parent]; ok && parent.Index == n.Index-1 || n.Index == 0 && n.Parent == "" {
+			byIndex[n.Index] = append(byIndex[n.Index], n)
+		}
+	}
+	return byName, byIndex
 }
 
 // newest is the name of the node that was committed last before the version.

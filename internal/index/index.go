@@ -18,6 +18,8 @@ import (
 const (
 	// ChatsByPod finds the chats whose attempt a pod has.
 	ChatsByPod = "status.generation.pod"
+	// ChatsByParent finds the sub-chats of a chat.
+	ChatsByParent = "spec.parentRef.name"
 	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
@@ -42,6 +44,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		keys   client.IndexerFunc
 	}{
 		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
+		{&v1alpha1.Chat{}, ChatsByParent, chatsByParent},
 		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
@@ -61,6 +64,14 @@ func chatsByPod(o client.Object) []string {
 		return nil
 	}
 	return []string{chat.Status.Generation.Pod}
+}
+
+func chatsByParent(o client.Object) []string {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok || chat.Spec.ParentRef == nil {
+		return nil
+	}
+	return []string{chat.Spec.ParentRef.Name}
 }
 
 func unsettledByChat(o client.Object) []string {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatstate"
 )
 
 // ChatFacts is what a Chat's conditions say beyond its state machine.
@@ -23,8 +24,11 @@ type ChatFacts struct {
 	Beginning bool
 	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
 	Blocked *v1alpha1.GenerationError
-	// Suspended is true while spec.suspend holds work that there is.
-	Suspended bool
+	// Held is why work that is due may not begin; empty if it may.
+	Held chatstate.Reason
+	// Archiving is true while the chat is to be put away and is not yet; FamilyAtWork names who is still at work.
+	Archiving    bool
+	FamilyAtWork string
 	// Now is the time of transitions.
 	Now time.Time
 }
@@ -39,22 +43,45 @@ func Chat(st *v1alpha1.ChatStatus, f ChatFacts) {
 }
 
 func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
-	switch st.Phase {
-	case v1alpha1.ChatRunning:
-		return runningSummary(st, f)
-	case v1alpha1.ChatInterrupting:
-		return Working(v1alpha1.ReasonInterrupting, "Finishing the partial reply")
-	case v1alpha1.ChatRequiresAction:
-		return Working(v1alpha1.ReasonRequiresAction, "Waiting for the results of tools that are not run by Parley")
-	case v1alpha1.ChatError:
-		if f.Blocked != nil {
-			return Failed(string(f.Blocked.Reason), f.Blocked.Message)
-		}
-		return failedSummary(st.LastError)
-	}
 	switch {
+	case st.Archived:
+		return Done(v1alpha1.ReasonArchived, "The chat is put away; spec.archived: false takes it back")
+	case st.Phase == v1alpha1.ChatRunning:
+		return runningSummary(st, f)
+	case st.Phase == v1alpha1.ChatInterrupting:
+		return Working(v1alpha1.ReasonInterrupting, "Finishing the partial reply")
+	case st.Phase == v1alpha1.ChatRequiresAction:
+		return Working(v1alpha1.ReasonRequiresAction, requiredOf(st.RequiresAction))
+	case f.Archiving && f.FamilyAtWork != "":
+		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
+	case f.Archiving:
+		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
 	case f.Blocked != nil:
 		return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+	case st.Phase == v1alpha1.ChatError:
+		return failedSummary(st.LastError)
+	}
+	return waitingSummary(st, f)
+}
+
+// requiredOf says what people have to do.
+func requiredOf(required *v1alpha1.RequiresActionStatus) string {
+	results, approvals := 0, 0
+	if required != nil {
+		for _, call := range required.ToolCalls {
+			switch {
+			case call.Kind == v1alpha1.AwaitsClient:
+				results++
+			case call.Decision == nil:
+				approvals++
+			}
+		}
+	}
+	return fmt.Sprintf("%d tool calls wait for a client's results, %d for approval: see status.requiresAction", results, approvals)
+}
+
+func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch {
 	case f.Beginning:
 		return Working(v1alpha1.ReasonBeginning, "Taking up spec.prompt")
 	case st.Turn == nil:
@@ -69,8 +96,10 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 
 func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
-	case f.Suspended:
-		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false")
+	case f.Held == chatstate.Suspended:
+		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case f.Held == chatstate.NoCapacity:
+		return Working(v1alpha1.ReasonWaitingForCapacity, "Waits until fewer chats are generating")
 	case st.Generation == nil:
 		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 	case f.PodStarting != "":

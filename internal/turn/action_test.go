@@ -36,7 +36,9 @@ func waits(t *testing.T, waiting ...v1alpha1.PendingToolCall) *world {
 
 func (w *world) bring(answers chatstate.Answers) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) { f.Results = []Results{{Message: "results", Answers: answers, Problem: "what is wrong"}} })
+	return w.pass(func(f *Facts) {
+		f.Results = []Results{{Message: "results", Answers: answers, Problem: "what is wrong"}}
+	})
 }
 
 func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {

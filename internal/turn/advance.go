@@ -19,7 +19,7 @@ import (
 func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	for _, step := range []func() error{
-		p.repair, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen,
+		p.repair, p.archive, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen, p.archive,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -34,14 +34,17 @@ type pass struct {
 	facts Facts
 	chat  *v1alpha1.Chat
 	plan  Plan
-	// held is true when work is due and may not begin.
-	held bool
+	// held is why work that is due may not begin; empty if it may.
+	held chatstate.Reason
 }
 
 func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
 
 // dropGone takes deleted messages out of the queue.
 func (p *pass) dropGone() error {
+	if p.status().Archived {
+		return nil
+	}
 	for _, queued := range slices.Clone(p.status().Queue) {
 		if slices.ContainsFunc(p.facts.Queued, func(m Message) bool { return m.Name == queued.Name }) {
 			continue
@@ -99,7 +102,7 @@ func (p *pass) loseAttempt() error {
 
 // goOn starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func (p *pass) goOn() error {
-	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && !p.held {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
 		if err := p.nextAction(); err != nil {
 			return err
 		}
@@ -123,8 +126,8 @@ func (p *pass) nextAction() error {
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
 	case decide.RequireAction:
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
-		p.held = len(p.facts.Calls) == 0
-		if p.held {
+		if len(p.facts.Calls) == 0 {
+			p.held = chatstate.TargetNotFound
 			return nil
 		}
 		return p.fire(chatstate.EnterRequiresAction, subject{})
@@ -143,8 +146,9 @@ func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) e
 		return p.fail(*p.facts.Blocked)
 	}
 	err := p.fire(event, subject{action: action})
-	if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.Suspended {
-		p.held = true
+	refusal, ok := errors.AsType[*chatstate.Refusal](err)
+	if ok && (refusal.Reason == chatstate.Suspended || refusal.Reason == chatstate.NoCapacity) {
+		p.held = refusal.Reason
 		return nil
 	}
 	return err
@@ -158,8 +162,8 @@ func (p *pass) fail(e v1alpha1.GenerationError) error {
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p *pass) takeOpen() error {
 	for _, message := range p.facts.Open {
-		if p.idle() && p.facts.Model == nil {
-			return nil // They stay open until there is a model.
+		if p.facts.Archive || p.status().Archived || p.idle() && p.facts.Model == nil {
+			return nil // They stay open until the chat is taken back, or there is a model.
 		}
 		err := p.fire(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts})
 		if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason == chatstate.QueueFull {
@@ -212,7 +216,11 @@ func (p *pass) report() {
 	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
 		facts.Blocked = p.facts.Blocked
 	}
-	facts.Suspended = p.held && p.facts.Suspended
+	facts.Held = p.held
+	facts.Archiving = p.facts.Archive && !st.Archived
+	facts.FamilyAtWork = p.facts.FamilyAtWork
+	st.ParentUID = p.facts.ParentUID
+	p.recordWaiting()
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting
 	}

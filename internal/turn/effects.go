@@ -33,22 +33,25 @@ func (p *pass) state() chatstate.State {
 	if st.History.Version == 0 {
 		return chatstate.None
 	}
-	return chatstate.StateOf(chatstate.Phase(st.Phase), len(st.Queue), false)
+	return chatstate.StateOf(chatstate.Phase(st.Phase), len(st.Queue), st.Archived)
 }
 
 // fire asks the state machine for the transition and carries out its effects on the status.
 func (p *pass) fire(event chatstate.Event, s subject) error {
 	st := p.status()
 	transition, err := chatstate.Next(p.state(), event, chatstate.Facts{
-		QueueLen:     len(st.Queue),
-		QueueCap:     int(p.chat.Spec.MaxQueueOrDefault()),
-		FirstMessage: s.message != "",
-		Target:       p.targetOf(s.message),
-		Unanswered:   p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
-		Suspended:    p.facts.Suspended,
-		PendingCalls: st.Turn != nil && st.Turn.AwaitingCalls > 0,
-		Answers:      s.answers,
-		Clearable:    st.History.Length > st.History.ContextStart,
+		QueueLen:       len(st.Queue),
+		QueueCap:       int(p.chat.Spec.MaxQueueOrDefault()),
+		FirstMessage:   s.message != "",
+		Target:         p.targetOf(s.message),
+		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
+		Suspended:      p.facts.Suspended,
+		NoCapacity:     p.facts.NoCapacity,
+		FamilyBusy:     p.facts.FamilyAtWork != "",
+		ParentArchived: p.facts.ParentArchived,
+		PendingCalls:   st.Turn != nil && st.Turn.AwaitingCalls > 0,
+		Answers:        s.answers,
+		Clearable:      st.History.Length > st.History.ContextStart,
 	})
 	if err != nil {
 		return fmt.Errorf("firing %s: %w", event, err)
@@ -58,7 +61,7 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 			return err
 		}
 	}
-	st.Phase = v1alpha1.ChatPhase(transition.To.Phase)
+	st.Phase, st.Archived = v1alpha1.ChatPhase(transition.To.Phase), transition.To.Archived
 	return nil
 }
 

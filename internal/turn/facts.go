@@ -43,6 +43,16 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
+	// NoCapacity is true when as many other chats are generating as may.
+	NoCapacity bool
+	// Archive is true when the chat is to be put away.
+	Archive bool
+	// FamilyAtWork names a chat of the family to be put away that is still at work; empty if there is none.
+	FamilyAtWork string
+	// ParentArchived is true when the parent is put away.
+	ParentArchived bool
+	// ParentUID of the parent, if there is one.
+	ParentUID string
 	// PodLost is true when the pod of the attempt under way cannot answer any more.
 	PodLost bool
 	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.

@@ -79,7 +79,7 @@ func (p *pass) record(handled v1alpha1.HandledRequest) {
 func (p *pass) promote() error {
 	for _, message := range p.facts.Queued {
 		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
-		if !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
+		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
 			continue
 		}
 		if err := p.fire(chatstate.PromoteQueued, subject{message: message.Name}); err != nil {

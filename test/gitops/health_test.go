@@ -70,7 +70,7 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 
 	what.apply(t, git.without(modelConfig))
 	wait(t, ns, "ModelConfigNotFound", "Chat/triage", "Chat/broken")
-	wait(t, ns, "WaitingForModelConfig", slices.Concat(messages, prompts)...)
+	open(t, ns, slices.Concat(messages, prompts)...)
 	expect(t, ns, stuck, "Chat/triage", "Chat/broken")
 	expect(t, ns, busy, slices.Concat(messages, prompts)...)
 

@@ -20,7 +20,7 @@ func applyAgainAndAgain(t *testing.T, ns string, what tool) {
 	before := git.without(modelConfig)
 	what.apply(t, before)
 	wait(t, ns, "ModelConfigNotFound", "Chat/triage", "Chat/broken")
-	wait(t, ns, "WaitingForModelConfig", append(messages, "ChatMessage/triage-prompt")...)
+	open(t, ns, append(messages, "ChatMessage/triage-prompt")...)
 	unchanged(t, what, ns, before)
 	ownFieldsOnly(t, ns, before, what.managers())
 

@@ -138,7 +138,7 @@ func create(t *testing.T, o client.Object) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 60 * time.Second
+const patience = 120 * time.Second
 
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {

@@ -58,20 +58,20 @@ func runAll(m *testing.M) int {
 var endManager func()
 
 // stopManager ends the manager that runs, as a crash between two writes would; restart begins the next one.
-func stopManager(t *testing.T) (restart func()) {
+func stopManager(t *testing.T) (restart func(change ...func(*controllers.Options))) {
 	t.Helper()
 	endManager()
-	return func() {
+	return func(change ...func(*controllers.Options)) {
 		t.Helper()
 		var err error
-		if endManager, err = startManager(context.Background()); err != nil {
+		if endManager, err = startManager(context.Background(), change...); err != nil {
 			t.Fatalf("starting a manager: %v", err)
 		}
 	}
 }
 
 // startManager runs the manager's controllers until stop is called, which waits for their end.
-func startManager(parent context.Context) (stop func(), err error) {
+func startManager(parent context.Context, change ...func(*controllers.Options)) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(parent)
 	mgr, err := controllers.NewManager(ctx, cluster.Config, ctrl.Options{
 		Metrics:    metricsserver.Options{BindAddress: "0"},
@@ -81,10 +81,14 @@ func startManager(parent context.Context) (stop func(), err error) {
 		cancel()
 		return nil, err
 	}
-	err = controllers.Setup(mgr, controllers.Options{
+	o := controllers.Options{
 		Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
 		PodCapacity: podCapacity, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-	})
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	err = controllers.Setup(mgr, o)
 	if err != nil {
 		cancel()
 		return nil, err

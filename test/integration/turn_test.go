@@ -174,7 +174,7 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionStalled)
 		return c != nil && c.Reason == "ModelConfigNotFound"
 	})
-	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForModelConfig)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
 	create(t, &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: ns},
 		Spec: v1alpha1.ChatModelConfigSpec{

@@ -115,7 +115,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return a.executeTools(messages, episode)
 	}
-	return a.generate(ctx, messages, episode)
+	return a.generate(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 }
 
 // load reads the history. Trouble with the API server passes: it is asked again until it answers.

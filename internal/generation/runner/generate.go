@@ -18,7 +18,7 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// generate calls the model and collects its reply.
+// generate calls the model and collects its reply. It works in a.working.
 func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	t, missing := a.Runner.target(ctx, a.chat.Status.Generation.ModelConfig)
 	if missing != nil {
@@ -30,7 +30,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(historyError(a.chat, err))
 	}
 	// A context of the call's own: abandoning the stream alone would keep its connection.
-	calling, cancel := context.WithCancelCause(a.working)
+	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	guard := time.AfterFunc(a.Silence, func() { cancel(errSilent) })
 	defer guard.Stop()

@@ -151,9 +151,7 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	defer r.mu.Unlock()
 	current := r.attempts[fence.ChatUID]
 	if r.done.has(fence) {
-		if current != nil && current.fence == fence && chat.Status.Phase == v1alpha1.ChatInterrupting {
-			current.interrupt(errInterrupted)
-		}
+		current.heed(chat, fence)
 		return
 	}
 	if current != nil {
@@ -161,6 +159,13 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	}
 	if !r.draining {
 		r.begin(ctx, chat, fence)
+	}
+}
+
+// heed stops the attempt if it is the one that the chat wants interrupted.
+func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
+	if a != nil && a.fence == fence && chat.Status.Phase == v1alpha1.ChatInterrupting {
+		a.interrupt(errInterrupted)
 	}
 }
 

@@ -1,0 +1,40 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/internal/chatstate"
+)
+
+// archive puts the chat away or takes it back. While that is not possible yet, the chat waits and takes no new work up, so
+// that it becomes possible.
+func (p *pass) archive() error {
+	if p.facts.Archive == p.status().Archived {
+		return nil
+	}
+	event := chatstate.Unarchive
+	if p.facts.Archive {
+		event = chatstate.Archive
+	}
+	err := p.fire(event, subject{})
+	if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok && refusal.Reason != chatstate.FactsContradictState {
+		return nil
+	}
+	return err
+}
+
+// recordWaiting notes since when the next step waits for capacity: the order in which chats get it.
+func (p *pass) recordWaiting() {
+	st := p.status()
+	switch {
+	case p.held != chatstate.NoCapacity:
+		st.WaitingSince = nil
+	case st.WaitingSince == nil:
+		st.WaitingSince = new(metav1.NewMicroTime(p.facts.Now))
+	}
+}

@@ -1,0 +1,112 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/capacity"
+)
+
+func subChat(ns, name, parent string) *v1alpha1.Chat {
+	chat := newChat(ns, name, "first")
+	chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
+	return chat
+}
+
+func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus, reason string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("chat %s is %s because of %s", chat, ready, reason), func() bool {
+		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Status == ready && c.Reason == reason
+	})
+}
+
+func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	create(t, answer(assigned(t, ns, "root", 1, 1), nil))
+	create(t, subChat(ns, "child", "root"))
+	busy := assigned(t, ns, "child", 1, 1)
+	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
+	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
+	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+	create(t, say(ns, "root", "late")) // It must not begin, or the family would never be put away.
+	create(t, answer(busy, nil))
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForMessage(t, ns, "late", metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+	if !chatIn(t, ns, "root").Status.Archived || !chatIn(t, ns, "child").Status.Archived {
+		t.Error("not all are archived")
+	}
+	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":false}}`)
+	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	waitForMessage(t, ns, "late", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	eventually(t, "the child is back", func() bool { return !chatIn(t, ns, "child").Status.Archived })
+}
+
+func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
+	ns := namespace(t)
+	create(t, subChat(ns, "child", "root"))
+	waitForReady(t, ns, "child", metav1.ConditionFalse, string(v1alpha1.ErrorParentNotFound))
+	root := newChat(ns, "root", "")
+	root.Spec.Suspend = true
+	create(t, root)
+	waitForReady(t, ns, "child", metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	patch(t, newChat(ns, "root", ""), `{"spec":{"suspend":false}}`)
+	create(t, answer(assigned(t, ns, "child", 1, 1), nil))
+	waitForPhase(t, ns, "child", v1alpha1.ChatWaiting)
+	remove(t, newChat(ns, "root", ""))
+	eventually(t, "the child is gone", func() bool {
+		var chat v1alpha1.Chat
+		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "child"}, &chat))
+	})
+	waitGone(t, ns, "child-1-1")
+}
+
+func TestTheRootLimitsItsFamily(t *testing.T) {
+	ns := namespace(t)
+	root := newChat(ns, "root", "")
+	root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
+	create(t, root)
+	create(t, subChat(ns, "a", "root"))
+	assigned(t, ns, "a", 1, 1)
+	create(t, subChat(ns, "b", "root"))
+	waitForReady(t, ns, "b", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+	create(t, subChat(ns, "deep", "a"))
+	waitForReady(t, ns, "deep", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+	patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
+	assigned(t, ns, "b", 1, 1)
+}
+
+func TestChatsWaitForCapacityInTheOrderInWhichTheyCame(t *testing.T) {
+	restart := stopManager(t)
+	restart(func(o *controllers.Options) { o.NamespaceCapacity = capacity.Limits{Chats: 1, SubChats: 1} })
+	defer func() { stopManager(t)() }()
+	ns := namespace(t)
+	create(t, newChat(ns, "one", "first"))
+	one := assigned(t, ns, "one", 1, 1)
+	for _, name := range []string{"two", "three", "four"} {
+		create(t, newChat(ns, name, "first"))
+		waitForReady(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+	}
+	create(t, subChat(ns, "sub", "one"))
+	assigned(t, ns, "sub", 1, 1) // Sub-chats count apart.
+	annotate(t, ns, "three", v1alpha1.AnnotationInterrupt, "t")
+	waitForReady(t, ns, "three", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
+	stopManager(t)(func(o *controllers.Options) { o.NamespaceCapacity = capacity.Limits{Chats: 1, SubChats: 1} })
+	create(t, answer(one, nil))
+	create(t, answer(assigned(t, ns, "two", 1, 1), nil))
+	create(t, answer(assigned(t, ns, "four", 1, 1), nil))
+	waitForPhase(t, ns, "four", v1alpha1.ChatWaiting)
+}
