@@ -110,5 +110,8 @@ func run(ctx context.Context, o options) ([]string, error) {
 	if len(problems) > 0 {
 		return problems, w.keep(ctx, end)
 	}
-	return w.remove(ctx)
+	if err := w.remove(ctx); err != nil {
+		problems = append(problems, err.Error())
+	}
+	return problems, nil
 }

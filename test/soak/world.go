@@ -145,10 +145,10 @@ func (w *world) control(verb, what string) *rest.Request {
 }
 
 // remove deletes the namespace and waits until it is gone: nothing in it holds it back.
-func (w *world) remove(ctx context.Context) ([]string, error) {
+func (w *world) remove(ctx context.Context) error {
 	began := time.Now()
 	if err := w.client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}}); err != nil {
-		return nil, fmt.Errorf("deleting namespace %s: %w", w.ns, err)
+		return fmt.Errorf("deleting namespace %s: %w", w.ns, err)
 	}
 	err := until(ctx, 3*time.Minute, func(ctx context.Context) error {
 		_, err := w.core.CoreV1().Namespaces().Get(ctx, w.ns, metav1.GetOptions{})
@@ -158,10 +158,10 @@ func (w *world) remove(ctx context.Context) ([]string, error) {
 		return errors.Join(err, fmt.Errorf("namespace %s is still there", w.ns))
 	})
 	if err != nil {
-		return []string{"the namespace cannot be removed: " + err.Error()}, nil
+		return fmt.Errorf("removing the namespace: %w", err)
 	}
 	w.log.Info("the namespace is removed", "took", time.Since(began).Round(time.Second))
-	return nil, nil
+	return nil
 }
 
 // until waits for the condition; its last error says what was missing.
