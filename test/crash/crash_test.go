@@ -4,6 +4,7 @@
 package crash
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -37,14 +38,11 @@ func TestEveryScenarioEndsTheSameWhateverGoesWrong(t *testing.T) {
 func everyWrite(t *testing.T, s *scenario, undisturbed *outcome) {
 	t.Helper()
 	var runs, struck atomic.Int32
-	for _, w := range undisturbed.writes[undisturbed.common:] {
-		if !s.everyWrite && !ofConversation(w) {
-			continue
-		}
+	for i, w := range disturbed(s, undisturbed) {
 		t.Run(w.String(), func(t *testing.T) {
 			t.Parallel()
 			for _, m := range mishaps {
-				if !m.happensTo(w, s.everyWrite) {
+				if !m.happensTo(w, s.everyWrite || i == 0) {
 					continue
 				}
 				t.Run(m.name, func(t *testing.T) {
@@ -66,6 +64,13 @@ func everyWrite(t *testing.T, s *scenario, undisturbed *outcome) {
 		if !t.Failed() && 2*struck.Load() < runs.Load() {
 			t.Errorf("only %d of %d runs came to the write that was to go wrong", struck.Load(), runs.Load())
 		}
+	})
+}
+
+// disturbed are the writes that go wrong in one of the scenario's runs.
+func disturbed(s *scenario, undisturbed *outcome) []faultclient.Write {
+	return slices.DeleteFunc(slices.Clone(undisturbed.writes[undisturbed.common:]), func(w faultclient.Write) bool {
+		return !s.everyWrite && !ofConversation(w)
 	})
 }
 

@@ -24,7 +24,8 @@ type mishap struct {
 	name string
 	// fits tells whether it can happen to the write; nil: to each.
 	fits func(faultclient.Write) bool
-	// once tells whether it is tried with such a write only in the scenarios that disturb every write; nil: in all.
+	// once tells whether it is tried with such a write only in the scenarios that disturb every write, and with the first
+	// one of the others; nil: with all.
 	once func(faultclient.Write) bool
 	// fault in the given namespace, all but when it happens.
 	fault func(ns string, w faultclient.Write) faultclient.Fault
@@ -49,12 +50,12 @@ var mishaps = []mishap{
 	}},
 }
 
-// happensTo tells whether the mishap is tried with the write, in a scenario that disturbs every write or another one.
-func (m mishap) happensTo(w faultclient.Write, everyWrite bool) bool {
+// happensTo tells whether the mishap is tried with the write; all is true where no kind of mishap may be left out.
+func (m mishap) happensTo(w faultclient.Write, all bool) bool {
 	if m.fits != nil && !m.fits(w) {
 		return false
 	}
-	return everyWrite || m.once == nil || !m.once(w)
+	return all || m.once == nil || !m.once(w)
 }
 
 // replaces tells whether the write is a compare-and-swap.

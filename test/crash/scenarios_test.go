@@ -43,7 +43,8 @@ func atRest(s *snapshot) bool {
 	if !idle || len(st.Queue) > 0 || st.Generation != nil || st.ObservedGeneration != s.chat.Generation {
 		return false
 	}
-	return allSettled(s)
+	// What has left the history is being put aside for as long as the chat says so.
+	return st.History.Superseded == nil && allSettled(s)
 }
 
 func allSettled(s *snapshot) bool {
