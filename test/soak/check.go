@@ -22,6 +22,9 @@ func (s *state) broken() []string {
 		asked[q.chat] = append(asked[q.chat], q)
 	}
 	for i := range s.chats {
+		if c := &s.chats[i]; c.Status.Phase != v1alpha1.ChatWaiting {
+			out = append(out, fmt.Sprintf("chat %s is %s, %s", c.Name, c.Status.Phase, readyOf(c.Status.Conditions)))
+		}
 		chain, err := s.walk(&s.chats[i])
 		if err != nil {
 			out = append(out, fmt.Sprintf("the history of chat %s is not whole: %v", s.chats[i].Name, err))

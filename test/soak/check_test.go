@@ -94,6 +94,7 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 		"a stranger's question":     {func(s *state) { s.questions = s.questions[1:] }, "nobody asked"},
 		"a question without a turn": {func(s *state) { s.questions = append(s.questions, &question{chat: "c00", number: 2, name: "q9"}) }, "q9 is not in the history"},
 		"a chat that is gone":       {func(s *state) { s.chats = nil }, "does not exist"},
+		"a chat in Error":           {func(s *state) { s.chats[0].Status.Phase = v1alpha1.ChatError }, "c00 is Error"},
 		"a call too many":           {func(s *state) { s.calls = append(s.calls, call{Status: 200}) }, "called 4 times, for 3 steps and 0 lost"},
 		"a call too few":            {func(s *state) { s.calls = s.calls[1:] }, "called 2 times"},
 		"a refused call":            {func(s *state) { s.calls[0].Status = 400 }, "refused"},

@@ -10,18 +10,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// ledger is what was asked, and when it was seen to be answered.
+// ledger is what was asked, and when its turn was seen to have ended.
 type ledger struct {
 	mu    sync.Mutex
 	asked []*question
 	// open is how many questions of each chat wait for their answers.
 	open map[string]int
-	// done is when each question, by the name of its message, was seen to be answered.
+	// done is when the turn of each question, by the name of its message, was seen to have ended.
 	done map[string]time.Time
 	bell chan struct{}
 }
@@ -42,7 +43,7 @@ func (w *world) watch(ctx context.Context) (*ledger, error) {
 
 func (l *ledger) see(o any) {
 	m, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || m.Spec.Generation != nil || !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+	if !ok || m.Spec.Generation != nil || !isSettled(m) {
 		return
 	}
 	l.mu.Lock()
@@ -54,6 +55,13 @@ func (l *ledger) see(o any) {
 	l.open[m.Spec.ChatRef.Name]--
 	close(l.bell)
 	l.bell = make(chan struct{})
+}
+
+// isSettled tells whether the message's turn has ended, well or badly. Whose turn failed goes on with the next message, as a
+// person would; that it failed is found in the end.
+func isSettled(m *v1alpha1.ChatMessage) bool {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionUnknown
 }
 
 func (l *ledger) ask(q *question) {
@@ -70,7 +78,7 @@ func (l *ledger) all() []*question {
 	return l.asked[:len(l.asked):len(l.asked)]
 }
 
-// answered is how many questions were seen to be answered.
+// answered is how many questions have had their turn.
 func (l *ledger) answered() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

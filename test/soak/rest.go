@@ -103,18 +103,17 @@ func (w *world) read(ctx context.Context, s *state) error {
 	return nil
 }
 
-// idle says what is not idle yet, or nil.
+// idle says what is not idle yet, or nil. A chat in Error is: it waits for a person, and that it does is found in the end.
 func (s *state) idle() error {
 	var waiting []error
 	for i := range s.chats {
 		c := &s.chats[i]
-		if c.Status.Phase != v1alpha1.ChatWaiting || len(c.Status.Queue) > 0 || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) {
+		if c.Status.Phase != v1alpha1.ChatError && (c.Status.Phase != v1alpha1.ChatWaiting || len(c.Status.Queue) > 0 || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)) {
 			waiting = append(waiting, fmt.Errorf("chat %s is %s, %d queued, %s", c.Name, c.Status.Phase, len(c.Status.Queue), readyOf(c.Status.Conditions)))
 		}
 	}
 	for i := range s.messages {
-		m := &s.messages[i]
-		if m.Spec.Generation == nil && !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
+		if m := &s.messages[i]; m.Spec.Generation == nil && !isSettled(m) {
 			waiting = append(waiting, fmt.Errorf("message %s is %s, %s", m.Name, m.Status.State, readyOf(m.Status.Conditions)))
 		}
 	}
