@@ -1,0 +1,117 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Result is what a client says about a call.
+type Result struct {
+	ID string
+	// Malformed is true for an output that is not JSON.
+	Malformed bool
+}
+
+type approval struct {
+	name    string
+	applied bool
+}
+
+// Bring creates a Tool message with a client's results. They are taken when they answer exactly the calls that wait for a
+// client, and when nobody is left to ask for approval.
+func (c *Chat) Bring(name string, results ...Result) {
+	m := &Message{Name: name, Role: v1alpha1.RoleTool}
+	c.people = append(c.people, m)
+	if !c.fits(results) {
+		m.reject(v1alpha1.ReasonResultsInvalid)
+		return
+	}
+	m.State = v1alpha1.MessagePending
+	c.complete()
+}
+
+// fits tells whether the results answer each call that waits for a client once, and no other, in JSON.
+func (c *Chat) fits(results []Result) bool {
+	left := c.asked(v1alpha1.AwaitsClient)
+	if c.Phase != v1alpha1.ChatRequiresAction {
+		return false
+	}
+	for _, result := range results {
+		at := slices.Index(left, result.ID)
+		if at < 0 || result.Malformed {
+			return false
+		}
+		left = slices.Delete(left, at, at+1)
+	}
+	return len(left) == 0
+}
+
+// asked are the ids of the calls that still wait for what awaits says.
+func (c *Chat) asked(awaits v1alpha1.CallAwaits) (ids []string) {
+	for _, call := range c.Asked {
+		if call.Awaits == awaits && call.Decision == "" {
+			ids = append(ids, call.ID)
+		}
+	}
+	return ids
+}
+
+// Decide creates a ToolApproval for a call. It counts if the call waits for approval and nobody was quicker.
+func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
+	applied := slices.Contains(c.asked(v1alpha1.AwaitsApproval), id)
+	c.approvals = append(c.approvals, approval{name, applied})
+	if !applied {
+		return
+	}
+	for i := range c.Asked {
+		if c.Asked[i].ID == id {
+			c.Asked[i].Decision = decision
+		}
+	}
+	c.complete()
+}
+
+// complete goes on when every call has what it waits for. Results are committed first; Parley runs or answers the calls that
+// were decided next.
+func (c *Chat) complete() {
+	if len(c.asked(v1alpha1.AwaitsApproval)) > 0 {
+		return
+	}
+	if client := c.asked(v1alpha1.AwaitsClient); len(client) > 0 {
+		m := c.pending()
+		if m == nil {
+			return
+		}
+		m.State, m.Answers = v1alpha1.MessageCommitted, client
+		c.History = append(c.History, m)
+	}
+	for _, call := range c.Asked {
+		if call.Decision != "" {
+			c.user().Turn.Decided = append(c.user().Turn.Decided, call.ID)
+		}
+	}
+	c.goOn()
+}
+
+// pending is the oldest message with results that fit and have not been taken.
+func (c *Chat) pending() *Message {
+	at := slices.IndexFunc(c.people, func(m *Message) bool { return m.State == v1alpha1.MessagePending })
+	if at < 0 {
+		return nil
+	}
+	return c.people[at]
+}
+
+// stopAsking withdraws what people were asked for. Results that waited for others to approve come to nothing.
+func (c *Chat) stopAsking() {
+	c.Asked = nil
+	for _, m := range c.people {
+		if m.State == v1alpha1.MessagePending {
+			m.reject(v1alpha1.ReasonResultsInvalid)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reference is the conversation API, written down as plainly as possible: one chat in memory, one small function for
+// each thing that a person does to it, and one for each way in which a generation pod answers. There is no API server, no
+// fence, no retry and no crash in it. Whoever wants to know what Parley does with a chat can read it here, and the randomised
+// test in the folder above holds the operator to it.
+//
+// It is a second opinion: it is written from what the documentation promises, imports nothing of the operator but the
+// words of its API, and keeps less. Above all it keeps no counters: which calls are outstanding, how many steps a turn has
+// and whether something is left to answer are read off the history each time.
+//
+// The invariants that it keeps: Waiting has no queue; only Running and Interrupting chats have an attempt, and an Interrupting
+// one always does; the history begins with a User message; calls are asked for only in RequiresAction.
+package reference
+
+import (
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Chat is one conversation.
+type Chat struct {
+	// Limits of the chat, which can change at any time.
+	Limits Limits
+	// Suspended holds work: no attempt begins.
+	Suspended bool
+	// Phase is where the chat stands. A new chat is Waiting.
+	Phase v1alpha1.ChatPhase
+	// History is the chain of committed messages, oldest first.
+	History []*Message
+	// ContextStart is the index of the first message that the model sees.
+	ContextStart int
+	// Queue holds the names of the messages that wait for the turn to end, next first.
+	Queue []string
+	// Attempt is what a generation pod is at; nil if none has work for this chat.
+	Attempt *Attempt
+	// Asked are the calls that wait for a client or for approval, while the phase is RequiresAction.
+	Asked []Call
+	// Error is why the last turn failed; empty once a new one has begun.
+	Error v1alpha1.ErrorReason
+	// Begun is true once the chat has taken its first message.
+	Begun bool
+	// Requests are the newest token of each kind of request, and what became of it.
+	Requests map[v1alpha1.RequestKind]Request
+
+	people    []*Message
+	approvals []approval
+}
+
+// Limits of a chat.
+type Limits struct {
+	// MaxQueue is how many messages may wait, MaxSteps how many replies a turn may have.
+	MaxQueue, MaxSteps int
+	// Impatient is true when calls are cancelled at once instead of waiting for people: the deadline is short.
+	Impatient bool
+}
+
+// Message is one message, of a person or of a generation pod.
+type Message struct {
+	Name string
+	Role v1alpha1.MessageRole
+	// Calls of a reply.
+	Calls []Call
+	// Answers are the ids of the calls to which a Tool message brings the results.
+	Answers []string
+	// Partial is true for what an interrupted attempt had so far.
+	Partial bool
+
+	// State of a person's message: a generated one has none.
+	State v1alpha1.MessageState
+	// Refusal is why a Rejected or Superseded message is not part of the conversation.
+	Refusal string
+	// CutsIn is true for a User message with whenBusy: Interrupt.
+	CutsIn bool
+	// Turn that a committed User message began.
+	Turn Turn
+}
+
+// Turn is what followed from a User message, beyond what the history shows.
+type Turn struct {
+	// Result is how it ended; empty while it is under way.
+	Result v1alpha1.TurnResult
+	// Failure is why it failed, if it did.
+	Failure v1alpha1.ErrorReason
+	// CallsCancelled is true when the outstanding calls were given up: the model is told so, and goes on.
+	CallsCancelled bool
+	// Decided are the ids of the calls that people have approved or denied: Parley runs or answers them next.
+	Decided []string
+}
+
+// Call is a tool call that the model asks for.
+type Call struct {
+	ID string
+	// Awaits is what it waits for besides Parley; empty for a call that Parley runs at once.
+	Awaits v1alpha1.CallAwaits
+	// Decision about a call that is asked for; empty until somebody has made it.
+	Decision v1alpha1.ApprovalDecision
+}
+
+// Attempt is one try at one step.
+type Attempt struct {
+	// Number counts the tries of this step, from 1.
+	Number int
+	// Action that the generation pod performs.
+	Action v1alpha1.GenerationAction
+	// lost is true when its pod has lost it, and no other may begin yet.
+	lost bool
+}
+
+// Request is what an annotation asked for.
+type Request struct {
+	Token   string
+	Outcome v1alpha1.RequestOutcome
+}
+
+// New is a chat that nobody has said anything in.
+func New(limits Limits) *Chat {
+	return &Chat{Limits: limits, Phase: v1alpha1.ChatWaiting, Requests: map[v1alpha1.RequestKind]Request{}}
+}
+
+// Person finds a message that a person wrote and nobody has deleted; nil if there is none.
+func (c *Chat) Person(name string) *Message { return find(c.people, name) }
+
+// People are the messages that people wrote and nobody has deleted, oldest first.
+func (c *Chat) People() []*Message { return slices.Clone(c.people) }
+
+// Committed finds a message of the history; nil if there is none.
+func (c *Chat) Committed(name string) *Message { return find(c.History, name) }
+
+func find(messages []*Message, name string) *Message {
+	for _, m := range messages {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+func place(messages []*Message, m *Message) int { return slices.Index(messages, m) }
+
+// user is the User message that began the turn that is under way, or else the last one; nil before the first.
+func (c *Chat) user() *Message {
+	for _, m := range slices.Backward(c.History) {
+		if m.Role == v1alpha1.RoleUser {
+			return m
+		}
+	}
+	return nil
+}
+
+// sinceUser is what the turn has committed so far, without the User message that began it.
+func (c *Chat) sinceUser() []*Message {
+	return c.History[place(c.History, c.user())+1:]
+}
+
+func (c *Chat) busy() bool {
+	return c.Phase != v1alpha1.ChatWaiting && c.Phase != v1alpha1.ChatError
+}

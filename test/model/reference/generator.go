@@ -1,0 +1,66 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import "parley.dev/parley/api/v1alpha1"
+
+// Finish is an attempt that is done: a reply with these calls, or the results of the calls that Parley runs itself. Somebody
+// may have asked it to stop just then.
+func (c *Chat) Finish(name string, calls ...Call) {
+	c.commit(name, calls)
+	if c.Phase == v1alpha1.ChatInterrupting {
+		c.end(v1alpha1.TurnInterrupted)
+		return
+	}
+	c.user().Turn.Decided = nil
+	c.goOn()
+}
+
+func (c *Chat) commit(name string, calls []Call) *Message {
+	m := &Message{Name: name, Role: v1alpha1.RoleAssistant, Calls: calls}
+	if c.Attempt.Action == v1alpha1.ActionExecuteTools {
+		m.Role = v1alpha1.RoleTool
+		own, _ := c.outstanding()
+		for _, call := range own {
+			m.Answers = append(m.Answers, call.ID)
+		}
+	}
+	c.History = append(c.History, m)
+	return m
+}
+
+// Fail is an attempt that ends in an error. The queue stays: its messages would most likely fail in the same way.
+func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
+	if c.Phase == v1alpha1.ChatInterrupting {
+		c.end(v1alpha1.TurnInterrupted)
+		return
+	}
+	c.user().Turn.Result, c.user().Turn.Failure = v1alpha1.TurnFailed, reason
+	c.Phase, c.Error, c.Attempt = v1alpha1.ChatError, reason, nil
+}
+
+// Lose is an attempt that its pod has lost: another one tries again, unless the chat is suspended.
+func (c *Chat) Lose() {
+	switch {
+	case c.Phase == v1alpha1.ChatInterrupting:
+		c.end(v1alpha1.TurnInterrupted)
+	case c.Suspended:
+		c.Attempt.lost = true
+	default:
+		c.Attempt = &Attempt{Number: c.Attempt.Number + 1, Action: c.Attempt.Action}
+	}
+}
+
+// HandOver is an attempt that was told to stop and hands over what it has. It is kept, and its calls are given up.
+func (c *Chat) HandOver(name string, calls ...Call) {
+	if c.Phase != v1alpha1.ChatInterrupting { // Nobody has asked for that, or no longer.
+		c.Lose()
+		return
+	}
+	c.commit(name, calls).Partial = true
+	c.end(v1alpha1.TurnInterrupted)
+}
+
+// HandOverNothing is an attempt that was told to stop before it had anything.
+func (c *Chat) HandOverNothing() { c.Lose() }

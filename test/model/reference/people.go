@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Send creates a User message: whenBusy: Interrupt if it cuts in, else Queue.
+func (c *Chat) Send(name string, cutsIn bool) {
+	m := &Message{Name: name, Role: v1alpha1.RoleUser, CutsIn: cutsIn}
+	c.people = append(c.people, m)
+	c.take(m)
+}
+
+// take takes a User message up. An idle chat begins a turn with it; after a failure the message that has waited longest
+// goes first; a busy chat lets it wait, or stops for it.
+func (c *Chat) take(m *Message) {
+	switch {
+	case c.Phase == v1alpha1.ChatError && len(c.Queue) > c.Limits.MaxQueue:
+		m.reject(v1alpha1.ReasonQueueFull)
+	case c.Phase == v1alpha1.ChatError && len(c.Queue) > 0:
+		c.enqueue(len(c.Queue), m)
+		c.begin(c.takeFromQueue(c.Queue[0]))
+	case !c.busy():
+		c.begin(m)
+	case len(c.Queue) >= c.Limits.MaxQueue:
+		m.reject(v1alpha1.ReasonQueueFull)
+	case m.CutsIn:
+		c.enqueue(0, m)
+		c.stop()
+	default:
+		c.enqueue(len(c.Queue), m)
+	}
+}
+
+func (c *Chat) enqueue(at int, m *Message) {
+	m.State, m.Refusal = v1alpha1.MessageQueued, ""
+	c.Queue = slices.Insert(c.Queue, at, m.Name)
+}
+
+func (m *Message) reject(reason string) {
+	m.State, m.Refusal = v1alpha1.MessageRejected, reason
+}
+
+func (m *Message) supersede() {
+	m.State, m.Refusal = v1alpha1.MessageSuperseded, v1alpha1.ReasonSuperseded
+}
+
+// Edit changes what a User message says. One that waits will say something else when its turn comes; one that is not part of
+// the conversation asks anew; from one that was committed the conversation begins again.
+func (c *Chat) Edit(name string) {
+	switch m := c.Person(name); m.State {
+	case v1alpha1.MessageCommitted:
+		for _, queued := range c.Queue { // They continued a conversation that no longer exists.
+			c.Person(queued).supersede()
+		}
+		c.Queue = nil
+		c.cut(place(c.History, m))
+		c.begin(m)
+	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		c.take(m)
+	}
+}
+
+// CutIn changes a User message to whenBusy: Interrupt. One that waits is next then, and what is under way is stopped; one that
+// was committed stays where it is.
+func (c *Chat) CutIn(name string) {
+	m := c.Person(name)
+	m.CutsIn = true
+	switch {
+	case m.State == v1alpha1.MessageRejected, m.State == v1alpha1.MessageSuperseded:
+		c.take(m)
+	case m.State != v1alpha1.MessageQueued:
+	case c.Phase == v1alpha1.ChatRunning, c.Phase == v1alpha1.ChatInterrupting:
+		c.takeFromQueue(name)
+		c.enqueue(0, m)
+		c.stop()
+	default: // Nothing is under way, so it begins at once.
+		c.begin(c.takeFromQueue(name))
+	}
+}
+
+// Delete deletes a message, of a person or of a generation pod. If it was committed, all that followed leaves the history
+// with it, and the chat goes on from what is left: again, if that has no answer.
+func (c *Chat) Delete(name string) {
+	c.people = slices.DeleteFunc(c.people, func(m *Message) bool { return m.Name == name })
+	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
+	m := c.Committed(name)
+	if m == nil {
+		return
+	}
+	c.cut(place(c.History, m))
+	if !c.answerIsDue() {
+		c.rest()
+		return
+	}
+	c.Error, c.user().Turn = "", Turn{}
+	c.goOn()
+}
+
+// answerIsDue tells whether the history ends with something that the model must answer, or with calls that have no result.
+// What was interrupted is left as it is.
+func (c *Chat) answerIsDue() bool {
+	if len(c.History) == 0 {
+		return false
+	}
+	last := c.History[len(c.History)-1]
+	return !last.Partial && (last.Role != v1alpha1.RoleAssistant || len(last.Calls) > 0)
+}
+
+// cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they are no
+// longer part of the conversation.
+func (c *Chat) cut(from int) {
+	for _, m := range c.History[from:] {
+		m.supersede()
+	}
+	c.History = c.History[:from]
+	c.ContextStart = min(c.ContextStart, from)
+}

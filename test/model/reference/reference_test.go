@@ -1,0 +1,187 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func newChat() *Chat { return New(Limits{MaxQueue: 20, MaxSteps: 1200}) }
+
+func client(id string) Call { return Call{ID: id, Awaits: v1alpha1.AwaitsClient} }
+
+func person(id string) Call { return Call{ID: id, Awaits: v1alpha1.AwaitsApproval} }
+
+func own(id string) Call { return Call{ID: id} }
+
+func TestTheModelTellsTheseStories(t *testing.T) {
+	for name, story := range map[string]struct {
+		tell func(c *Chat)
+		want View
+	}{
+		"a message is answered": {
+			func(c *Chat) { c.Send("ask", false); c.Finish("reply") },
+			View{
+				Phase: "Waiting", Ready: "True Answered", History: []string{"User ask", "Assistant reply"}, Turn: "ask Answered",
+				Messages: map[string]string{"ask": "Committed True Answered"},
+			},
+		},
+		"tools run before the model is asked again": {
+			func(c *Chat) { c.Send("ask", false); c.Finish("reply", own("1")) },
+			View{
+				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply"}, Turn: "ask",
+				Attempt: "1 ExecuteTools", Messages: map[string]string{"ask": "Committed Unknown BeingAnswered"},
+			},
+		},
+		"a client and a person are asked at once, and the decided call is run after the results are in": {
+			func(c *Chat) {
+				c.Send("ask", false)
+				c.Finish("reply", client("1"), person("2"))
+				c.Bring("results", Result{ID: "1"})
+				c.Decide("no", "2", v1alpha1.DecisionDeny)
+			},
+			View{
+				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply", "Tool results"}, Turn: "ask",
+				Attempt:   "1 ExecuteTools",
+				Messages:  map[string]string{"ask": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
+				Approvals: map[string]string{"no": "True Applied"},
+			},
+		},
+		"after a failure the message that waited longest goes first": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Send("b", false)
+				c.Fail(v1alpha1.ErrorRateLimited)
+				c.Send("c", false)
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "User b"}, Turn: "b", Queue: []string{"c"},
+				Attempt: "1 GenerateAssistant",
+				Messages: map[string]string{
+					"a": "Committed False RateLimited", "b": "Committed Unknown BeingAnswered", "c": "Queued Unknown Queued",
+				},
+			},
+		},
+		"a message that cuts in lets the turn hand over what it has": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Send("b", true)
+				c.HandOver("part")
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant part", "User b"}, Turn: "b",
+				Attempt:  "1 GenerateAssistant",
+				Messages: map[string]string{"a": "Committed False Interrupted", "b": "Committed Unknown BeingAnswered"},
+			},
+		},
+		"an edit begins again from there, without what was queued": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Finish("1")
+				c.Send("b", false)
+				c.Send("c", false)
+				c.Edit("a")
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a"}, Turn: "a", Attempt: "1 GenerateAssistant",
+				Messages: map[string]string{
+					"a": "Committed Unknown BeingAnswered", "b": "Superseded False Superseded", "c": "Superseded False Superseded",
+				},
+			},
+		},
+		"a deleted result is asked for again": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Finish("1", client("x"))
+				c.Bring("results", Result{ID: "x"})
+				c.Finish("2")
+				c.Delete("results")
+			},
+			View{
+				Phase: "RequiresAction", Ready: "Unknown RequiresAction", History: []string{"User a", "Assistant 1"}, Turn: "a",
+				Asked: []string{"x Client"}, Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+			},
+		},
+		"a suspended chat finishes the step under way and begins no other": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Suspend()
+				c.Finish("1", own("x"))
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Suspended", History: []string{"User a", "Assistant 1"}, Turn: "a",
+				Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+			},
+		},
+		"clearing hides what was said, and is refused when there is nothing to hide": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Fail(v1alpha1.ErrorContextTooLong)
+				c.Clear("one")
+				c.Clear("two")
+			},
+			View{
+				Phase: "Waiting", Ready: "True Answered", History: []string{"User a"}, ContextStart: 1, Turn: "a Failed",
+				Requests: map[string]string{"Clear": "two Refused"}, Messages: map[string]string{"a": "Committed False ContextTooLong"},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChat()
+			story.tell(c)
+			got := c.See()
+			for _, v := range []*View{&got, &story.want} { // A map that is empty says the same as none.
+				for _, m := range []*map[string]string{&v.Requests, &v.Messages, &v.Approvals} {
+					if len(*m) == 0 {
+						*m = nil
+					}
+				}
+				if len(v.Queue) == 0 {
+					v.Queue = nil
+				}
+			}
+			if diff := cmp.Diff(story.want, got); diff != "" {
+				t.Errorf("the model says something else (+):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOneMessageTooManyIsRejectedAndAChangedOneAsksAnew(t *testing.T) {
+	c := New(Limits{MaxQueue: 1, MaxSteps: 5})
+	c.Send("a", false)
+	c.Send("b", false)
+	c.Send("c", false)
+	if m := c.Person("c"); m.State != v1alpha1.MessageRejected || m.Refusal != v1alpha1.ReasonQueueFull {
+		t.Fatalf("the third message is %s because of %s", m.State, m.Refusal)
+	}
+	c.Finish("1")
+	c.Edit("c")
+	if m := c.Person("c"); m.State != v1alpha1.MessageQueued {
+		t.Errorf("the message that asks anew is %s", m.State)
+	}
+}
+
+func TestResultsThatDoNotFitAreRejected(t *testing.T) {
+	for name, results := range map[string][]Result{
+		"missing":    {{ID: "1"}},
+		"duplicate":  {{ID: "1"}, {ID: "1"}},
+		"unexpected": {{ID: "1"}, {ID: "2"}, {ID: "3"}},
+		"malformed":  {{ID: "1"}, {ID: "2", Malformed: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChat()
+			c.Send("a", false)
+			c.Finish("reply", client("1"), client("2"))
+			c.Bring("results", results...)
+			if m := c.Person("results"); m.State != v1alpha1.MessageRejected || c.Phase != v1alpha1.ChatRequiresAction {
+				t.Errorf("the results are %s, the chat is %s", m.State, c.Phase)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import "parley.dev/parley/api/v1alpha1"
+
+// Interrupt is the annotation parley.dev/interrupt with a new token.
+func (c *Chat) Interrupt(token string) {
+	if c.Phase != v1alpha1.ChatRunning && c.Phase != v1alpha1.ChatRequiresAction {
+		c.Requests[v1alpha1.RequestInterrupt] = Request{token, v1alpha1.RequestRefused}
+		return
+	}
+	c.Requests[v1alpha1.RequestInterrupt] = Request{token, v1alpha1.RequestDone}
+	c.stop()
+}
+
+// stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled, and
+// the turn goes on without them.
+func (c *Chat) stop() {
+	switch {
+	case c.Phase == v1alpha1.ChatRequiresAction:
+		c.cancelCalls()
+		c.goOn()
+	case c.Attempt == nil: // The chat is suspended: there is nothing to hand over.
+		c.end(v1alpha1.TurnInterrupted)
+	default:
+		c.Phase = v1alpha1.ChatInterrupting
+	}
+}
+
+// Clear is the annotation parley.dev/clear with a new token: the model sees nothing of what was said so far.
+func (c *Chat) Clear(token string) {
+	if c.busy() || len(c.Queue) > 0 || len(c.History) <= c.ContextStart {
+		c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestRefused}
+		return
+	}
+	c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestDone}
+	c.ContextStart = len(c.History)
+	c.Phase, c.Error = v1alpha1.ChatWaiting, "" // The error belonged to the old context.
+}
+
+// Suspend sets spec.suspend: the attempt under way is finished and committed, no other begins.
+func (c *Chat) Suspend() { c.Suspended = true }
+
+// Resume takes spec.suspend back.
+func (c *Chat) Resume() {
+	c.Suspended = false
+	switch {
+	case c.Phase != v1alpha1.ChatRunning:
+	case c.Attempt == nil:
+		c.goOn()
+	case c.Attempt.lost:
+		c.Lose()
+	}
+}

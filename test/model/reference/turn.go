@@ -1,0 +1,126 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// begin commits a User message, and a turn begins.
+func (c *Chat) begin(m *Message) {
+	if u := c.user(); u != nil && u.Turn.Result == "" {
+		u.Turn.Result = v1alpha1.TurnInterrupted // Its calls were waiting when this message pushed past them.
+	}
+	m.State, m.Refusal, m.Turn = v1alpha1.MessageCommitted, "", Turn{}
+	c.History = append(c.History, m)
+	c.Begun, c.Error = true, ""
+	c.goOn()
+}
+
+// goOn takes the next step of the turn, or ends the turn. What Parley can do itself comes before what people must do, and both
+// come before the model is asked again: no provider takes a history in which a call has no result.
+func (c *Chat) goOn() {
+	c.Phase, c.Attempt = v1alpha1.ChatRunning, nil
+	c.stopAsking()
+	own, asked := c.outstanding()
+	switch {
+	case len(own) > 0:
+		c.attempt(v1alpha1.ActionExecuteTools)
+	case len(asked) > 0:
+		c.ask(asked)
+	case c.replyIsLast() && !c.user().Turn.CallsCancelled:
+		c.end(v1alpha1.TurnAnswered)
+	case c.steps() >= c.Limits.MaxSteps:
+		c.end(v1alpha1.TurnMaxStepsReached)
+	default:
+		c.attempt(v1alpha1.ActionGenerateAssistant)
+	}
+}
+
+// attempt gives the next step to a generation pod. A suspended chat stays Running without one.
+func (c *Chat) attempt(action v1alpha1.GenerationAction) {
+	if !c.Suspended {
+		c.Attempt = &Attempt{Number: 1, Action: action}
+	}
+}
+
+// ask waits for clients and for people.
+func (c *Chat) ask(calls []Call) {
+	c.Phase, c.Asked = v1alpha1.ChatRequiresAction, calls
+	if c.Limits.Impatient {
+		c.cancelCalls()
+		c.goOn()
+	}
+}
+
+// cancelCalls gives the outstanding calls of the turn up.
+func (c *Chat) cancelCalls() {
+	c.user().Turn.CallsCancelled, c.user().Turn.Decided = true, nil
+}
+
+// end ends the turn. The next message begins in the same moment.
+func (c *Chat) end(result v1alpha1.TurnResult) {
+	c.user().Turn.Result = result
+	c.rest()
+}
+
+// rest leaves the chat to the next message of the queue, if there is one.
+func (c *Chat) rest() {
+	c.Phase, c.Attempt, c.Error = v1alpha1.ChatWaiting, nil, ""
+	c.stopAsking()
+	if len(c.Queue) > 0 {
+		c.begin(c.takeFromQueue(c.Queue[0]))
+	}
+}
+
+func (c *Chat) takeFromQueue(name string) *Message {
+	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
+	return c.Person(name)
+}
+
+// outstanding are the calls of the turn's newest reply that have no result: those that Parley must run or answer itself, and
+// those that it must ask people for.
+func (c *Chat) outstanding() (own, asked []Call) {
+	turn := c.user().Turn
+	if turn.CallsCancelled {
+		return nil, nil
+	}
+	for _, call := range unanswered(c.sinceUser()) {
+		if call.Awaits == "" || slices.Contains(turn.Decided, call.ID) {
+			own = append(own, call)
+		} else {
+			asked = append(asked, call)
+		}
+	}
+	return own, asked
+}
+
+// unanswered are the calls of the newest reply among the messages that no later message answers.
+func unanswered(messages []*Message) (calls []Call) {
+	for _, m := range messages {
+		switch m.Role {
+		case v1alpha1.RoleAssistant:
+			calls = slices.Clone(m.Calls)
+		case v1alpha1.RoleTool:
+			calls = slices.DeleteFunc(calls, func(call Call) bool { return slices.Contains(m.Answers, call.ID) })
+		}
+	}
+	return calls
+}
+
+func (c *Chat) replyIsLast() bool {
+	return c.History[len(c.History)-1].Role == v1alpha1.RoleAssistant
+}
+
+// steps is how many replies the turn has.
+func (c *Chat) steps() (n int) {
+	for _, m := range c.sinceUser() {
+		if m.Role == v1alpha1.RoleAssistant {
+			n++
+		}
+	}
+	return n
+}

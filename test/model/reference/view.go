@@ -1,0 +1,125 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package reference
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// View is what people can see of a chat, in words that can be compared and printed.
+type View struct {
+	// Phase of the chat, and status and reason of its condition Ready.
+	Phase, Ready string
+	// History is role and name of each message, oldest first.
+	History []string
+	// ContextStart is the index of the first message that the model sees.
+	ContextStart int
+	// Queue names the messages that wait.
+	Queue []string
+	// Turn names the User message of the turn that is under way, or of the last one, and its result.
+	Turn string
+	// Attempt is number and action of the attempt under way.
+	Attempt string
+	// Asked are the calls that wait for people: id, what for, and the decision.
+	Asked []string
+	// Error is why the last turn failed.
+	Error string
+	// Requests are token and outcome of the newest request of each kind.
+	Requests map[string]string
+	// Messages are state, and status and reason of Ready, of each message that a person wrote.
+	Messages map[string]string
+	// Approvals are status and reason of Ready of each decision.
+	Approvals map[string]string
+}
+
+// See is what people can see of the chat.
+func (c *Chat) See() View {
+	v := View{
+		Phase: string(c.Phase), Ready: c.ready(), ContextStart: c.ContextStart, Queue: slices.Clone(c.Queue), Error: string(c.Error),
+		Requests: map[string]string{}, Messages: map[string]string{}, Approvals: map[string]string{},
+	}
+	for _, m := range c.History {
+		v.History = append(v.History, Words(m.Role, m.Name))
+	}
+	if u := c.user(); u != nil {
+		v.Turn = Words(u.Name, u.Turn.Result)
+	}
+	if a := c.Attempt; a != nil {
+		v.Attempt = Words(a.Number, a.Action)
+	}
+	for _, call := range c.Asked {
+		v.Asked = append(v.Asked, Words(call.ID, call.Awaits, call.Decision))
+	}
+	for kind, request := range c.Requests {
+		v.Requests[string(kind)] = Words(request.Token, request.Outcome)
+	}
+	for _, m := range c.people {
+		v.Messages[m.Name] = Words(m.State, m.ready())
+	}
+	for _, a := range c.approvals {
+		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1alpha1.ReasonNotPending)
+		if a.applied {
+			v.Approvals[a.name] = Words(metav1.ConditionTrue, v1alpha1.ReasonApplied)
+		}
+	}
+	return v
+}
+
+// Words joins what is not empty.
+func Words(words ...any) string {
+	return strings.Join(strings.Fields(fmt.Sprintln(words...)), " ")
+}
+
+// ready is status and reason of the chat's condition Ready.
+func (c *Chat) ready() string {
+	switch {
+	case c.Phase == v1alpha1.ChatError:
+		return Words(metav1.ConditionFalse, c.Error)
+	case c.Phase == v1alpha1.ChatInterrupting:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonInterrupting)
+	case c.Phase == v1alpha1.ChatRequiresAction:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionExecuteTools:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
+	case c.Phase == v1alpha1.ChatRunning:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
+	case c.user() == nil:
+		return Words(metav1.ConditionTrue, v1alpha1.ReasonAwaitingFirstMessage)
+	case c.user().Turn.Result == v1alpha1.TurnFailed: // Its error was cleared away, with the context.
+		return Words(metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	}
+	return Words(metav1.ConditionTrue, c.user().Turn.Result)
+}
+
+// ready is status and reason of the condition Ready of a person's message.
+func (m *Message) ready() string {
+	switch m.State {
+	case v1alpha1.MessageQueued:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	case v1alpha1.MessagePending:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval)
+	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		return Words(metav1.ConditionFalse, m.Refusal)
+	}
+	if m.Role == v1alpha1.RoleTool {
+		return Words(metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
+	}
+	switch m.Turn.Result {
+	case "":
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered)
+	case v1alpha1.TurnFailed:
+		return Words(metav1.ConditionFalse, m.Turn.Failure)
+	case v1alpha1.TurnInterrupted:
+		return Words(metav1.ConditionFalse, m.Turn.Result)
+	}
+	return Words(metav1.ConditionTrue, m.Turn.Result)
+}
