@@ -114,6 +114,10 @@ func (r relay) Open(ctx context.Context, ep parts.Episode) (runner.Episode, erro
 	return r.client.Open(ctx, ep)
 }
 
+func (r relay) SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error) {
+	return r.client.SoFar(ctx, ep)
+}
+
 func healthHandler(r *runner.Runner) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

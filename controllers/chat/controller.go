@@ -130,6 +130,9 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}
+	if plan.NeedsPod { // The pod may go before the cache shows that the chat has it, and then its event wakes nobody.
+		seen.lookAgain = placement.MaxUnseen
+	}
 	return ctrl.Result{RequeueAfter: sooner(seen.lookAgain, deadline(&plan.Status, seen.facts.Now))}, nil
 }
 

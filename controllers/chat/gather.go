@@ -162,6 +162,9 @@ func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 			s.results = append(s.results, m.Name)
 		}
 	}
+	if err := r.confirmEdit(ctx, s); err != nil {
+		return err
+	}
 	if open, err = r.withPrompt(ctx, chat, open); err != nil {
 		return err
 	}
@@ -179,6 +182,19 @@ func (r *Reconciler) confirmOpen(ctx context.Context, s *seen, open []v1alpha1.C
 		}
 	}
 	return nil
+}
+
+// confirmEdit looks at the message itself: the cache may show an older one of its name.
+func (r *Reconciler) confirmEdit(ctx context.Context, s *seen) error {
+	if s.facts.Edited == nil {
+		return nil
+	}
+	live, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, s.facts.Edited.Name)
+	s.facts.Edited = nil
+	if live != nil {
+		s.noteEdit(live)
+	}
+	return err
 }
 
 // noteEdit takes the message down if it was edited and none before it was.

@@ -31,8 +31,12 @@ func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: generation.Pod}, &pod)
 	if apierrors.IsNotFound(err) {
 		// A pod that this process has just created may not be in the cache yet; its event wakes the chat.
-		s.facts.PodLost = !r.Ledger.JustCreated(chat.Namespace, generation.Pod)
+		s.facts.PodLost = !r.Ledger.JustCreated(chat.Namespace, generation.Pod, s.facts.Now)
 		s.facts.PodStarting = "just created"
+		if s.facts.PodLost {
+			r.Ledger.Forget(chat.Namespace, generation.Pod)
+		}
+		s.lookAgain = placement.MaxUnseen
 		return nil
 	}
 	if err != nil {

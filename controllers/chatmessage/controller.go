@@ -11,17 +11,14 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
 )
 
 // Reconciler writes the status of User messages and removes leftovers.
@@ -40,8 +37,8 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").
-		For(&v1alpha1.ChatMessage{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.messagesOfChat)).
+		For(&v1alpha1.ChatMessage{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
+		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err != nil {
@@ -86,30 +83,11 @@ func (r *Reconciler) tooEarly(s *seen) time.Duration {
 	return reportAfter - r.Now().Sub(generation.StartedAt.Time)
 }
 
-// messagesOfChat finds the messages whose status may follow from a change of the chat.
-func (r *Reconciler) messagesOfChat(ctx context.Context, o client.Object) []reconcile.Request {
-	fields := []string{index.UnsettledByChat, index.ReportsByChat}
-	if !o.GetDeletionTimestamp().IsZero() || r.gone(ctx, o) {
-		fields = []string{index.MessagesByChat}
-	}
-	var requests []reconcile.Request
-	if chat, ok := o.(*v1alpha1.Chat); ok && chat.Status.Turn != nil {
-		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Status.Turn.Message}
-		requests = append(requests, reconcile.Request{NamespacedName: key})
-	}
-	for _, field := range fields {
-		var messages v1alpha1.ChatMessageList
-		if err := r.Client.List(ctx, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}); err != nil {
-			return nil
-		}
-		for i := range messages.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&messages.Items[i])})
-		}
-	}
-	return requests
-}
-
-func (r *Reconciler) gone(ctx context.Context, o client.Object) bool {
-	var chat v1alpha1.Chat
-	return apierrors.IsNotFound(r.Client.Get(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, &chat))
+// chatUIDChanged passes the moment when a message says which chat took it up: that chat may be gone by then.
+func chatUIDChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ChatMessage)
+		after, also := e.ObjectNew.(*v1alpha1.ChatMessage)
+		return ok && also && before.Status.ChatUID != after.Status.ChatUID
+	}}
 }

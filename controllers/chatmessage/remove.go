@@ -54,7 +54,8 @@ func (r *Reconciler) confirm(ctx context.Context, s *seen, v verdict) (bool, err
 	return !inHistory, err
 }
 
-// inHistory walks the chat's history from its head, down to the place that the message claims.
+// inHistory walks the chat's history from its head, down to the place that the message claims. Where a message of the
+// history is missing nobody can tell what came before it, so that stays until the chat has cut its history there.
 func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	var list v1alpha1.ChatMessageList
 	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
@@ -69,7 +70,11 @@ func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 		if name == m.Name {
 			return true, nil
 		}
-		name = parents[name]
+		parent, ok := parents[name]
+		if !ok {
+			return true, nil
+		}
+		name = parent
 	}
 	return false, nil
 }

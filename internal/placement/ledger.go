@@ -3,7 +3,10 @@
 
 package placement
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Ledger is the account of which chat has which pod. It lives in memory only: a new process fills it while it reads the
 // chats, and until then at worst gives a pod a few chats more than its capacity.
@@ -65,12 +68,15 @@ func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 	l.book(chat, pod.Name)
 }
 
-// JustCreated tells whether the pod was created by this process and no cache has shown it yet.
-func (l *Ledger) JustCreated(namespace, pod string) bool {
+// MaxUnseen is how long a cache may take to show a pod that was created: 10 s. One that it does not show by then is gone.
+const MaxUnseen = 10 * time.Second
+
+// JustCreated tells whether the pod was created by this process a moment ago and no cache has shown it yet.
+func (l *Ledger) JustCreated(namespace, pod string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ok := l.created[namespace][pod]
-	return ok
+	created, ok := l.created[namespace][pod]
+	return ok && now.Sub(created.Created) < MaxUnseen
 }
 
 // Seen tells that a cache shows the pod.

@@ -68,14 +68,17 @@ func TestAPodIsBookedUntilItIsFull(t *testing.T) {
 func TestAJustCreatedPodIsSharedBeforeAnyCacheShowsIt(t *testing.T) {
 	l, want := NewLedger(), Want{Template: "t", Capacity: 2}
 	l.Created("ns", pod("new", nil), "1")
-	if !l.JustCreated("ns", "new") || l.JustCreated("other", "new") {
+	if !l.JustCreated("ns", "new", t0) || l.JustCreated("other", "new", t0) {
 		t.Error("the ledger does not know what it created, or where")
+	}
+	if l.JustCreated("ns", "new", t0.Add(MaxUnseen)) {
+		t.Error("a pod that no cache shows after so long still counts as just created")
 	}
 	if got, _ := l.Choose("ns", nil, want, "2"); got != "new" {
 		t.Errorf("got %q", got)
 	}
 	l.Seen("ns", "new")
-	if l.JustCreated("ns", "new") {
+	if l.JustCreated("ns", "new", t0) {
 		t.Error("a pod that the cache shows still counts as just created")
 	}
 }

@@ -32,6 +32,7 @@ type Opened struct {
 //	PUT  /v1/episodes/{uid}/{version}/{attempt}         201 opened, 200 was open already, 409 ErrExists
 //	POST /v1/episodes/{uid}/{version}/{attempt}/frames  a body of frames, as long as the attempt lasts
 //	POST /v1/episodes/{uid}/{version}/{attempt}/close   204
+//	GET  /v1/episodes/{uid}/{version}/{attempt}         the frames so far, one a line
 func LocalHandler(store *Store) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +40,9 @@ func LocalHandler(store *Store) http.Handler {
 	})
 	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/frames", func(w http.ResponseWriter, r *http.Request) {
 		handleFrames(store, w, r)
+	})
+	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
+		handleSoFar(store, w, r)
 	})
 	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/close", func(w http.ResponseWriter, r *http.Request) {
 		ep, err := episodeOf(r)
@@ -70,6 +74,23 @@ func handleOpen(store *Store, w http.ResponseWriter, r *http.Request) {
 		status = http.StatusCreated
 	}
 	writeJSON(w, status, Opened{LastSeq: last})
+}
+
+// handleSoFar lets a generator that was restarted read what its former life has said.
+func handleSoFar(store *Store, w http.ResponseWriter, r *http.Request) {
+	ep, err := episodeOf(r)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	sub := store.Subscribe(ep, 0)
+	defer sub.Close()
+	w.Header().Set("Content-Type", FrameMediaType)
+	for batch, _ := sub.take(); batch != nil; batch, _ = sub.take() {
+		if _, err := w.Write(batch); err != nil {
+			return // The reader has gone.
+		}
+	}
 }
 
 func handleFrames(store *Store, w http.ResponseWriter, r *http.Request) {

@@ -70,7 +70,7 @@ func (a *attempt) run(ctx context.Context) {
 	messages := <-loading
 	switch {
 	case errors.Is(err, relayclient.ErrExists):
-		a.report(ctx, outcome{kind: v1alpha1.OutcomeLost})
+		a.report(ctx, a.afterCrash(ctx))
 		return
 	case err != nil:
 		// Without a relay nobody can watch; the answer is worth as much.
@@ -82,6 +82,21 @@ func (a *attempt) run(ctx context.Context) {
 	if ctx.Err() == nil {
 		a.report(ctx, result)
 	}
+}
+
+// afterCrash is the outcome of an attempt that a former life of this process has begun. If it is to hand over what it has,
+// that is what the relay has heard of it.
+func (a *attempt) afterCrash(ctx context.Context) outcome {
+	if !a.interrupted() {
+		return outcome{kind: v1alpha1.OutcomeLost}
+	}
+	reading, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	frames, err := a.Relay.SoFar(reading, a.fence)
+	if err != nil {
+		a.Log.DebugContext(ctx, "the relay does not say what was said", a.about(), slog.Any("error", err))
+	}
+	return outcome{kind: v1alpha1.OutcomeInterrupted, step: step.FromFrames(frames)}
 }
 
 // openTimeout bounds the wait for a relay that does not answer.

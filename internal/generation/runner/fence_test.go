@@ -154,6 +154,37 @@ func (r realRelay) Open(ctx context.Context, name parts.Episode) (runner.Episode
 	return r.client.Open(ctx, name)
 }
 
+func (r realRelay) SoFar(ctx context.Context, name parts.Episode) ([]parts.Frame, error) {
+	return r.client.SoFar(ctx, name)
+}
+
+func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrupted(t *testing.T) {
+	relays := socketRelay(t)
+	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
+	c := p.newChat("crashed", nil)
+	c.say("crashed-u", "hello")
+	former := relays("first-life")
+	name := parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1}
+	opened, err := former.Open(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "Half of it"})
+	if err := opened.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.Turn = &v1alpha1.TurnStatus{Message: "crashed-u"}
+		s.History = v1alpha1.HistoryStatus{Version: 1, Head: "crashed-u", Length: 1}
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+		interrupt(s)
+	})
+	m := c.result()
+	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeInterrupted || len(m.Spec.Parts) != 1 || *m.Spec.Parts[0].Text != "Half of it" {
+		t.Errorf("got %+v with %+v", g, m.Spec.Parts)
+	}
+}
+
 func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
 	relays := socketRelay(t)
 	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
@@ -182,6 +213,11 @@ func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
 type stuckRelay struct{}
 
 func (stuckRelay) Open(ctx context.Context, _ parts.Episode) (runner.Episode, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (stuckRelay) SoFar(ctx context.Context, _ parts.Episode) ([]parts.Frame, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

@@ -33,6 +33,8 @@ const DefaultSilence = 10 * time.Minute
 type Relay interface {
 	// Open begins an episode. It fails with relayclient.ErrExists if a former life of this process has begun it.
 	Open(ctx context.Context, ep parts.Episode) (Episode, error)
+	// SoFar reads the parts of an episode that a former life of this process has left behind.
+	SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error)
 }
 
 // Episode takes the parts of one attempt.

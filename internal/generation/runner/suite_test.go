@@ -205,6 +205,15 @@ func (r *relay) Open(_ context.Context, name parts.Episode) (runner.Episode, err
 	return e, nil
 }
 
+func (r *relay) SoFar(_ context.Context, name parts.Episode) ([]parts.Frame, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.episodes[name]; e != nil {
+		return e.frames, nil
+	}
+	return nil, nil
+}
+
 func (e *episode) Publish(role string, p parts.Part) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

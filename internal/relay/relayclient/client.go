@@ -63,6 +63,33 @@ func (c *Client) Close(ctx context.Context, ep parts.Episode) error {
 	return nil
 }
 
+// SoFar reads the parts of an episode that an earlier incarnation left behind; there are none if the relay has forgotten
+// it.
+func (c *Client) SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error) {
+	req, err := c.request(ctx, http.MethodGet, ep, "", nil)
+	if err != nil {
+		return nil, fmt.Errorf("read episode %s: %w", ep, err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("read episode %s: %w", ep, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read episode %s: the relay answered %s", ep, resp.Status)
+	}
+	var frames []parts.Frame
+	for lines := json.NewDecoder(io.LimitReader(resp.Body, 2*relay.DefaultEpisodeBytes)); ; {
+		var frame parts.Frame
+		if err := lines.Decode(&frame); errors.Is(err, io.EOF) {
+			return frames, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read episode %s: %w", ep, err)
+		}
+		frames = append(frames, frame)
+	}
+}
+
 // CloseIdleConnections drops the connections that carry nothing.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 

@@ -1,0 +1,78 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// chatHandler wakes the messages whose status, or whose right to exist, may follow from a change of their chat.
+func (r *Reconciler) chatHandler() handler.EventHandler {
+	return handler.Funcs{
+		// A chat that is new to this process may have taken the place of an older one of its name, like one that is gone.
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			r.wake(ctx, q, e.Object, index.MessagesByChat)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			r.wake(ctx, q, e.Object, index.MessagesByChat)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !e.ObjectNew.GetDeletionTimestamp().IsZero() {
+				r.wake(ctx, q, e.ObjectNew, index.MessagesByChat)
+				return
+			}
+			wakeNamed(q, e.ObjectOld, e.ObjectNew)
+			r.wake(ctx, q, e.ObjectNew, index.UnsettledByChat, index.ReportsByChat)
+		},
+	}
+}
+
+// wake wakes the chat's messages that the indexes find.
+func (r *Reconciler) wake(ctx context.Context, q queue, chat client.Object, fields ...string) {
+	for _, field := range fields {
+		var messages v1alpha1.ChatMessageList
+		if err := r.Client.List(ctx, &messages, client.InNamespace(chat.GetNamespace()), client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+			return
+		}
+		for i := range messages.Items {
+			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&messages.Items[i])})
+		}
+	}
+}
+
+// wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was committed or is useless.
+func wakeNamed(q queue, before, after client.Object) {
+	old, ok := before.(*v1alpha1.Chat)
+	chat, also := after.(*v1alpha1.Chat)
+	if !ok || !also {
+		return
+	}
+	add := func(name string) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: chat.Namespace, Name: name}})
+	}
+	if chat.Status.Turn != nil {
+		add(chat.Status.Turn.Message)
+	}
+	if g := old.Status.Generation; g != nil && !sameAttempt(old, chat) {
+		add(fmt.Sprintf("%s-%d-%d", old.Name, old.Status.History.Version, g.Attempt))
+	}
+}
+
+func sameAttempt(a, b *v1alpha1.Chat) bool {
+	return b.Status.Generation != nil && a.Status.Generation.Attempt == b.Status.Generation.Attempt &&
+		a.Status.History.Version == b.Status.History.Version
+}

@@ -1,0 +1,48 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"encoding/json"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/parts"
+)
+
+// FromFrames makes a step of what was streamed of an attempt that never ended: texts and reasoning as far as they came,
+// whole calls whose arguments are valid, and results of tools. What the provider wants back with them was not streamed,
+// and is lost.
+func FromFrames(frames []parts.Frame) Step {
+	var results []v1alpha1.ToolResult
+	reply := NewAccumulator("", 0, nil)
+	for i := range frames {
+		part := &frames[i].Part
+		if part.Type == parts.ToolResult && frames[i].Role == string(v1alpha1.RoleTool) {
+			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text, IsError: part.IsError})
+		} else if streamed, ok := asStreamed(part); ok {
+			reply.Add(&streamed)
+		}
+	}
+	if len(results) > 0 {
+		return Results(results)
+	}
+	return reply.Finish()
+}
+
+// asStreamed is the part as the provider's stream had it; false if nothing of it is kept.
+func asStreamed(part *parts.Part) (fantasy.StreamPart, bool) {
+	switch part.Type {
+	case parts.Text:
+		return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: part.ID, Delta: part.Text}, true
+	case parts.Reasoning:
+		return fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: part.ID, Delta: part.Text}, true
+	case parts.ToolCall:
+		return fantasy.StreamPart{
+			Type: fantasy.StreamPartTypeToolCall, ID: part.ID, ToolCallName: part.Name, ToolCallInput: part.Text,
+		}, json.Valid([]byte(part.Text))
+	}
+	return fantasy.StreamPart{}, false
+}
