@@ -34,28 +34,28 @@ func TestAClientThatHangsUpAtEveryEventHearsTheSameStory(t *testing.T) {
 	q1 := c.ask("q1", 1)
 	c.attempt(1)
 	c.say("a ", "b ", "c ")
-	until("1.1.3")
+	until("1.1.3.1")
 	c.settle(q1)
 	c.attempt(2) // the first was lost
 	c.say("A ", "B ")
-	until("1.2.2")
+	until("1.2.2.1")
 	c.finish(v1alpha1.RoleAssistant, "A B C")
 	c.attempt(1)
 	c.say("tool ")
-	until("2.1.1")
+	until("2.1.1.2")
 	c.finish(v1alpha1.RoleTool, "tool")
 	c.attempt(1)
 	c.say("x ")
-	until("3.1.1")
+	until("3.1.1.3")
 	c.finish(v1alpha1.RoleAssistant, "x y")
 	c.ask("q2", 4) // promoted by the same write
 	c.attempt(1)
 	c.say("last ")
-	until("4.1.1")
+	until("4.1.1.5")
 	c.finish(v1alpha1.RoleAssistant, "last words")
 	until("5.0.6")
 
-	want := strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 1.2.1 1.2.2 2.0.2 2.1.1 3.0.3 3.1.1 4.0.4 4.0.5 4.1.1 5.0.6")
+	want := strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 4.0.4 4.0.5 4.1.1.5 5.0.6")
 	if diff := cmp.Diff(want, ids(whole.waitID("5.0.6"))); diff != "" {
 		t.Fatalf("the whole story (-want +got):\n%s", diff)
 	}
@@ -202,18 +202,18 @@ func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
 	c.attempt(1)
 	c.say("a ")
 	c.commit()
-	l.waitID("1.1.1")
+	l.waitID("1.1.1.1")
 	c.settle(q1)
 	in.relay.stop()
 	c.say("b ")
 	in.relay.start()
 	c.say("c ")
-	l.waitID("1.1.3") // the relay has everything again, and the listener missed nothing
+	l.waitID("1.1.3.1") // the relay has everything again, and the listener missed nothing
 	in.relay.stop()
 	c.finish(v1alpha1.RoleAssistant, "a b c d")
 	c.commit()
 	got := ids(l.waitID("2.0.2"))
-	if diff := cmp.Diff(strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 2.0.2"), got); diff != "" {
+	if diff := cmp.Diff(strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2"), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -229,7 +229,7 @@ func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
 	l := in.listen("chat", "", 0)
 	l.waitName(follow.EventStatus)
 	in.pod("pod-2", "127.0.0.1")
-	l.waitID("1.1.1")
+	l.waitID("1.1.1.1")
 }
 
 func TestASlowClientIsCut(t *testing.T) {

@@ -31,8 +31,9 @@ const (
 // GetMessage fetches a ChatMessage from the API server.
 type GetMessage func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error)
 
-// messages fetches committed messages, each once for all who follow the chat at the same time. It implements
-// follow.Messages.
+// messages fetches committed messages, each once for all who follow the chat at the same time. What it has kept of a
+// message that people can edit, or delete and create again, counts only for those who can tell that the same commit is
+// meant. It implements follow.Messages.
 type messages struct {
 	get      GetMessage
 	slots    chan struct{}
@@ -54,15 +55,16 @@ func newMessages(get GetMessage) *messages {
 }
 
 // Get implements follow.Messages.
-func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, name string, index int64) (*follow.Committed, error) {
-	key := fmt.Sprintf("%s/%d/%s", chat.UID, index, name)
-	if found := m.lookup(key); found != nil {
+func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	key := fmt.Sprintf("%s/%d/%s", chat.UID, place.Index, place.Name)
+	if found := m.lookup(key, place.Version); found != nil {
 		return found, nil
 	}
-	result := m.fetching.DoChan(key, func() (any, error) {
+	// A fetch that began for those who saw an older history may bring what was there before an edit.
+	result := m.fetching.DoChan(fmt.Sprintf("%s@%d", key, chat.Status.History.Version), func() (any, error) {
 		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
-		return m.fetch(fetching, chat, key, name, index)
+		return m.fetch(fetching, chat, key, place)
 	})
 	select {
 	case r := <-result:
@@ -75,21 +77,21 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, name string, in
 	}
 }
 
-func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key, name string, index int64) (*follow.Committed, error) {
+func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed, error) {
 	select {
 	case m.slots <- struct{}{}:
 		defer func() { <-m.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	msg, err := m.get(ctx, chat.Namespace, name)
+	msg, err := m.get(ctx, chat.Namespace, place.Name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
+		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get message %s: %w", name, err)
+		return nil, fmt.Errorf("get message %s: %w", place.Name, err)
 	}
-	committed, err := follow.Commit(chat, msg, index)
+	committed, err := follow.Commit(chat, msg, place.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -97,28 +99,41 @@ func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key, name str
 	return committed, nil
 }
 
-func (m *messages) lookup(key string) *follow.Committed {
+// lookup finds what was kept of a message: a generated one, which never changes, or one whose commit made that version.
+func (m *messages) lookup(key string, version int64) *follow.Committed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	element := m.known[key]
 	if element == nil {
 		return nil
 	}
+	message := element.Value.(*cached).message
+	if message.Base == 0 && message.Version != version {
+		return nil
+	}
 	m.order.MoveToFront(element)
-	return element.Value.(*cached).message
+	return message
 }
 
 func (m *messages) keep(key string, message *follow.Committed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.known[key] != nil {
-		return
+	if known := m.known[key]; known != nil {
+		if message.Version <= known.Value.(*cached).message.Version {
+			return
+		}
+		m.forget(known)
 	}
 	m.known[key] = m.order.PushFront(&cached{key: key, message: message})
 	m.bytes += len(message.Data)
 	for m.order.Len() > cacheMessages || m.bytes > cacheBytes {
-		oldest := m.order.Remove(m.order.Back()).(*cached)
-		delete(m.known, oldest.key)
-		m.bytes -= len(oldest.message.Data)
+		m.forget(m.order.Back())
 	}
+}
+
+// forget drops what was kept of a message. The caller holds mu.
+func (m *messages) forget(element *list.Element) {
+	gone := m.order.Remove(element).(*cached)
+	delete(m.known, gone.key)
+	m.bytes -= len(gone.message.Data)
 }

@@ -65,15 +65,15 @@ func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart
 }
 
 // Get implements follow.Messages.
-func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, name string, index int64) (*follow.Committed, error) {
-	message, err := a.session.parley.Messages(chat.Namespace).Get(ctx, name)
+func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	message, err := a.session.parley.Messages(chat.Namespace).Get(ctx, place.Name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
+		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading message %s: %w", name, err)
+		return nil, fmt.Errorf("reading message %s: %w", place.Name, err)
 	}
-	return follow.Commit(chat, message, index)
+	return follow.Commit(chat, message, place.Index)
 }
 
 // watched is one chat, as an informer sees it. It implements follow.Chats.

@@ -19,6 +19,7 @@ const (
 	EventQueueUpdate  = "queue_update"
 	EventStatus       = "status"
 	EventError        = "error"
+	EventAction       = "action_required"
 	EventPreviewReset = "preview_reset"
 	EventHistoryReset = "history_reset"
 	EventDeleted      = "deleted"
@@ -85,8 +86,12 @@ type Status struct {
 	Action         v1alpha1.GenerationAction `json:"action,omitempty"`
 	Length         int64                     `json:"length"`
 	Model          string                    `json:"model,omitempty"`
+	// ContextStart is the index of the first message that the model sees.
+	ContextStart int64 `json:"contextStart,omitempty"`
 	// Turn is the name of the User message whose turn is under way, or was the last one.
 	Turn string `json:"turn,omitempty"`
+	// Result is how it ended; absent while it is under way.
+	Result v1alpha1.TurnResult `json:"result,omitempty"`
 }
 
 // Error is the data of EventError.
@@ -96,6 +101,17 @@ type Error struct {
 	Message        string               `json:"message,omitempty"`
 	Provider       string               `json:"provider,omitempty"`
 	StatusCode     int32                `json:"statusCode,omitempty"`
+}
+
+// ActionRequired is the data of EventAction.
+type ActionRequired struct {
+	HistoryVersion int64 `json:"historyVersion"`
+	// Deadline is when the calls are cancelled.
+	Deadline metav1.Time `json:"deadline"`
+	// Message is the name of the reply that made the calls; it has their whole input.
+	Message string `json:"message,omitempty"`
+	// ToolCalls that wait, with what was decided about them so far.
+	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`
 }
 
 // PreviewReset is the data of EventPreviewReset.
@@ -110,6 +126,7 @@ func statusOf(chat *v1alpha1.Chat) Status {
 		HistoryVersion: chat.Status.History.Version,
 		Length:         chat.Status.History.Length,
 		Model:          chat.Status.Model,
+		ContextStart:   chat.Status.History.ContextStart,
 	}
 	for _, c := range chat.Status.Conditions {
 		if c.Type == v1alpha1.ConditionReady {
@@ -120,7 +137,7 @@ func statusOf(chat *v1alpha1.Chat) Status {
 		s.Attempt, s.Action = g.Attempt, g.Action
 	}
 	if chat.Status.Turn != nil {
-		s.Turn = chat.Status.Turn.Message
+		s.Turn, s.Result = chat.Status.Turn.Message, chat.Status.Turn.Result
 	}
 	return s
 }
@@ -139,4 +156,13 @@ func errorOf(chat *v1alpha1.Chat) Error {
 		HistoryVersion: chat.Status.History.Version,
 		Reason:         e.Reason, Message: e.Message, Provider: e.Provider, StatusCode: e.StatusCode,
 	}
+}
+
+func actionOf(chat *v1alpha1.Chat) ActionRequired {
+	required := chat.Status.RequiresAction
+	a := ActionRequired{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline, ToolCalls: required.ToolCalls}
+	if chat.Status.Turn != nil {
+		a.Message = chat.Status.Turn.CallingMessage
+	}
+	return a
 }

@@ -20,11 +20,11 @@ var story = []struct {
 	until string
 }{
 	{func(w *world) { w.user("q1", false); w.attempt(1) }, "1.0.1"},
-	{func(w *world) { w.say(3) }, "1.1.3"},
-	{func(w *world) { w.attempt(2); w.say(2) }, "1.2.2"},
+	{func(w *world) { w.say(3) }, "1.1.3.1"},
+	{func(w *world) { w.attempt(2); w.say(2) }, "1.2.2.1"},
 	{func(w *world) { w.settle(); w.step(v1alpha1.RoleAssistant); w.attempt(1) }, "2.0.2"},
-	{func(w *world) { w.say(1) }, "2.1.1"},
-	{func(w *world) { w.step(v1alpha1.RoleTool); w.attempt(1); w.say(2) }, "3.1.2"},
+	{func(w *world) { w.say(1) }, "2.1.1.2"},
+	{func(w *world) { w.step(v1alpha1.RoleTool); w.attempt(1); w.say(2) }, "3.1.2.3"},
 	{func(w *world) { w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "q2"}} }, ""},
 	{func(w *world) {
 		w.step(v1alpha1.RoleAssistant)
@@ -33,16 +33,16 @@ var story = []struct {
 		w.chat.Status.Queue = nil
 		w.attempt(1)
 	}, "4.0.5"},
-	{func(w *world) { w.say(2) }, "4.1.2"},
+	{func(w *world) { w.say(2) }, "4.1.2.5"},
 	{func(w *world) {
 		w.chat.Status.Generation = nil
 		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	}, ""},
-	{func(w *world) { w.user("q3", false); w.attempt(1); w.say(1) }, "5.1.1"},
+	{func(w *world) { w.user("q3", false); w.attempt(1); w.say(1) }, "5.1.1.6"},
 	{func(w *world) { w.step(v1alpha1.RoleAssistant) }, "6.0.7"},
 }
 
-var storyIDs = strings.Fields("1.0.1 1.1.1 1.1.2 1.1.3 1.2.1 1.2.2 2.0.2 2.1.1 3.0.3 3.1.1 3.1.2 4.0.4 4.0.5 4.1.1 4.1.2 5.0.6 5.1.1 6.0.7")
+var storyIDs = strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 3.1.2.3 4.0.4 4.0.5 4.1.1.5 4.1.2.5 5.0.6 5.1.1.6 6.0.7")
 
 func tell(w *world, clients ...*client) {
 	for _, chapter := range story {
@@ -119,8 +119,8 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 		w.say(1)
 		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
-	got := show(w.follow(t, Position{}, 0).waitID("1.1.1"))
-	if diff := cmp.Diff([]string{"1.0.1", EventQueueUpdate, EventStatus, EventError, "1.1.1"}, got); diff != "" {
+	got := show(w.follow(t, Position{}, 0).waitID("1.1.1.1"))
+	if diff := cmp.Diff([]string{"1.0.1", EventQueueUpdate, EventStatus, EventError, "1.1.1.1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -143,16 +143,16 @@ func TestAChatThatWasCreatedAgainResetsTheHistory(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
-	c.waitID("1.1.2")
+	c.waitID("1.1.2.1")
 	w.change(func() {
 		w.chat = newChat("uid-2")
 		w.user("again", false)
 		w.attempt(1)
 		w.say(3)
 	})
-	got := c.waitID("1.1.3")
-	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1", "1.1.2",
-		EventHistoryReset, "1.0.1", EventQueueUpdate, EventStatus, "1.1.1", "1.1.2", "1.1.3"}
+	got := c.waitID("1.1.3.1")
+	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1",
+		EventHistoryReset, "1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1", "1.1.3.1"}
 	if diff := cmp.Diff(want, show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -162,7 +162,7 @@ func TestAnAttemptThatIsGivenUpVoidsItsParts(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
-	c.waitID("1.1.2")
+	c.waitID("1.1.2.1")
 	w.change(func() { w.attempt(2) })
 	got := c.waitName(EventPreviewReset)
 	for _, e := range got {
@@ -182,10 +182,10 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{Now: true}, 0)
-	c.waitID("1.1.2")
+	c.waitID("1.1.2.1")
 	w.change(func() { w.step(v1alpha1.RoleAssistant) })
 	got := numbered(c.waitID("2.0.2"))
-	if diff := cmp.Diff([]string{"1.1.1", "1.1.2", "2.0.2"}, show(got)); diff != "" {
+	if diff := cmp.Diff([]string{"1.1.1.1", "1.1.2.1", "2.0.2"}, show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -199,7 +199,7 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	c := w.follow(t, Position{}, 0)
 	c.waitName(EventError)
 	w.change(func() { w.chat.Status.Model = "m"; fail() })
-	w.change(func() { w.user("q2", true); fail() })
+	w.change(func() { w.settle(); w.user("q2", true); fail() })
 	got := c.wait("a second error", func(events []Event) bool { return count(events, EventError) == 2 })
 	if e := decode[Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1alpha1.ErrorOverloaded {
 		t.Errorf("got %+v", e)
@@ -222,8 +222,8 @@ func TestADeletedChatEndsTheStream(t *testing.T) {
 func TestAnAbsentAPIServerDelaysMessagesAndLosesNone(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.failures = 3; w.user("q1", false); w.attempt(1); w.say(1) })
-	got := w.follow(t, Position{}, 0).waitID("1.1.1")
-	if diff := cmp.Diff([]string{"1.0.1", "1.1.1"}, show(numbered(got))); diff != "" {
+	got := w.follow(t, Position{}, 0).waitID("1.1.1.1")
+	if diff := cmp.Diff([]string{"1.0.1", "1.1.1.1"}, show(numbered(got))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -265,12 +265,12 @@ func TestAMessageOfAnotherChatIsNoPartOfThisOne(t *testing.T) {
 }
 
 func TestPositionsAreReadBack(t *testing.T) {
-	for _, p := range []Position{{Version: 7, Attempt: 1, Number: 42}, {Version: 12, Number: 3}} {
+	for _, p := range []Position{{Version: 7, Attempt: 1, Number: 42}, {Version: 7, Attempt: 1, Number: 42, Length: 3}, {Version: 12, Number: 3}} {
 		if got, err := ParsePosition(p.String()); err != nil || got != p {
 			t.Errorf("%v was read as %v, %v", p, got, err)
 		}
 	}
-	for _, id := range []string{"7", "7.1", "7.1.x", "-7.1.2", "7.1.2.3", "..", fmt.Sprint(1<<31, ".1.1.")} {
+	for _, id := range []string{"7", "7.1", "7.1.x", "-7.1.2", "7.0.2.3", "7.1.2.3.4", "7.2147483648.1", "..", fmt.Sprint(1<<31, ".1.1.")} {
 		if got, err := ParsePosition(id); err == nil {
 			t.Errorf("%q was read as %v", id, got)
 		}

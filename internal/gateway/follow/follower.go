@@ -32,9 +32,9 @@ type Chats interface {
 
 // Messages fetches committed messages.
 type Messages interface {
-	// Get finds the message with a name, which stands at an index of the chat's history. It fails with ErrMissing, with
+	// Get finds the message at a place of the chat's history, as it is there now. It fails with ErrMissing, with
 	// ErrUnsettled, or with an error that may pass.
-	Get(ctx context.Context, chat *v1alpha1.Chat, name string, index int64) (*Committed, error)
+	Get(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error)
 }
 
 // Parts reads live parts.
@@ -64,10 +64,11 @@ type Follower struct {
 
 // shown is what the client was told of the present.
 type shown struct {
-	queue        []string
-	queued       bool // whether queue was sent at all
-	status       *Status
-	errorVersion int64
+	queue         []string
+	queued        bool // whether queue was sent at all
+	status        *Status
+	errorVersion  int64
+	actionVersion int64
 }
 
 // Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
@@ -134,8 +135,8 @@ func (f *Follower) sendHistory(ctx context.Context, chat *v1alpha1.Chat, n news)
 	f.enter(chat, n)
 	for _, item := range n.messages {
 		message, err := f.load(ctx, chat, item)
-		if errors.Is(err, ErrMissing) {
-			continue // deleted since
+		if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+			continue // it has left the history since, which the chat will say
 		}
 		if err != nil {
 			return err
@@ -154,8 +155,8 @@ func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, item item) (*C
 		if item.message != nil {
 			return item.message, nil
 		}
-		message, err := f.Messages.Get(ctx, chat, item.name, item.index)
-		if err == nil || errors.Is(err, ErrMissing) {
+		message, err := f.Messages.Get(ctx, chat, item.place)
+		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
 			return message, err
 		}
 		select {
@@ -167,7 +168,7 @@ func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, item item) (*C
 	}
 }
 
-// sendPresent sends the queue, the status and the error, as far as the client was not told.
+// sendPresent sends the queue, the status, the error and what a person must do, as far as the client was not told.
 func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
 	if queue := queueOf(chat); !f.shown.queued || !slices.Equal(queue, f.shown.queue) {
 		if err := f.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
@@ -186,6 +187,12 @@ func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
 			return err
 		}
 		f.shown.errorVersion = version
+	}
+	if version := chat.Status.History.Version; chat.Status.RequiresAction != nil && f.shown.actionVersion != version {
+		if err := f.send(EventAction, "", actionOf(chat)); err != nil {
+			return err
+		}
+		f.shown.actionVersion = version
 	}
 	return nil
 }
@@ -216,7 +223,7 @@ func (f *Follower) sendPart(frame parts.Frame) error {
 	if frame.Seq != f.seq+1 {
 		return nil
 	}
-	at := Position{Version: f.version, Attempt: f.attempt, Number: frame.Seq}
+	at := Position{Version: f.version, Attempt: f.attempt, Number: frame.Seq, Length: f.next}
 	err := f.send(EventMessagePart, at.String(), MessagePart{
 		HistoryVersion: f.version, Attempt: f.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
 	})

@@ -24,6 +24,7 @@ type cursor struct {
 	uid    types.UID
 	next   int64  // index of the first message that the client does not have
 	head   string // name of the last one that it has
+	final  bool   // whether that one was generated, so that nothing else can ever have its name
 	preview
 }
 
@@ -48,50 +49,43 @@ func (p preview) current(chat *v1alpha1.Chat) bool {
 	return g != nil && p.attempt == g.Attempt && p.version == chat.Status.History.Version
 }
 
-// goal is where a walk from the head of the history ends: the last message that the client has.
+// goal is where a walk from the head of the history ends: the last message that the client has. That it is there still,
+// and unchanged, proves that what is before it is as well, since an edit or a deletion cuts off everything behind it.
 type goal struct {
-	// next is the index behind that message; -1 if only its version is known.
+	// next is the index behind that message; -1 if only the version is known.
 	next int64
-	// head is that message's name, if known.
-	head string
-	// version is what that message's commit made (checked), or at least no less than it (next == -1).
+	// head is that message's name, if known, and final whether the name alone identifies it.
+	head  string
+	final bool
+	// version of the history when the client had it. The message's own is no greater, or else it was committed anew; it is
+	// the same if exact.
 	version int64
-	checked bool
+	exact   bool
 }
 
 // goal derives from the client's position where a walk ends. It is false if no walk can end there.
-func (c *cursor) goal(chat *v1alpha1.Chat) (goal, bool) {
+func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
 	history := chat.Status.History
 	switch p := c.resume; {
+	case p == nil && c.uid != chat.UID:
+		return goal{}, false
 	case p == nil:
-		return goal{next: c.next, head: c.head}, c.uid == chat.UID && c.next <= history.Length
+		g = goal{next: c.next, head: c.head, final: c.final, version: c.version}
 	case p.Now:
-		return goal{next: history.Length, head: history.Head}, true
+		g = goal{next: history.Length, head: history.Head, version: history.Version}
+	case p.Attempt > 0 && p.Length == 0:
+		g = goal{next: -1, version: p.Version}
 	case p.Attempt > 0:
-		return goal{next: -1, version: p.Version}, p.Version <= history.Version
+		g = goal{next: p.Length, version: p.Version}
 	default:
-		g := goal{next: p.Number, version: p.Version, checked: p.Number > 0}
-		return g, p.Number <= history.Length && p.Version <= history.Version
+		g = goal{next: p.Number, version: p.Version, exact: true}
 	}
-}
-
-// reached says whether a name ends the walk, and if so whether it is the one that was to be found.
-func (g goal) reached(name string, index int64) (reached, right bool) {
-	return !g.checked && index < g.next, g.head == "" || g.head == name
-}
-
-// reachedBy says the same of a message.
-func (g goal) reachedBy(message *Committed) (reached, right bool) {
-	if g.next < 0 {
-		return message.Version <= g.version, true
-	}
-	return g.checked && message.Index < g.next, message.Version == g.version
+	return g, g.next <= history.Length && g.version <= history.Version
 }
 
 // item is a message to send. The message is nil if it has to be fetched again.
 type item struct {
-	name    string
-	index   int64
+	place   Place
 	message *Committed
 }
 
@@ -101,10 +95,15 @@ type news struct {
 	messages []item
 	// yielded is true if one of the messages is what the attempt of the client's preview yielded.
 	yielded bool
+	// final is whether the newest message was generated, as far as that was looked at.
+	final bool
 }
 
 // news finds out what to send. It changes nothing, so that it can be called again after an error.
 func (f *Follower) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) {
+	if f.resume == nil && f.uid == chat.UID && f.version == chat.Status.History.Version {
+		return news{final: f.final}, nil
+	}
 	if g, possible := f.goal(chat); possible {
 		n, right, err := f.walk(ctx, chat, g)
 		if err != nil || right {
@@ -125,30 +124,60 @@ func (p preview) yielded(m *Committed) bool {
 // A message that does not exist any more ends the chain: what is before it cannot be found.
 func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
 	defer func() { slices.Reverse(n.messages) }()
+	var next *Committed
 	name, kept, held := chat.Status.History.Head, 0, f.held()
+	n.final = f.final && name == f.head
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
-		if reached, right := g.reached(name, index); reached {
-			return n, right, nil
+		place := placeOf(chat, name, index, next)
+		if index < g.next {
+			right, err = f.holds(ctx, chat, g, place, next)
+			return n, right, err
 		}
-		message, err := f.Messages.Get(ctx, chat, name, index)
+		message, err := f.Messages.Get(ctx, chat, place)
 		if errors.Is(err, ErrMissing) {
 			return n, true, nil
 		}
 		if err != nil {
 			return news{}, false, err
 		}
-		if reached, right := g.reachedBy(message); reached {
-			return n, right, nil
+		if g.next < 0 && message.Version <= g.version {
+			return n, g.version == chat.Status.History.Version || next.follows(g.version), nil
+		}
+		if next == nil {
+			n.final = message.Base > 0
 		}
 		n.yielded = n.yielded || held.yielded(message)
-		found := item{name: name, index: index, message: message}
+		found := item{place: place, message: message}
 		if kept += len(message.Data); kept > keepBytes {
 			found.message = nil
 		}
 		n.messages = append(n.messages, found)
-		name = message.Parent
+		name, next = message.Parent, message
 	}
 	return n, g.next == 0, nil
+}
+
+// holds tells whether the message at a place is the one at which the walk was to end. Next is the one behind it, if any.
+func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool, error) {
+	switch {
+	case g.head != "" && g.head != place.Name:
+		return false, nil
+	case g.head != "" && g.final, !g.exact && next.follows(g.version):
+		return true, nil
+	}
+	message, err := f.Messages.Get(ctx, chat, place)
+	if errors.Is(err, ErrMissing) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return message.Version == g.version || !g.exact && message.Version < g.version, nil
+}
+
+// follows tells whether a message was generated on a version of the history: so that history is what is before it.
+func (c *Committed) follows(version int64) bool {
+	return c != nil && c.Base > 0 && c.Base == version
 }
 
 // void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.
@@ -167,5 +196,7 @@ func (f *Follower) enter(chat *v1alpha1.Chat, n news) {
 	if held := f.held(); held.current(chat) && !n.reset {
 		now.seq = held.seq
 	}
-	f.cursor = cursor{uid: chat.UID, next: chat.Status.History.Length, head: chat.Status.History.Head, preview: now}
+	f.cursor = cursor{
+		uid: chat.UID, next: chat.Status.History.Length, head: chat.Status.History.Head, final: n.final, preview: now,
+	}
 }

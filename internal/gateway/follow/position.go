@@ -5,6 +5,7 @@ package follow
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -19,27 +20,42 @@ type Position struct {
 	Attempt int32
 	// Number of the last part (Attempt > 0), or of messages that the client holds (Attempt == 0).
 	Number int64
+	// Length of the history that the attempt builds on; 0 if it is not known.
+	Length int64
 }
 
-// ParsePosition reads an event id, "V.A.S" or "V.0.N". The empty id is the start.
+// ParsePosition reads an event id, "V.0.N" or "V.A.S.N", where N may be left out. The empty id is the start.
 func ParsePosition(id string) (Position, error) {
 	if id == "" {
 		return Position{}, nil
 	}
 	fields := strings.Split(id, ".")
-	if len(fields) != 3 {
-		return Position{}, fmt.Errorf("event id %q is not of the form VERSION.ATTEMPT.NUMBER", id)
+	if len(fields) != 3 && len(fields) != 4 {
+		return Position{}, malformed(id)
 	}
-	version, err1 := strconv.ParseUint(fields[0], 10, 63)
-	attempt, err2 := strconv.ParseUint(fields[1], 10, 31)
-	number, err3 := strconv.ParseUint(fields[2], 10, 63)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return Position{}, fmt.Errorf("event id %q is not of the form VERSION.ATTEMPT.NUMBER", id)
+	var numbers [4]int64
+	for i, field := range fields {
+		number, err := strconv.ParseUint(field, 10, 63)
+		if err != nil || i == 1 && number > math.MaxInt32 {
+			return Position{}, malformed(id)
+		}
+		numbers[i] = int64(number)
 	}
-	return Position{Version: int64(version), Attempt: int32(attempt), Number: int64(number)}, nil
+	if numbers[1] == 0 && len(fields) == 4 {
+		return Position{}, malformed(id)
+	}
+	return Position{Version: numbers[0], Attempt: int32(numbers[1]), Number: numbers[2], Length: numbers[3]}, nil
+}
+
+func malformed(id string) error {
+	return fmt.Errorf("event id %q is not of the form VERSION.ATTEMPT.NUMBER or VERSION.ATTEMPT.NUMBER.LENGTH", id)
 }
 
 // String is the event id of the position.
 func (p Position) String() string {
-	return fmt.Sprintf("%d.%d.%d", p.Version, p.Attempt, p.Number)
+	id := fmt.Sprintf("%d.%d.%d", p.Version, p.Attempt, p.Number)
+	if p.Attempt > 0 && p.Length > 0 {
+		return fmt.Sprintf("%s.%d", id, p.Length)
+	}
+	return id
 }

@@ -28,6 +28,7 @@ type world struct {
 	frames   map[parts.Episode][]parts.Frame
 	failures int // of the next Gets
 	changed  chan struct{}
+	onGet    func(Place) // called under mu
 }
 
 func newWorld() *world {
@@ -85,18 +86,21 @@ func (v *view) Latest() *v1alpha1.Chat {
 
 func (v *view) Changed() <-chan struct{} { return v.notices }
 
-func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, name string, index int64) (*Committed, error) {
+func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failures > 0 {
 		w.failures--
 		return nil, errors.New("the API server is away")
 	}
-	msg := w.messages[name]
+	if w.onGet != nil {
+		w.onGet(place)
+	}
+	msg := w.messages[place.Name]
 	if msg == nil {
 		return nil, ErrMissing
 	}
-	return Commit(chat, msg, index)
+	return Commit(chat, msg, place.Index)
 }
 
 func (w *world) Subscribe(ctx context.Context, _, _ string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {

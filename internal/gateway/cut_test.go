@@ -1,0 +1,163 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// edit gives a User message another content and begins its turn anew, at the place that it has in its status.
+func (c *conversation) edit(msg *v1alpha1.ChatMessage, content string) {
+	c.in.t.Helper()
+	msg.Spec.Content = content
+	if err := cluster.Client.Update(c.in.t.Context(), msg); err != nil {
+		c.in.t.Fatal(err)
+	}
+	h := &c.chat.Status.History
+	h.Version, h.Head, h.Length = h.Version+1, msg.Name, *msg.Status.Index+1
+	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index, HistoryVersion: h.Version}
+}
+
+// texts are what the messages say, by the ids of their events, since the last reset.
+func texts(t *testing.T, events []event) map[string]string {
+	t.Helper()
+	said := map[string]string{}
+	for _, e := range events {
+		switch e.Name {
+		case follow.EventHistoryReset:
+			clear(said)
+		case follow.EventMessage:
+			var m follow.MessageCommitted
+			if err := json.Unmarshal([]byte(e.Data), &m); err != nil {
+				t.Fatal(err)
+			}
+			said[e.ID] = m.Message.Content
+			for _, part := range m.Message.Parts {
+				if part.Text != nil {
+					said[e.ID] += *part.Text
+				}
+				if part.ToolResult != nil {
+					said[e.ID] += part.ToolResult.Output
+				}
+			}
+		}
+	}
+	return said
+}
+
+func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	l, away := in.listen("chat", "", 0), in.listen("chat", "", 0)
+	q1 := c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	c.settle(q1)
+	l.waitID("1.1.1.1")
+	c.finish(v1alpha1.RoleAssistant, "a b")
+	c.commit()
+	l.waitID("2.0.2")
+	away.waitID("2.0.2")
+	c.edit(q1, "what I meant")
+	c.attempt(1)
+	c.commit()
+	c.settle(q1)
+	c.finish(v1alpha1.RoleAssistant, "now I see")
+	c.ask("q2", 4) // so that the chat's own status says nothing of q1
+	c.commit()
+	want := map[string]string{"3.0.1": "what I meant", "4.0.2": "now I see", "4.0.3": "question q2"}
+	for name, events := range map[string][]event{
+		"who was there":                         l.waitID("4.0.3"),
+		"who comes now":                         in.listen("chat", "", 0).waitID("4.0.3"),
+		"who comes back behind the reply":       in.listen("chat", "?lastEventId=2.0.2", 0).waitID("4.0.3"),
+		"who comes back from within it":         in.listen("chat", "?lastEventId=1.1.1.1", 0).waitID("4.0.3"),
+		"who comes back behind the question":    in.listen("chat", "?lastEventId=1.0.1", 0).waitID("4.0.3"),
+		"who comes back behind what was edited": in.listen("chat", "?lastEventId=3.0.1", 0).waitID("4.0.3"),
+	} {
+		want, resets := want, 1
+		if name == "who comes now" {
+			resets = 0
+		}
+		if name == "who comes back behind what was edited" {
+			want, resets = map[string]string{"4.0.2": "now I see", "4.0.3": "question q2"}, 0
+		}
+		if diff := cmp.Diff(want, texts(t, events)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		got := 0
+		for _, e := range events {
+			if e.Name == follow.EventHistoryReset {
+				got++
+			}
+		}
+		if got != resets {
+			t.Errorf("%s: %d resets, want %d", name, got, resets)
+		}
+	}
+}
+
+// results creates a client's results and puts them at the head.
+func (c *conversation) results(output string) *v1alpha1.ChatMessage {
+	msg := &v1alpha1.ChatMessage{ObjectMeta: c.in.meta("results"), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: v1alpha1.RoleTool,
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: output}}}}}
+	c.in.create(msg)
+	h := &c.chat.Status.History
+	c.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length, HistoryVersion: h.Version + 1}
+	h.Version, h.Head, h.Length = h.Version+1, msg.Name, h.Length+1
+	c.chat.Status.Phase, c.chat.Status.RequiresAction = v1alpha1.ChatRunning, nil
+	return msg
+}
+
+// wantTicket lets the turn wait for a client.
+func (c *conversation) wantTicket() {
+	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
+	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.Now(), ToolCalls: []v1alpha1.PendingToolCall{
+		{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.AwaitsClient}}}
+}
+
+func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	l := in.listen("chat", "", 0)
+	c.settle(c.ask("q1", 1))
+	c.attempt(1)
+	c.finish(v1alpha1.RoleAssistant, "a ticket, please")
+	c.wantTicket()
+	c.commit()
+	action := l.waitName(follow.EventAction)
+	if got := action[len(action)-1].Data; !strings.Contains(got, `"historyVersion":2`) || !strings.Contains(got, `"input":"{\"title\":\"CNI down\"}"`) {
+		t.Errorf("action %s", got)
+	}
+	old := c.results("4711")
+	c.commit()
+	l.waitID("3.0.3")
+	if err := cluster.Client.Delete(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	h := &c.chat.Status.History
+	h.Version, h.Head, h.Length = 4, "chat-1-1", 2
+	c.chat.Status.Turn.Results = nil
+	c.wantTicket()
+	c.commit()
+	c.results("4712")
+	c.commit()
+	want := map[string]string{"1.0.1": "question q1", "2.0.2": "a ticket, please", "5.0.3": "4712"}
+	for name, events := range map[string][]event{
+		"who was there": l.waitID("5.0.3"), "who comes now": in.listen("chat", "", 0).waitID("5.0.3"),
+	} {
+		if diff := cmp.Diff(want, texts(t, events)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
