@@ -79,6 +79,9 @@ func (deafRelay) Open(context.Context, parts.Episode) (runner.Episode, error) {
 	return deafRelay{}, nil
 }
 
+// SoFar implements runner.Relay.
+func (deafRelay) SoFar(context.Context, parts.Episode) ([]parts.Frame, error) { return nil, nil }
+
 // Publish implements runner.Episode.
 func (deafRelay) Publish(string, parts.Part) {}
 
