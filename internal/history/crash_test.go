@@ -45,9 +45,8 @@ func (w *world) commit(name string) {
 
 func (w *world) repair() {
 	n := w.nodes[w.ref.Turn.Message]
-	if place, needed := Repair(w.ref.Turn, n); needed {
-		n.Placed, n.Parent, n.Index = true, place.Parent, place.Index
-		w.nodes[n.Name] = n
+	if w.ref.Turn.Message != "" {
+		w.nodes[n.Name] = w.ref.place(n)
 	}
 }
 

@@ -15,7 +15,7 @@ func user(name, parent string, index int64) Node {
 
 func reply(name, parent string, index int64) Node {
 	n := user(name, parent, index)
-	n.Role, n.Generated = RoleAssistant, true
+	n.Role = RoleAssistant
 	return n
 }
 
@@ -113,92 +113,5 @@ func TestErrorsNameTheMessages(t *testing.T) {
 		if err.Error() != want {
 			t.Errorf("got %q, want %q", err, want)
 		}
-	}
-}
-
-func TestOutstandingCallsAreThoseOfTheLastReplyWithoutAResult(t *testing.T) {
-	calls := func(ids ...string) Node { return Node{Role: RoleAssistant, CallIDs: ids} }
-	results := func(ids ...string) Node { return Node{Role: RoleTool, ResultIDs: ids} }
-	question := Node{Role: RoleUser}
-	cases := []struct {
-		name  string
-		chain []Node
-		want  []string
-	}{
-		{"no message", nil, nil},
-		{"a question", []Node{question}, nil},
-		{"a reply without calls", []Node{question, calls()}, nil},
-		{"calls without any result", []Node{question, calls("c2", "c1")}, []string{"c2", "c1"}},
-		{"some results", []Node{question, calls("c1", "c2", "c3"), results("c2")}, []string{"c1", "c3"}},
-		{"results in two messages", []Node{question, calls("c1", "c2"), results("c2"), results("c1")}, nil},
-		{"only the last reply counts", []Node{question, calls("c1"), question, calls("c2")}, []string{"c2"}},
-		{"an older reply's result does not answer", []Node{calls("c1"), results("c1"), calls("c1")}, []string{"c1"}},
-		{"calls stay outstanding behind a question", []Node{calls("c1"), question}, []string{"c1"}},
-		{"a result in the reply itself",
-			[]Node{{Role: RoleAssistant, CallIDs: []string{"c1"}, ResultIDs: []string{"c1"}}}, nil},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if got := Outstanding(c.chain); !slices.Equal(got, c.want) {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestOrphansAreWhatCanNeverBeCommitted(t *testing.T) {
-	current := Fence{"uid", 5, 2}
-	made := func(uid string, version int64, attempt int32) Node {
-		return Node{Name: "m", Generated: true, Fence: Fence{uid, version, attempt}}
-	}
-	cases := []struct {
-		name    string
-		node    Node
-		chain   []Node
-		current Fence
-		want    bool
-	}{
-		{"the result that is awaited", made("uid", 5, 2), nil, current, false},
-		{"the result of an attempt that was given up", made("uid", 5, 1), nil, current, true},
-		{"the result of an older version", made("uid", 4, 9), nil, current, true},
-		{"an older result that was committed", made("uid", 4, 1), []Node{{Name: "m"}}, current, false},
-		{"a result newer than the chat as it was read", made("uid", 6, 1), nil, current, false},
-		{"an attempt newer than the chat as it was read", made("uid", 5, 3), nil, current, false},
-		{"a result of this version while no attempt is under way", made("uid", 5, 1), nil, Fence{"uid", 5, 0}, false},
-		{"a result for an earlier chat of this name", made("other", 1, 1), nil, current, false},
-		{"a message that a person wrote", Node{Name: "m"}, nil, current, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			if got := len(Orphans([]Node{c.node}, c.chain, c.current)) == 1; got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestOnlyTheMessageOfTheTurnIsRepaired(t *testing.T) {
-	turn := Turn{Message: "u2", Parent: "a1", Index: 2}
-	cases := []struct {
-		name string
-		turn Turn
-		node Node
-		want bool
-	}{
-		{"a place that was never written", turn, Node{Name: "u2"}, true},
-		{"an outdated parent", turn, user("u2", "a0", 2), true},
-		{"an outdated index", turn, user("u2", "a1", 1), true},
-		{"a place that is right", turn, user("u2", "a1", 2), false},
-		{"a first message that says nothing yet", Turn{Message: "u0"}, Node{Name: "u0"}, true},
-		{"another message", turn, Node{Name: "u4"}, false},
-		{"no turn", Turn{}, Node{}, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			place, needed := Repair(c.turn, c.node)
-			if needed != c.want || needed && place != (Placement{c.turn.Parent, c.turn.Index}) {
-				t.Errorf("got %+v, %v, want %v", place, needed, c.want)
-			}
-		})
 	}
 }

@@ -22,9 +22,8 @@ const (
 
 // Node is what this package needs to know of a message.
 type Node struct {
-	// Name and UID of the ChatMessage.
+	// Name of the ChatMessage.
 	Name string
-	UID  string
 	// Role of the message.
 	Role Role
 	// Placed is true when Parent and Index are known. They always are for a generated message, which carries them in its
@@ -36,26 +35,6 @@ type Node struct {
 	Index int64
 	// Version of the history that the message's commit made.
 	Version int64
-	// CallIDs are the tool calls that an Assistant message makes and that Parley or a client must answer, in their order.
-	CallIDs []string
-	// ResultIDs are the calls whose results the message holds.
-	ResultIDs []string
-	// Generated is true for a message that an attempt yielded; the fields below are its fence and its outcome.
-	Generated bool
-	// Fence of the attempt that yielded the message.
-	Fence Fence
-	// Outcome of the attempt, in the words of ChatMessage.spec.generation.outcome.
-	Outcome string
-}
-
-// Fence tells attempts apart. The result of an attempt counts only while the chat has the same fence.
-type Fence struct {
-	// ChatUID is the UID of the Chat.
-	ChatUID string
-	// HistoryVersion that the attempt builds on.
-	HistoryVersion int64
-	// Attempt number within that version, from 1; 0 when no attempt is under way.
-	Attempt int32
 }
 
 // Turn is where the User message stands that began the turn, as Chat.status.turn says, or the message with a client's results.
@@ -91,21 +70,4 @@ func (t Turn) place(n Node) Node {
 		n.Placed, n.Parent, n.Index, n.Version = true, t.Parent, t.Index, t.Version
 	}
 	return n
-}
-
-// Placement is where a User message stands in the history.
-type Placement struct {
-	Parent string
-	Index  int64
-}
-
-// Repair is where the User message n must say that it stands, and true when it does not say so. It is false for every
-// message but the one that began the turn. A turn record may be replaced by the next one only when its message needs no
-// repair: it is the only other place where the parent is written down.
-func Repair(t Turn, n Node) (Placement, bool) {
-	if t.Message == "" || n.Name != t.Message {
-		return Placement{}, false
-	}
-	want := Placement{t.Parent, t.Index}
-	return want, !n.Placed || want != Placement{n.Parent, n.Index}
 }

@@ -187,13 +187,11 @@ func refOf(chat *v1alpha1.Chat) history.Ref {
 }
 
 func nodeOf(m *v1alpha1.ChatMessage) history.Node {
-	n := history.Node{Name: m.Name, UID: string(m.UID), Role: history.Role(m.Spec.Role)}
+	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role)}
 	index := m.Status.Index
 	n.Parent, n.Version = m.Status.Parent, m.Status.HistoryVersion
 	if g := m.Spec.Generation; g != nil {
-		n.Generated, n.Parent, index = true, m.Spec.Parent, m.Spec.Index
-		n.Fence = history.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}
-		n.Outcome = string(g.Outcome)
+		n.Parent, n.Version, index = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index
 	}
 	if index != nil {
 		n.Placed, n.Index = true, *index
