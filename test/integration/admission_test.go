@@ -4,24 +4,13 @@
 package integration
 
 import (
-	"context"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/testcluster"
 )
 
 func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
@@ -102,112 +91,5 @@ func TestThePromptOfAChatCannotChange(t *testing.T) {
 	body := []byte(`{"spec":{"prompt":"other"}}`)
 	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil || !strings.Contains(err.Error(), "go on with a ChatMessage") {
 		t.Errorf("editing the prompt: %v", err)
-	}
-}
-
-// TestOnlyAGenerationPodCreatesResultsUnderItsOwnName runs on a control plane of its own, because the policy would also
-// bind the other tests, which play the generation pods' part as an administrator.
-func TestOnlyAGenerationPodCreatesResultsUnderItsOwnName(t *testing.T) {
-	own, err := testcluster.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = own.Stop() })
-	const ns = "default"
-	applyFile(t, own.Client, testcluster.Path("config", "admission", "generated-messages.yaml"))
-	for _, o := range []client.Object{
-		podspec.Account(ns), podspec.Role(ns), podspec.RoleBinding(ns), generationPod(ns, "pod-a"), generationPod(ns, "pod-b"),
-	} {
-		if err := own.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	chat := newChat(ns, "c", "")
-	if err := own.Client.Create(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
-	chat.Status = v1alpha1.ChatStatus{
-		History:    v1alpha1.HistoryStatus{Version: 1, Head: "m", Length: 1},
-		Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod-a", ModelConfig: "x"},
-	}
-	podA := asPod(t, own, ns, "pod-a")
-	unbound := asPod(t, own, ns, "")
-
-	refused(t, own.Client, answer(chat, nil), "only generation pods create generated messages")
-	refused(t, unbound, answer(chat, nil), "answers under its own name only")
-	refused(t, podA, answer(chat, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "pod-b" }), "answers under its own name only")
-	refused(t, podA, say(ns, "c", "forged"), "create no messages but their results")
-	good := answer(chat, nil)
-	if err := podA.Create(t.Context(), good); err != nil {
-		t.Fatalf("a pod's own result: %v", err)
-	}
-	good.Spec.Parts[0].Text = new("changed")
-	if err := own.Client.Update(t.Context(), good); err == nil || !strings.Contains(err.Error(), "cannot change") {
-		t.Errorf("changing a result: %v", err)
-	}
-	good.Status.ObservedGeneration = 1
-	if err := podA.Status().Update(t.Context(), good); err == nil || !strings.Contains(err.Error(), "forbidden") {
-		t.Errorf("a pod writes a status: %v", err)
-	}
-}
-
-// refused waits until creating the object is refused with the words: a policy takes effect a moment after it is created.
-func refused(t *testing.T, c client.Client, o client.Object, words string) {
-	t.Helper()
-	eventually(t, "creating "+o.GetName()+" is refused with "+words, func() bool {
-		attempt := o.DeepCopyObject().(client.Object)
-		err := c.Create(t.Context(), attempt)
-		if err == nil {
-			_ = c.Delete(t.Context(), attempt)
-		}
-		return err != nil && strings.Contains(err.Error(), words)
-	})
-}
-
-func generationPod(ns, name string) *corev1.Pod {
-	return podspec.Generation(podspec.Settings{Namespace: ns, Image: "parley:test"}, name)
-}
-
-// asPod is a client with a service-account token bound to the pod, as the kubelet would mount it; without a pod, unbound.
-func asPod(t *testing.T, own *testcluster.Cluster, ns, pod string) client.Client {
-	t.Helper()
-	request := &authenticationv1.TokenRequest{}
-	if pod != "" {
-		var p corev1.Pod
-		if err := own.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
-			t.Fatal(err)
-		}
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod, UID: p.UID}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	if err := own.Client.SubResource("token").Create(ctx, podspec.Account(ns), request); err != nil {
-		t.Fatal(err)
-	}
-	cfg := rest.AnonymousClientConfig(own.Config)
-	cfg.BearerToken = request.Status.Token
-	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func applyFile(t *testing.T, c client.Client, path string) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	decoder := utilyaml.NewYAMLOrJSONDecoder(f, 4096)
-	for {
-		var o unstructured.Unstructured
-		if decoder.Decode(&o) != nil {
-			return
-		}
-		if err := c.Create(t.Context(), &o); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -1,0 +1,126 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	onlyPods   = "only generation pods create generated messages, each in its own namespace: leave out generation, parent, index and role"
+	onlyResult = "generation pods create no messages but their results"
+	ownName    = "a generation pod answers under its own name only: generation.pod must be the pod that the token is bound to"
+	oneChat    = "a result is about one chat: it must be owned by the chat of chatRef and generation.chatUID alone"
+	unchanging = "a generated message cannot change: delete it to have it generated anew, or edit the User message before it"
+)
+
+func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
+	s := newScene(t)
+	message := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
+		m := say(s.chat.Name)
+		change(&m.Spec)
+		return m
+	}
+	prompt := say(s.chat.Name)
+	prompt.Name = s.chat.Name + "-prompt"
+	writes := []write{
+		{chatter, "begins a chat", creates(newChat(meta("chat").Name)), ""},
+		{chatter, "says something", creates(say(s.chat.Name)), ""},
+		{chatter, "answers a tool call of its client", creates(toolOutput(s.chat.Name)), ""},
+		{chatter, "speaks as the model", creates(message(func(s *v1alpha1.ChatMessageSpec) { s.Role = v1alpha1.RoleAssistant })), "role must be User (or left out), or Tool for the results of tools that a client runs"},
+		{chatter, "says where a message stands", creates(message(func(s *v1alpha1.ChatMessageSpec) { s.Parent = "m" })), "parent and index are set by the operator: leave them out"},
+		{chatter, "says at which place a message stands", creates(message(func(s *v1alpha1.ChatMessageSpec) { s.Index = new(int64(1)) })), "parent and index are set by the operator: leave them out"},
+		{chatter, "edits a message", patches(s.asked, `{"spec":{"content":"hello again"}}`), ""},
+		{chatter, "moves a message", patches(s.asked, `{"spec":{"parent":"m","index":3}}`), "parent and index are set by the operator: leave them out"},
+		{chatter, "makes a message one of the model", patches(s.asked, `{"spec":{"role":"Assistant"}}`), "role cannot change"},
+		{chatter, "labels a result", patches(s.replied, `{"metadata":{"labels":{"good":"yes"}}}`), ""},
+		{manager, "makes the prompt a message", creates(prompt), ""},
+		{approver, "says something", creates(say(s.chat.Name)), noRight},
+		{viewer, "says something", creates(say(s.chat.Name)), noRight},
+		{gateway, "says something", creates(say(s.chat.Name)), noRight},
+		{gateway, "answers", creates(result(s.chat, nil)), noRight},
+	}
+	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor, manager} {
+		writes = append(writes, write{who, "answers in a pod's stead", creates(result(s.chat, nil)), onlyPods})
+	}
+	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor} {
+		writes = append(writes,
+			write{who, "changes what the model said", patches(s.replied, `{"spec":{"parts":[{"type":"Text","text":"Bad."}]}}`), unchanging},
+			write{who, "changes where the reply stands", patches(s.replied, `{"spec":{"index":0}}`), unchanging},
+			write{who, "changes which attempt replied", patches(s.replied, `{"spec":{"generation":{"attempt":2}}}`), "a generated message cannot change"},
+			write{who, "takes a reply for its own", patches(s.replied, `{"spec":{"generation":null,"parent":null,"index":null}}`), "role must be User"},
+		)
+	}
+	try(t, append(writes,
+		write{manager, "changes what the model said", patches(s.replied, `{"spec":{"parts":[{"type":"Text","text":"Bad."}]}}`), noRight},
+		write{chatter, "deletes what the model said", deletes(s.replied), ""},
+		write{chatter, "deletes a message", deletes(s.asked), ""},
+		write{chatter, "deletes the chat", deletes(s.chat), ""},
+	))
+}
+
+func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
+	s, other := newScene(t), newScene(t)
+	good := result(s.chat, nil)
+	changed := func(change func(*v1alpha1.ChatMessage)) client.Object { return result(s.chat, change) }
+	inOthers := func(o client.Object) client.Object { o.SetNamespace(otherNS); return o }
+	try(t, []write{
+		{podA, "answers as another pod", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = podB.pod })), ownName},
+		{podB, "answers as the pod that the chat was given to", creates(good), ownName},
+		{podless, "answers", creates(good), ownName},
+		{podC, "answers", creates(good), noRight},
+		{podC, "answers at home for a chat elsewhere", creates(inOthers(result(s.chat, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = podA.pod }))), ownName},
+		{podA, "answers elsewhere", creates(inOthers(result(s.chat, nil))), noRight},
+		{podA, "says something", creates(say(s.chat.Name)), onlyResult},
+		{podA, "answers a tool call as a client", creates(toolOutput(s.chat.Name)), onlyResult},
+		{podA, "names another chat", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = other.chat.Name })), oneChat},
+		{podA, "names another chat's UID", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = string(other.chat.UID) })), oneChat},
+		{podA, "answers under another chat's name", creates(changed(func(m *v1alpha1.ChatMessage) { m.Name = result(other.chat, nil).Name })), oneChat},
+		{podA, "answers under the name of another attempt", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 2 })), oneChat},
+		{podA, "answers under the name of another version", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 })), oneChat},
+		{podA, "answers for nobody", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences = nil })), oneChat},
+		{podA, "answers for another chat's owner", creates(changed(func(m *v1alpha1.ChatMessage) {
+			m.OwnerReferences = result(other.chat, nil).OwnerReferences
+		})), oneChat},
+		{podA, "answers for a second owner", creates(changed(func(m *v1alpha1.ChatMessage) {
+			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: podA.pod, UID: "1"})
+		})), oneChat},
+		{podA, "answers for an owner of another kind", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences[0].Kind = "ChatMessage" })), oneChat},
+		{podA, "answers", creates(good), ""},
+		{podA, "changes its result", patches(good, `{"spec":{"parts":[{"type":"Text","text":"Better."}]}}`), noRight},
+		{podA, "deletes its result", deletes(good), noRight},
+		{podA, "edits a person's message", patches(s.asked, `{"spec":{"content":"other"}}`), noRight},
+		{podA, "creates a chat", creates(newChat(meta("chat").Name)), noRight},
+		{podA, "changes a chat", patches(s.chat, `{"spec":{"suspend":true}}`), noRight},
+		{podA, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), noRight},
+		{podA, "deletes a chat", deletes(s.chat), noRight},
+		{podA, "approves its own call", creates(approve(s.chat.Name)), noRight},
+		{podA, "changes the model", patches(s.config, `{"spec":{"model":"other"}}`), noRight},
+	})
+}
+
+func TestARightToApproveIsNoneToChatAndTheOtherWayRound(t *testing.T) {
+	s := newScene(t)
+	try(t, []write{
+		{approver, "approves", creates(approve(s.chat.Name)), ""},
+		{approver, "begins a chat", creates(newChat(meta("chat").Name)), noRight},
+		{approver, "says something", creates(say(s.chat.Name)), noRight},
+		{approver, "answers a tool call of a client", creates(toolOutput(s.chat.Name)), noRight},
+		{approver, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), noRight},
+		{approver, "allows all tools", patches(s.chat, `{"spec":{"tools":null}}`), noRight},
+		{approver, "takes back a decision", deletes(s.approval), noRight},
+		{approver, "changes a decision", patches(s.approval, `{"spec":{"decision":"Deny"}}`), noRight},
+		{chatter, "approves", creates(approve(s.chat.Name)), noRight},
+		{viewer, "approves", creates(approve(s.chat.Name)), noRight},
+		{gateway, "approves", creates(approve(s.chat.Name)), noRight},
+		{manager, "approves", creates(approve(s.chat.Name)), noRight},
+		{owner, "approves", creates(approve(s.chat.Name)), ""},
+		{owner, "changes a decision", patches(s.approval, `{"spec":{"decision":"Deny"}}`), "a decision cannot change"},
+	})
+}

@@ -1,0 +1,155 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/podspec"
+)
+
+// actor is somebody who writes.
+type actor struct {
+	// name in the tables; of a person, also the user name.
+	name string
+	// namespace and account of a service account; none for a person.
+	namespace, account string
+	// pod that the account's token is bound to, as the kubelet would have it; none: unbound.
+	pod string
+}
+
+var (
+	// The administrator is of the group system:masters, which no role binds.
+	administrator = actor{name: "an administrator"}
+	root          = actor{name: "root"}     // With the role cluster-admin.
+	boss          = actor{name: "boss"}     // With cluster-admin in the namespace.
+	owner         = actor{name: "owner"}    // With parley-chat-admin.
+	chatter       = actor{name: "chatter"}  // With parley-chat-user.
+	approver      = actor{name: "approver"} // With parley-tool-approver.
+	viewer        = actor{name: "viewer"}   // With parley-chat-viewer.
+	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
+	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
+	gateway       = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}
+	podA          = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "pod-a"}
+	podB          = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "pod-b"}
+	podC          = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "pod-c"}
+	podless       = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
+)
+
+// username is the name by which the API server knows the actor.
+func (a actor) username() string {
+	switch {
+	case a.account != "":
+		return "system:serviceaccount:" + a.namespace + ":" + a.account
+	case a == administrator:
+		return "admin"
+	}
+	return a.name
+}
+
+// client is a client of the actor's own: a service account has a token of its own, a person is impersonated.
+func (a actor) client(ctx context.Context) (client.Client, error) {
+	cfg := rest.CopyConfig(cluster.Config)
+	switch {
+	case a == administrator:
+		return cluster.Client, nil
+	case a.account == "":
+		cfg.Impersonate = rest.ImpersonationConfig{UserName: a.name, Groups: []string{"system:authenticated"}}
+	default:
+		token, err := a.token(ctx)
+		if err != nil {
+			return nil, err
+		}
+		cfg = rest.AnonymousClientConfig(cluster.Config)
+		cfg.BearerToken, cfg.QPS = token, -1
+	}
+	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client of %s: %w", a.name, err)
+	}
+	return c, nil
+}
+
+func (a actor) token(ctx context.Context) (string, error) {
+	request := &authenticationv1.TokenRequest{}
+	if a.pod != "" {
+		var p corev1.Pod
+		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: a.pod}, &p); err != nil {
+			return "", fmt.Errorf("reading pod %s: %w", a.pod, err)
+		}
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: a.account}}
+	if err := cluster.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return "", fmt.Errorf("requesting a token of %s: %w", a.name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// as is the actor's client.
+func as(t *testing.T, a actor) client.Client {
+	t.Helper()
+	c, err := a.client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// write is one line of a table: who does what, and the words of the refusal; allowed without them.
+type write struct {
+	who     actor
+	does    string
+	act     func(context.Context, client.Client) error
+	refused string
+}
+
+// noRight begins what RBAC says to those who have not the right at all; the policies are not even asked.
+const noRight = "forbidden: User "
+
+func try(t *testing.T, writes []write) {
+	t.Helper()
+	for _, w := range writes {
+		t.Run(w.who.name+" "+w.does, func(t *testing.T) {
+			err := w.act(t.Context(), as(t, w.who))
+			switch {
+			case w.refused == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case w.refused != "" && err == nil:
+				t.Error("allowed")
+			case w.refused != "" && !strings.Contains(err.Error(), w.refused):
+				t.Errorf("the refusal does not say %q: %v", w.refused, err)
+			}
+		})
+	}
+}
+
+func creates(o client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, o.DeepCopyObject().(client.Object))
+	}
+}
+
+func deletes(o client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Delete(ctx, o.DeepCopyObject().(client.Object))
+	}
+}
+
+// patches sends a merge patch.
+func patches(o client.Object, body string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(body)))
+	}
+}

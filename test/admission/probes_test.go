@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+// createdBy is the annotation with the name of who created an object.
+const createdBy = "parley.dev/created-by"
+
+// probe tells whether a policy is in force, by writes that leave nothing behind.
+type probe struct {
+	// name of the policy and of its binding.
+	name    string
+	inForce func(context.Context) bool
+}
+
+// probes are of every policy. The first ones make what the others need: a chat, and a generated message of it.
+var probes = []probe{
+	{"parley-created-by", func(ctx context.Context) bool {
+		chat := newChat("dry")
+		return cluster.Client.Create(ctx, chat, client.DryRunAll) == nil && chat.Annotations[createdBy] != ""
+	}},
+	{"parley-authors", func(ctx context.Context) bool {
+		chat := newChat("probe")
+		_ = cluster.Client.Create(ctx, chat)
+		return says(patches(newChat("probe"), `{"metadata":{"annotations":{"`+createdBy+`":"me"}}}`)(ctx, dry()), "cannot change")
+	}},
+	{"parley-generated-messages", func(ctx context.Context) bool {
+		return says(dry().Create(ctx, probeResult(ctx)), "only generation pods")
+	}},
+	{"parley-immutable-messages", func(ctx context.Context) bool {
+		pod, err := podA.client(ctx)
+		if err != nil {
+			return false
+		}
+		_ = pod.Create(ctx, probeResult(ctx))
+		return says(patches(probeResult(ctx), `{"spec":{"parts":[{"type":"Text","text":"other"}]}}`)(ctx, dry()), "cannot change")
+	}},
+	{"parley-status", func(ctx context.Context) bool {
+		return says(patchesStatus(newChat("probe"), `{"status":{"phase":"Error"}}`)(ctx, dry()), "only Parley's manager")
+	}},
+}
+
+// dry is the administrator's client, whose writes leave nothing behind.
+func dry() client.Client { return client.NewDryRunClient(cluster.Client) }
+
+func probeResult(ctx context.Context) *v1alpha1.ChatMessage {
+	chat := newChat("probe")
+	_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
+	chat.Status.History.Version = 1
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod}
+	return result(chat, nil)
+}
+
+func says(err error, words string) bool { return err != nil && strings.Contains(err.Error(), words) }
+
+// lift takes the policy out of force by deleting its binding, as the benchmark does, and puts it back after the test.
+func lift(t *testing.T, policy string) {
+	t.Helper()
+	var p probe
+	for _, p = range probes {
+		if p.name == policy {
+			break
+		}
+	}
+	kind := "ValidatingAdmissionPolicyBinding"
+	if policy == "parley-created-by" {
+		kind = "MutatingAdmissionPolicyBinding"
+	}
+	binding := &unstructured.Unstructured{}
+	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
+	binding.SetKind(kind)
+	binding.SetName(policy)
+	if err := cluster.Client.Delete(t.Context(), binding); err != nil {
+		t.Fatalf("deleting the binding: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := install(ctx); err != nil {
+			t.Fatalf("restoring the policy: %v", err)
+		}
+		if err := until(ctx, policy+" is in force again", p.inForce); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := until(t.Context(), policy+" is lifted", func(ctx context.Context) bool { return !p.inForce(ctx) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryPolicyIsProbed keeps the other tests from running before a policy is in force that somebody adds.
+func TestEveryPolicyIsProbed(t *testing.T) {
+	known := map[string]bool{}
+	for _, p := range probes {
+		known[p.name] = true
+	}
+	for _, dir := range []string{"admission", "admission/stamp"} {
+		manifests, err := kubectl(t.Context(), "", "kustomize", testcluster.Path("config", dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(manifests, "\n") {
+			if name, ok := strings.CutPrefix(line, "  name: "); ok && !known[name] {
+				t.Errorf("no probe for the policy %s", name)
+			}
+			if strings.HasPrefix(line, "kind: Mutating") && dir != "admission/stamp" {
+				t.Error("a kind that older clusters do not serve is among those that every cluster must take: ", fmt.Sprintf("%q", line))
+			}
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+)
+
+// asked are the rights that the tables are about: whoever has one that is not in them must not have it.
+var (
+	reads  = []string{"get", "list", "watch"}
+	writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+	// resources as <group>/<resource>[/<subresource>].
+	resources = []string{
+		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages", "parley.dev/chatmessages/status",
+		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals", "parley.dev/toolapprovals/status",
+		"/secrets", "/configmaps", "/pods", "/pods/exec", "/serviceaccounts", "/serviceaccounts/token",
+		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
+	}
+)
+
+// rights asks the API server for what the actor may do in the namespace, as "<resource>: <verb> ...".
+func rights(t *testing.T, a actor, namespace string, verbs []string) []string {
+	t.Helper()
+	var all []string
+	for _, name := range resources {
+		group, resource, _ := strings.Cut(name, "/")
+		resource, sub, _ := strings.Cut(resource, "/")
+		var may []string
+		for _, verb := range verbs {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: a.username(), Groups: []string{"system:authenticated"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub},
+			}}
+			if err := cluster.Client.Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			if review.Status.Allowed {
+				may = append(may, verb)
+			}
+		}
+		if len(may) > 0 {
+			all = append(all, strings.TrimPrefix(strings.TrimPrefix(name, "parley.dev/"), "/")+": "+strings.Join(may, " "))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
+	const (
+		read, change = "get list watch", "create update patch delete"
+		status       = "update patch"
+	)
+	all := slices.Concat(reads, writes)
+	for _, c := range []struct {
+		who       actor
+		namespace string
+		want      []string
+	}{
+		{podA, ns, []string{"chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read}},
+		{podA, otherNS, nil},
+		{podA, "parley-system", nil},
+		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chats/stream: get", "chats: " + read + " " + change}},
+		{chatter, otherNS, nil},
+		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
+		{approver, otherNS, nil},
+		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chats/stream: get", "chats: " + read}},
+		{owner, ns, []string{
+			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chats/stream: get",
+			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
+		}},
+	} {
+		t.Run(c.who.name+" in "+c.namespace, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, rights(t, c.who, c.namespace, all)); diff != "" {
+				t.Errorf("rights (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("the gateway writes nothing", func(t *testing.T) {
+		if got := rights(t, gateway, ns, writes); got != nil {
+			t.Errorf("it may %q", got)
+		}
+	})
+	t.Run("the manager writes status, but no conversation", func(t *testing.T) {
+		got := rights(t, manager, ns, writes)
+		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status, "chatmodelconfigs/status: " + status, "toolapprovals/status: " + status} {
+			if !slices.Contains(got, want) {
+				t.Errorf("it may not %q, but %q", want, got)
+			}
+		}
+		for _, right := range got {
+			kind, verbs, _ := strings.Cut(right, ": ")
+			for _, verb := range strings.Fields(verbs) {
+				if verb == "update" || verb == "patch" {
+					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "secrets"}, kind) {
+						t.Errorf("it may %s %s", verb, kind)
+					}
+				}
+			}
+		}
+	})
+}

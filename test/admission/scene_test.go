@@ -1,0 +1,125 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// scene is a chat in the middle of a turn, and one object of every other kind.
+type scene struct {
+	// chat is assigned to pod-a.
+	chat *v1alpha1.Chat
+	// asked is a person's message; replied the result of an earlier step.
+	asked, replied *v1alpha1.ChatMessage
+	config         *v1alpha1.ChatModelConfig
+	approval       *v1alpha1.ToolApproval
+}
+
+// newScene is written by those who may write it, so that it is a test as well.
+func newScene(t *testing.T) scene {
+	t.Helper()
+	name := "chat-" + rand.String(8)
+	s := scene{
+		chat: newChat(name), asked: say(name), approval: approve(name),
+		config: &v1alpha1.ChatModelConfig{ObjectMeta: meta("model"), Spec: v1alpha1.ChatModelConfigSpec{
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		}},
+	}
+	mustCreate(t, chatter, s.chat)
+	mustCreate(t, chatter, s.asked)
+	mustCreate(t, approver, s.approval)
+	mustCreate(t, owner, s.config)
+	assign(t, s.chat, 1)
+	s.replied = result(s.chat, nil)
+	mustCreate(t, podA, s.replied)
+	assign(t, s.chat, 2)
+	return s
+}
+
+// assign gives the chat to pod-a as the manager does.
+func assign(t *testing.T, chat *v1alpha1.Chat, version int64) {
+	t.Helper()
+	chat.Status = v1alpha1.ChatStatus{
+		ObservedGeneration: 1, Phase: v1alpha1.ChatRunning,
+		History: v1alpha1.HistoryStatus{Version: version, Head: "m", Length: version},
+		Generation: &v1alpha1.GenerationStatus{
+			Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod, ModelConfig: "model", StartedAt: metav1.NowMicro(),
+		},
+	}
+	if err := as(t, manager).Status().Update(t.Context(), chat); err != nil {
+		t.Fatalf("the manager writes the status of a chat: %v", err)
+	}
+}
+
+func mustCreate(t *testing.T, a actor, o client.Object) {
+	t.Helper()
+	if err := as(t, a).Create(t.Context(), o); err != nil {
+		t.Fatalf("%s creates %T %s: %v", a.name, o, o.GetName(), err)
+	}
+}
+
+// meta is of an object whose name begins so and is unlike any other.
+func meta(prefix string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: ns, Name: prefix + "-" + rand.String(8)}
+}
+
+func newChat(name string) *v1alpha1.Chat {
+	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+}
+
+// say is a message of a person.
+func say(chat string) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{ObjectMeta: meta("say"), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: "hello",
+	}}
+}
+
+// toolOutput is a message with the result of a tool that a client runs.
+func toolOutput(chat string) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{ObjectMeta: meta("output"), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}}},
+	}}
+}
+
+func approve(chat string) *v1alpha1.ToolApproval {
+	return &v1alpha1.ToolApproval{ObjectMeta: meta("approve"), Spec: v1alpha1.ToolApprovalSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: "call_1", Decision: v1alpha1.DecisionApprove,
+	}}
+}
+
+// result is what a generation pod answers the chat's attempt with, changed.
+func result(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+	g, now := chat.Status.Generation, metav1.NewMicroTime(time.Now())
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
+			}},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
+			Parts:  []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}},
+			Parent: chat.Status.History.Head, Index: new(chat.Status.History.Length),
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
+				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
+			},
+		},
+	}
+	if change != nil {
+		change(m)
+	}
+	return m
+}

@@ -1,0 +1,176 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission shows who may write what: what the roles and the admission policies that are installed with Parley let
+// people, generation pods, the gateway and the manager do, on a real kube-apiserver and etcd. Everything is installed as a
+// user installs it, with kubectl from config/. Each table names who does what, and of a refusal the words that say what to
+// do instead.
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+const (
+	// ns is the namespace that people chat in; its generation pods are pod-a and pod-b.
+	ns = "team"
+	// otherNS is another one, with a generation pod pod-c.
+	otherNS = "others"
+	// patience is how long a policy may take to be in force.
+	patience = 60 * time.Second
+)
+
+var (
+	cluster *testcluster.Cluster
+	// kubeconfig is a file that reaches the cluster as an administrator.
+	kubeconfig string
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(runAll(m))
+}
+
+func runAll(m *testing.M) int {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "parley-admission-")
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if cluster, err = testcluster.Start(ctx); err != nil {
+		return failed(err)
+	}
+	defer func() { _ = cluster.Stop() }()
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	for _, step := range []func(context.Context) error{writeKubeconfig, install, populate, inForce} {
+		if err := step(ctx); err != nil {
+			return failed(err)
+		}
+	}
+	return m.Run()
+}
+
+func failed(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+func writeKubeconfig(context.Context) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host, CertificateAuthorityData: cluster.Config.CAData}
+	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData, ClientKeyData: cluster.Config.KeyData}
+	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
+	c.CurrentContext = "own"
+	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// kubectl runs the real kubectl as an administrator.
+func kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+	args = append([]string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Dir(kubeconfig)}, args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), args...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args[4:], " "), err, out)
+	}
+	return string(out), nil
+}
+
+// install installs Parley as it is installed anywhere, and the stamp, which this API server can.
+func install(ctx context.Context) error {
+	for _, dir := range []string{testcluster.Path("config", "default"), testcluster.Path("config", "admission", "stamp")} {
+		if _, err := kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// populate creates the namespaces, the people with their roles, and the generation pods as the operator creates them.
+func populate(ctx context.Context) error {
+	objects := []client.Object{
+		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
+		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("owner", ns, "parley-chat-admin"),
+		inNamespace("boss", ns, "cluster-admin"),
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "root"}, Subjects: person("root"),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		},
+		// Of the manager's name, with every right in its own namespace.
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager", Namespace: ns}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "impostor", Namespace: ns},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "parley-manager", Namespace: ns}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		},
+	}
+	for _, n := range []string{ns, otherNS} {
+		objects = append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}}, objects...)
+		objects = append(objects, podspec.Account(n), podspec.Role(n), podspec.RoleBinding(n))
+	}
+	for pod, n := range map[string]string{"pod-a": ns, "pod-b": ns, "pod-c": otherNS} {
+		objects = append(objects, podspec.Generation(podspec.Settings{Namespace: n, Image: "parley:test"}, pod))
+	}
+	for _, o := range objects {
+		if err := cluster.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func inNamespace(who, namespace, role string) client.Object {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: who, Namespace: namespace}, Subjects: person(who),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+	}
+}
+
+func person(name string) []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
+}
+
+// inForce waits until each policy does what it is for: it takes effect a moment after it was created.
+func inForce(ctx context.Context) error {
+	for _, p := range probes {
+		if err := until(ctx, p.name, p.inForce); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func until(ctx context.Context, what string, condition func(context.Context) bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		return condition(ctx), nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("waited in vain until %s", what)
+	}
+	return err
+}
