@@ -81,7 +81,7 @@ func nodeOf(m *v1alpha1.ChatMessage) history.Node {
 	index := m.Status.Index
 	n.Parent = m.Status.Parent
 	if m.Spec.Generation != nil {
-		n.Generated, n.Parent, index = true, m.Spec.Parent, m.Spec.Index
+		n.Parent, index = m.Spec.Parent, m.Spec.Index
 	}
 	if index != nil {
 		n.Placed, n.Index = true, *index
@@ -175,7 +175,8 @@ func answers(q *question, m *v1alpha1.ChatMessage, turn []*v1alpha1.ChatMessage)
 func (s *state) brokenCalls() []string {
 	var out []string
 	for _, c := range s.calls {
-		if c.Status != 200 {
+		// A call whose caller was killed before the model said anything has no status.
+		if c.Status != 200 && !(c.Status == 0 && c.Aborted) {
 			out = append(out, fmt.Sprintf("the model refused a request with %d, at %s", c.Status, c.Arrived.UTC().Format("15:04:05")))
 		}
 	}

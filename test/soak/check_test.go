@@ -98,6 +98,7 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 		"a call too many":           {func(s *state) { s.calls = append(s.calls, call{Status: 200}) }, "called 4 times, for 3 steps and 0 lost"},
 		"a call too few":            {func(s *state) { s.calls = s.calls[1:] }, "called 2 times"},
 		"a refused call":            {func(s *state) { s.calls[0].Status = 400 }, "refused"},
+		"a call without an answer":  {func(s *state) { s.calls[0].Status = 0 }, "refused a request with 0"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 func TestALostAttemptExplainsACall(t *testing.T) {
 	s := finished(quick)
 	s.named("q0-r0").Spec.Generation.Attempt = 2
-	s.calls = append(s.calls, call{Status: 200})
+	s.calls = append(s.calls, call{Aborted: true})
 	if got := s.broken(); len(got) > 0 {
 		t.Errorf("%q", got)
 	}
