@@ -176,7 +176,7 @@ func (s *state) brokenCalls() []string {
 	var out []string
 	for _, c := range s.calls {
 		// A call whose caller was killed before the model said anything has no status.
-		if c.Status != 200 && !(c.Status == 0 && c.Aborted) {
+		if c.Status != 200 && (c.Status != 0 || !c.Aborted) {
 			out = append(out, fmt.Sprintf("the model refused a request with %d, at %s", c.Status, c.Arrived.UTC().Format("15:04:05")))
 		}
 	}
