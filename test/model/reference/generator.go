@@ -13,7 +13,6 @@ func (c *Chat) Finish(name string, calls ...Call) {
 		c.end(v1alpha1.TurnInterrupted)
 		return
 	}
-	c.user().Turn.Decided = nil
 	c.goOn()
 }
 
@@ -27,6 +26,7 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 		}
 	}
 	c.History = append(c.History, m)
+	c.user().Turn.Decided, c.user().Turn.CallsCancelled = nil, false
 	return m
 }
 

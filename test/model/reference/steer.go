@@ -5,8 +5,11 @@ package reference
 
 import "parley.dev/parley/api/v1alpha1"
 
-// Interrupt is the annotation parley.dev/interrupt with a new token.
+// Interrupt is the annotation parley.dev/interrupt. Each token is one request.
 func (c *Chat) Interrupt(token string) {
+	if c.Requests[v1alpha1.RequestInterrupt].Token == token {
+		return
+	}
 	if c.Phase != v1alpha1.ChatRunning && c.Phase != v1alpha1.ChatRequiresAction {
 		c.Requests[v1alpha1.RequestInterrupt] = Request{token, v1alpha1.RequestRefused}
 		return
@@ -29,8 +32,11 @@ func (c *Chat) stop() {
 	}
 }
 
-// Clear is the annotation parley.dev/clear with a new token: the model sees nothing of what was said so far.
+// Clear is the annotation parley.dev/clear: the model sees nothing of what was said so far.
 func (c *Chat) Clear(token string) {
+	if c.Requests[v1alpha1.RequestClear].Token == token {
+		return
+	}
 	if c.busy() || len(c.Queue) > 0 || len(c.History) <= c.ContextStart {
 		c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestRefused}
 		return

@@ -33,7 +33,7 @@ func (c *Chat) goOn() {
 		c.ask(asked)
 	case c.replyIsLast() && !c.user().Turn.CallsCancelled:
 		c.end(v1alpha1.TurnAnswered)
-	case c.steps() >= c.Limits.MaxSteps:
+	case c.Steps() >= c.Limits.MaxSteps:
 		c.end(v1alpha1.TurnMaxStepsReached)
 	default:
 		c.attempt(v1alpha1.ActionGenerateAssistant)
@@ -88,7 +88,7 @@ func (c *Chat) outstanding() (own, asked []Call) {
 	if turn.CallsCancelled {
 		return nil, nil
 	}
-	for _, call := range unanswered(c.sinceUser()) {
+	for _, call := range Unanswered(c.sinceUser()) {
 		if call.Awaits == "" || slices.Contains(turn.Decided, call.ID) {
 			own = append(own, call)
 		} else {
@@ -98,10 +98,12 @@ func (c *Chat) outstanding() (own, asked []Call) {
 	return own, asked
 }
 
-// unanswered are the calls of the newest reply among the messages that no later message answers.
-func unanswered(messages []*Message) (calls []Call) {
+// Unanswered are the calls of the newest reply of the newest turn among the messages that no later message answers.
+func Unanswered(messages []*Message) (calls []Call) {
 	for _, m := range messages {
 		switch m.Role {
+		case v1alpha1.RoleUser:
+			calls = nil
 		case v1alpha1.RoleAssistant:
 			calls = slices.Clone(m.Calls)
 		case v1alpha1.RoleTool:
@@ -115,8 +117,8 @@ func (c *Chat) replyIsLast() bool {
 	return c.History[len(c.History)-1].Role == v1alpha1.RoleAssistant
 }
 
-// steps is how many replies the turn has.
-func (c *Chat) steps() (n int) {
+// Steps is how many replies the turn has.
+func (c *Chat) Steps() (n int) {
 	for _, m := range c.sinceUser() {
 		if m.Role == v1alpha1.RoleAssistant {
 			n++

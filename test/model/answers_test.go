@@ -1,0 +1,126 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/model/reference"
+)
+
+// actionVerbs are what people and clients do about calls that wait for them. A result is the id of a call, with an exclamation
+// mark if its output is not JSON.
+var actionVerbs = map[string]verb{
+	"bring": {
+		able:  func(c *reference.Chat, o operation) bool { return isNew(c, o) && len(o.args) > 1 },
+		model: func(c *reference.Chat, o operation) { c.Bring(o.arg(0), resultsOf(o)...) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.bring(ctx, o.arg(0), resultsOf(o))
+		},
+	},
+	"approve": {
+		able:  always,
+		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1alpha1.DecisionApprove) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.decide(ctx, o.arg(0), o.arg(1), v1alpha1.DecisionApprove)
+		},
+	},
+	"deny": {
+		able:  always,
+		model: func(c *reference.Chat, o operation) { c.Decide(o.arg(0), o.arg(1), v1alpha1.DecisionDeny) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.decide(ctx, o.arg(0), o.arg(1), v1alpha1.DecisionDeny)
+		},
+	},
+}
+
+func resultsOf(o operation) (results []reference.Result) {
+	for _, arg := range o.args[1:] {
+		id, malformed := strings.CutSuffix(arg, "!")
+		results = append(results, reference.Result{ID: id, Malformed: malformed})
+	}
+	return results
+}
+
+// generatorVerbs are how an attempt can end. A reply lists the kinds of its calls.
+var generatorVerbs = map[string]verb{
+	"finish": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, o operation) { c.Finish(o.arg(0), callsOf(c, o)...) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, o.args[1:])
+		},
+	},
+	"partial": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, o operation) { c.HandOver(o.arg(0), callsOf(c, o)...) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeInterrupted, o.args[1:])
+		},
+	},
+	"nothing": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, _ operation) { c.HandOverNothing() },
+		real: func(ctx context.Context, d *driver, _ operation) error {
+			return d.report(ctx, v1alpha1.OutcomeInterrupted, "")
+		},
+	},
+	"fail": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, o operation) { c.Fail(v1alpha1.ErrorReason(o.arg(0))) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorReason(o.arg(0)))
+		},
+	},
+	"lose": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, _ operation) { c.Lose() },
+		real: func(ctx context.Context, d *driver, _ operation) error {
+			return d.report(ctx, v1alpha1.OutcomeLost, "")
+		},
+	},
+	"late": { // An answer to an attempt that was given up.
+		able: always, model: nothing,
+		real: func(ctx context.Context, d *driver, o operation) error { return d.late(ctx, o.arg(0)) },
+	},
+}
+
+func hasAttempt(c *reference.Chat, o operation) bool {
+	return c.Attempt != nil && c.Committed(o.arg(0)) == nil
+}
+
+// awaits says what each letter for a kind of call stands for.
+var awaits = map[string]v1alpha1.CallAwaits{"own": "", "client": v1alpha1.AwaitsClient, "approval": v1alpha1.AwaitsApproval}
+
+// callsOf are the calls of a reply. An attempt at running tools makes none.
+func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
+	if c.Attempt.Action == v1alpha1.ActionExecuteTools {
+		return nil
+	}
+	for i, kind := range o.args[1:] {
+		calls = append(calls, reference.Call{ID: callID(o.arg(0), i), Awaits: awaits[kind]})
+	}
+	return calls
+}
+
+func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) }
+
+// toolCalls are the same calls, as a generation pod writes them.
+func toolCalls(reply string, kinds []string) (parts []v1alpha1.MessagePart) {
+	for i, kind := range kinds {
+		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{
+			ID: callID(reply, i), Name: kind, Input: "{}", Awaits: awaits[kind],
+		}})
+	}
+	return parts
+}
+
+// awaiting counts the calls that Parley must not run at once.
+func awaiting(kinds []string) int {
+	return len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return awaits[kind] == "" }))
+}

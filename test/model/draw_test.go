@@ -1,0 +1,235 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/model/reference"
+)
+
+// drawer draws a sequence. What it draws depends on the seed alone, because the model is all that it looks at.
+type drawer struct {
+	*rand.Rand
+	chat *reference.Chat
+	// n counts the operations, for names that sort in the order of their creation.
+	n int
+	// interrupted counts the operations since the attempt was told to stop.
+	interrupted int
+	// token is the number of the newest one, so that it can be given again.
+	token int
+}
+
+// draw draws a sequence of 5 to most operations, besides the first.
+func draw(seed int64, most int) []operation {
+	d := &drawer{Rand: rand.New(rand.NewPCG(uint64(seed), 0))} //nolint:gosec // A test must be repeatable.
+	first := d.first()
+	d.chat = beginning(first)
+	ops := []operation{first}
+	for n := 5 + d.IntN(max(most-4, 1)); len(ops) <= n || d.chat.Phase == v1alpha1.ChatInterrupting; {
+		d.n++
+		o := d.next()
+		if !possible(d.chat, o) {
+			continue
+		}
+		o.hasty = d.mayHurry(o)
+		verbs[o.verb].model(d.chat, o)
+		ops = append(ops, o)
+		if d.interrupted++; d.chat.Phase != v1alpha1.ChatInterrupting {
+			d.interrupted = 0
+		}
+	}
+	ops[len(ops)-1].hasty = false
+	return ops
+}
+
+func (d *drawer) one(in int) bool { return d.IntN(in) == 0 }
+
+// first draws the chat.
+func (d *drawer) first() operation {
+	o := op("chat")
+	if !d.one(3) {
+		o.args = append(o.args, "prompt")
+	}
+	if d.one(3) {
+		o.args = append(o.args, fmt.Sprintf("maxQueue=%d", d.IntN(4)))
+	}
+	if d.one(4) {
+		o.args = append(o.args, fmt.Sprintf("maxSteps=%d", 1+d.IntN(3)))
+	}
+	if d.one(12) {
+		o.args = append(o.args, "impatient")
+	}
+	if d.one(12) {
+		o.args = append(o.args, "suspended")
+	}
+	return o
+}
+
+// next draws an operation. It prefers those that bring the chat on, and does not leave it interrupted for long.
+func (d *drawer) next() operation {
+	if d.chat.Attempt != nil && (d.interrupted > 3 || d.IntN(10) < 4) {
+		return d.generator()
+	}
+	if len(d.chat.Asked) > 0 && d.one(2) {
+		return d.action()
+	}
+	if d.chat.Suspended && d.one(4) {
+		return op("resume")
+	}
+	return weighted(d.Rand, []choice{
+		{24, func() operation { return op("send", d.name("m")) }},
+		{8, func() operation { return op("cutin", d.name("m")) }},
+		{9, func() operation { return op("edit", d.user()) }},
+		{9, func() operation { return op("delete", d.message()) }},
+		{4, func() operation { return op("delete", d.queued()) }},
+		{6, func() operation { return op("promote", d.queued()) }},
+		{2, func() operation { return op("promote", d.user()) }},
+		{7, func() operation { return op("interrupt", d.newToken()) }},
+		{4, func() operation { return op("clear", d.newToken()) }},
+		{3, func() operation { return op("suspend") }},
+		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
+		{2, func() operation { return op("label", d.name("l")) }},
+		{2, func() operation { return op("reapply") }},
+		{4, func() operation { return op("late", d.name("r")) }},
+		{6, func() operation { return op("settle") }},
+		{3, d.action},
+	})
+}
+
+type choice struct {
+	weight int
+	draw   func() operation
+}
+
+func weighted(r *rand.Rand, choices []choice) operation {
+	sum := 0
+	for _, c := range choices {
+		sum += c.weight
+	}
+	n := r.IntN(sum)
+	for _, c := range choices {
+		if n -= c.weight; n < 0 {
+			return c.draw()
+		}
+	}
+	return operation{}
+}
+
+func (d *drawer) name(prefix string) string { return fmt.Sprintf("%s%03d", prefix, d.n) }
+
+// newToken is one that was not given before, most of the time.
+func (d *drawer) newToken() string {
+	if !d.one(8) {
+		d.token++
+	}
+	return fmt.Sprintf("token%d", d.token)
+}
+
+// generator draws an end of the attempt.
+func (d *drawer) generator() operation {
+	name := d.name("r")
+	return weighted(d.Rand, []choice{
+		{30, func() operation { return op("finish", name) }},
+		{26, func() operation { return op("finish", d.calls(name)...) }},
+		{8, func() operation {
+			return op("fail", d.pick([]string{"RateLimited", "Overloaded", "ProviderError", "ContextTooLong"}))
+		}},
+		{4, func() operation { return op("lose") }},
+		{8, func() operation { return op("partial", name) }},
+		{5, func() operation { return op("partial", d.calls(name)...) }},
+		{5, func() operation { return op("nothing") }},
+	})
+}
+
+func (d *drawer) calls(name string) []any {
+	args := []any{name}
+	for range 1 + d.IntN(3) {
+		args = append(args, d.pick([]string{"own", "client", "approval"}))
+	}
+	return args
+}
+
+// action draws what people and clients do about calls, right or wrong.
+func (d *drawer) action() operation {
+	var client, approval []string
+	for _, call := range d.chat.Asked {
+		if call.Awaits == v1alpha1.AwaitsClient {
+			client = append(client, call.ID)
+		} else {
+			approval = append(approval, call.ID)
+		}
+	}
+	if len(approval) > 0 && d.one(2) {
+		return op(d.pick([]string{"approve", "deny"}), d.name("a"), d.pick(approval))
+	}
+	if len(approval) == 0 && len(client) == 0 && d.one(2) {
+		return op("approve", d.name("a"), "unknown")
+	}
+	d.Shuffle(len(client), func(i, j int) { client[i], client[j] = client[j], client[i] })
+	switch d.IntN(8) {
+	case 0:
+		client = append(client, "unknown")
+	case 1:
+		if len(client) > 0 {
+			client = append(client, client[0])
+		}
+	case 2:
+		if len(client) > 0 {
+			client[0] += "!"
+		}
+	case 3:
+		client = client[:len(client)/2]
+	}
+	if len(client) == 0 {
+		client = []string{"unknown"}
+	}
+	args := []any{d.name("t")}
+	for _, id := range client {
+		args = append(args, id)
+	}
+	return op("bring", args...)
+}
+
+func (d *drawer) pick(from []string) string {
+	if len(from) == 0 {
+		return "none"
+	}
+	return from[d.IntN(len(from))]
+}
+
+// user is any User message, newer ones more often.
+func (d *drawer) user() string {
+	var names []string
+	for _, m := range d.chat.People() {
+		if m.Role == v1alpha1.RoleUser {
+			names = append(names, m.Name)
+		}
+	}
+	return d.pick(names[min(d.IntN(len(names)+1), max(len(names)-1, 0)):])
+}
+
+// message is any message that is there, newer ones more often.
+func (d *drawer) message() string {
+	var names []string
+	for _, m := range d.chat.History {
+		names = append(names, m.Name)
+	}
+	names = names[min(d.IntN(len(names)+1), max(len(names)-1, 0)):]
+	if people := d.chat.People(); len(people) > 0 && d.one(4) {
+		names = append(names, people[d.IntN(len(people))].Name)
+	}
+	return d.pick(names)
+}
+
+func (d *drawer) queued() string { return d.pick(d.chat.Queue) }
+
+// mayHurry draws whether the next operation follows at once: after what changes nothing, and after a message that is queued
+// whatever comes next.
+func (d *drawer) mayHurry(o operation) bool {
+	return d.one(3) && slices.Contains([]string{"label", "reapply", "late"}, o.verb)
+}

@@ -1,0 +1,168 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/model/reference"
+)
+
+// driver does to a real chat what operations say.
+type driver struct {
+	chat types.NamespacedName
+	// written are the versions that this driver's own writes made: what it looks at must not be older.
+	written map[string]uint64
+	// edits counts them, so that each says something new.
+	edits int
+	// newerThan is a version of the history that the chat must have left behind; -1: none.
+	newerThan int64
+	// answered is the newest attempt that has an answer, open every attempt that had none when it was last looked.
+	answered fence
+	open     []v1alpha1.Chat
+}
+
+// fence tells attempts apart.
+type fence struct {
+	version int64
+	attempt int32
+}
+
+func fenceOf(chat *v1alpha1.Chat) fence {
+	return fence{chat.Status.History.Version, chat.Status.Generation.Attempt}
+}
+
+func newDriver(namespace, name string) *driver {
+	return &driver{chat: types.NamespacedName{Namespace: namespace, Name: name}, written: map[string]uint64{}, newerThan: -1}
+}
+
+// key is the name of an operation's object without the chat's, and back.
+func (d *driver) name(key string) string { return d.chat.Name + "-" + key }
+
+func (d *driver) key(name string) string { return strings.TrimPrefix(name, d.chat.Name+"-") }
+
+func (d *driver) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: d.chat.Namespace, Name: name}
+}
+
+func (d *driver) bareChat() *v1alpha1.Chat {
+	return &v1alpha1.Chat{ObjectMeta: d.meta(d.chat.Name)}
+}
+
+func (d *driver) message(key string) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{ObjectMeta: d.meta(d.name(key)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}}}
+}
+
+func (d *driver) wrote(o client.Object) { d.written[id(o)] = version(o) }
+
+func (d *driver) create(ctx context.Context, o client.Object) error {
+	if err := cluster.Client.Create(ctx, o); err != nil {
+		return fmt.Errorf("creating %s: %w", id(o), err)
+	}
+	d.wrote(o)
+	return nil
+}
+
+func (d *driver) patch(ctx context.Context, o client.Object, format string, args ...any) error {
+	if err := cluster.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))); err != nil {
+		return fmt.Errorf("patching %s: %w", id(o), err)
+	}
+	d.wrote(o)
+	return nil
+}
+
+// begin creates the chat.
+func (d *driver) begin(ctx context.Context, o operation) error {
+	limits := beginning(o).Limits
+	chat := d.bareChat()
+	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(limits.MaxQueue)), MaxSteps: new(int32(limits.MaxSteps))}
+	if limits.Impatient {
+		chat.Spec.Limits.ActionDeadlineSeconds = new(int32(1))
+	}
+	chat.Spec.Suspend = slices.Contains(o.args, "suspended")
+	if slices.Contains(o.args, "prompt") {
+		chat.Spec.Prompt = "hello"
+	}
+	return d.create(ctx, chat)
+}
+
+func (d *driver) send(ctx context.Context, key string, whenBusy v1alpha1.WhenBusy) error {
+	m := d.message(key)
+	m.Spec.Content, m.Spec.WhenBusy = "hello", whenBusy
+	return d.create(ctx, m)
+}
+
+func (d *driver) edit(ctx context.Context, key string) error {
+	d.edits++
+	return d.patch(ctx, d.message(key), `{"spec":{"content":"hello again %d"}}`, d.edits)
+}
+
+// delete deletes a message: a person's by its name, a generated one by its label.
+func (d *driver) delete(ctx context.Context, key string) error {
+	m := d.message(key)
+	for _, there := range watched.get(d.chat).messages {
+		if there.Labels[labelKey] == key {
+			m = there.DeepCopy()
+		}
+	}
+	if err := cluster.Client.Delete(ctx, m); err != nil {
+		return fmt.Errorf("deleting %s: %w", id(m), err)
+	}
+	return nil
+}
+
+// annotate makes a request. The same annotation with another value is another one.
+func (d *driver) annotate(ctx context.Context, annotation, token string) error {
+	return d.patch(ctx, d.bareChat(), `{"metadata":{"annotations":{%q:%q}}}`, annotation, token)
+}
+
+// reapply writes every object of people as it is.
+func (d *driver) reapply(ctx context.Context) error {
+	o := watched.get(d.chat)
+	again := []client.Object{o.chat}
+	for _, m := range o.messages {
+		if m.Spec.Generation == nil {
+			again = append(again, m)
+		}
+	}
+	for _, object := range again {
+		object, ok := object.DeepCopyObject().(client.Object)
+		if !ok {
+			continue
+		}
+		object.SetResourceVersion("") // What is applied carries none, and no status counts.
+		if err := cluster.Client.Patch(ctx, object, client.Merge); err != nil {
+			return fmt.Errorf("applying %s again: %w", id(object), err)
+		}
+	}
+	return nil
+}
+
+func (d *driver) bring(ctx context.Context, key string, results []reference.Result) error {
+	m := d.message(key)
+	m.Spec.Role = v1alpha1.RoleTool
+	for _, result := range results {
+		part := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: result.ID, Output: `{"number":1}`}}
+		if result.Malformed {
+			part.ToolResult.Output = `{"number":`
+		}
+		m.Spec.Parts = append(m.Spec.Parts, part)
+	}
+	return d.create(ctx, m)
+}
+
+func (d *driver) decide(ctx context.Context, key, id string, decision v1alpha1.ApprovalDecision) error {
+	return d.create(ctx, &v1alpha1.ToolApproval{
+		ObjectMeta: d.meta(d.name(key)),
+		Spec:       v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}, ToolCallID: id, Decision: decision},
+	})
+}

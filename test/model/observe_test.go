@@ -1,0 +1,149 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/model/reference"
+)
+
+// observe is what people can see of a real chat, and what no chat may show: a history with a hole, leftovers.
+func (d *driver) observe(o objects) (v reference.View, wrong []string) {
+	if o.chat == nil {
+		return v, []string{"there is no chat"}
+	}
+	st := &o.chat.Status
+	v = reference.View{
+		Phase: string(st.Phase), Ready: d.readyOf(o.chat), ContextStart: int(st.History.ContextStart),
+		Requests: map[string]string{}, Messages: map[string]string{}, Approvals: map[string]string{},
+	}
+	for _, q := range st.Queue {
+		v.Queue = append(v.Queue, d.key(q.Name))
+	}
+	d.observeTurn(st, &v)
+	for _, r := range st.Requests {
+		v.Requests[string(r.Kind)] = reference.Words(r.Token, r.Outcome)
+	}
+	for name, m := range o.messages {
+		if m.Spec.Generation == nil {
+			v.Messages[d.key(name)] = reference.Words(m.Status.State, conditions(m.Status.Conditions, m.Generation, m.Status.ObservedGeneration))
+		}
+	}
+	for name, a := range o.approvals {
+		v.Approvals[d.key(name)] = conditions(a.Status.Conditions, a.Generation, a.Status.ObservedGeneration)
+	}
+	v.History, wrong = d.walk(o)
+	if st.History.Superseded != nil {
+		wrong = append(wrong, "messages have yet to be put aside")
+	}
+	return v, wrong
+}
+
+func (d *driver) observeTurn(st *v1alpha1.ChatStatus, v *reference.View) {
+	if t := st.Turn; t != nil {
+		v.Turn = reference.Words(d.key(t.Message), t.Result)
+	}
+	if g := st.Generation; g != nil {
+		v.Attempt = reference.Words(g.Attempt, g.Action)
+	}
+	if st.RequiresAction != nil {
+		for _, call := range st.RequiresAction.ToolCalls {
+			decision := v1alpha1.ApprovalDecision("")
+			if call.Decision != nil {
+				decision = call.Decision.Decision
+			}
+			v.Asked = append(v.Asked, reference.Words(call.ID, call.Kind, decision))
+		}
+	}
+	if st.LastError != nil {
+		v.Error = string(st.LastError.Reason)
+	}
+}
+
+// readyOf is status and reason of Ready. That a pod is starting is no matter of conversations.
+func (d *driver) readyOf(chat *v1alpha1.Chat) string {
+	st := &chat.Status
+	ready := conditions(st.Conditions, chat.Generation, st.ObservedGeneration)
+	if ready != reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPod) || st.Generation == nil {
+		return ready
+	}
+	if st.Generation.Action == v1alpha1.ActionExecuteTools {
+		return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
+	}
+	return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
+}
+
+// conditions is status and reason of Ready, with what must not be in between: a status of an older generation, Reconciling
+// or Stalled that do not agree with Ready.
+func conditions(list []metav1.Condition, generation, observed int64) string {
+	ready := meta.FindStatusCondition(list, v1alpha1.ConditionReady)
+	if ready == nil {
+		return "no condition"
+	}
+	text := reference.Words(ready.Status, ready.Reason)
+	if observed != generation {
+		text += " of an older generation"
+	}
+	if meta.IsStatusConditionTrue(list, v1alpha1.ConditionReconciling) != (ready.Status == metav1.ConditionUnknown) ||
+		meta.IsStatusConditionTrue(list, v1alpha1.ConditionStalled) != (ready.Status == metav1.ConditionFalse) {
+		text += " but Reconciling or Stalled disagree"
+	}
+	return text
+}
+
+// walk follows the history from its head, oldest first, and finds holes and generated messages that are no part of it.
+func (d *driver) walk(o objects) (history, wrong []string) {
+	h := o.chat.Status.History
+	inside := map[string]bool{}
+	name := h.Head
+	for i := h.Length - 1; i >= 0; i-- {
+		m := o.messages[name]
+		if m == nil {
+			return history, append(wrong, fmt.Sprintf("message %q at index %d of the history does not exist", name, i))
+		}
+		inside[name] = true
+		key, place := d.key(name), placeOf(o.chat, m)
+		if m.Spec.Generation != nil {
+			key = m.Labels[labelKey]
+		}
+		history = append(history, reference.Words(m.Spec.Role, key))
+		if place.Index != i {
+			wrong = append(wrong, fmt.Sprintf("message %q at index %d of the history says that it is at %d", name, i, place.Index))
+		}
+		name = place.Parent
+	}
+	slices.Reverse(history)
+	if name != "" {
+		wrong = append(wrong, fmt.Sprintf("message %q is before the first one", name))
+	}
+	for name, m := range o.messages {
+		if m.Spec.Generation != nil && !inside[name] {
+			wrong = append(wrong, fmt.Sprintf("generated message %q is in no history", name))
+		}
+	}
+	return history, wrong
+}
+
+// placeOf is where a message says that it is. The chat's turn says so before its own messages do.
+func placeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) v1alpha1.MessagePlace {
+	index, parent := m.Status.Index, m.Status.Parent
+	switch t := chat.Status.Turn; {
+	case m.Spec.Generation != nil:
+		index, parent = m.Spec.Index, m.Spec.Parent
+	case t != nil && t.Message == m.Name:
+		index, parent = &t.Index, t.Parent
+	case t != nil && t.Results != nil && t.Results.Message == m.Name:
+		index, parent = &t.Results.Index, t.Results.Parent
+	}
+	if index == nil {
+		return v1alpha1.MessagePlace{Index: -1, Parent: parent}
+	}
+	return v1alpha1.MessagePlace{Index: *index, Parent: parent}
+}

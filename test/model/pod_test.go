@@ -1,0 +1,131 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// labelKey carries the name that an operation gave a generated message: its own name follows from the fence.
+const labelKey = "model"
+
+// attempt waits for the attempt under way.
+func (d *driver) attempt(ctx context.Context) (*v1alpha1.Chat, error) {
+	for {
+		o := watched.get(d.chat)
+		if o.chat != nil && o.chat.Status.Generation != nil && fenceOf(o.chat) != d.answered {
+			return o.chat, nil
+		}
+		select {
+		case <-o.changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for an attempt: %w", ctx.Err())
+		}
+	}
+}
+
+// look remembers the attempt under way: it may be given up.
+func (d *driver) look() {
+	chat := watched.get(d.chat).chat
+	if chat == nil || chat.Status.Generation == nil || fenceOf(chat) == d.answered {
+		return
+	}
+	if !slices.ContainsFunc(d.open, func(c v1alpha1.Chat) bool { return fenceOf(&c) == fenceOf(chat) }) {
+		d.open = append(d.open, *chat)
+	}
+}
+
+// settle remembers that the attempt has its answer.
+func (d *driver) settle(chat *v1alpha1.Chat) {
+	d.answered = fenceOf(chat)
+	d.open = slices.DeleteFunc(d.open, func(c v1alpha1.Chat) bool { return fenceOf(&c) == d.answered })
+}
+
+// generated is what a generation pod would create for the chat's attempt.
+func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutcome) *v1alpha1.ChatMessage {
+	st, now := &chat.Status, metav1.NewMicroTime(time.Now())
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-%d", chat.Name, st.History.Version, st.Generation.Attempt),
+			Labels:          map[string]string{labelKey: key},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
+			Parent: st.History.Head, Index: new(st.History.Length),
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: st.Generation.Attempt, Action: st.Generation.Action,
+				Pod: st.Generation.Pod, Outcome: outcome, StartedAt: now, FinishedAt: now,
+			},
+		},
+	}
+	if st.Generation.Action == v1alpha1.ActionExecuteTools {
+		m.Spec.Role = v1alpha1.RoleTool
+	}
+	return m
+}
+
+// answer ends the attempt under way with content.
+func (d *driver) answer(ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string) error {
+	chat, err := d.attempt(ctx)
+	if err != nil {
+		return err
+	}
+	m := generated(chat, key, outcome)
+	fill(m, key, kinds)
+	d.settle(chat)
+	return d.create(ctx, m)
+}
+
+// fill writes what the model or the tools said.
+func fill(m *v1alpha1.ChatMessage, key string, kinds []string) {
+	if m.Spec.Role == v1alpha1.RoleTool {
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: key, Output: "done"}}}
+		return
+	}
+	m.Spec.Parts = append([]v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}}, toolCalls(key, kinds)...)
+	m.Spec.Generation.Preview = "Fine."
+	m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(kinds)), int32(awaiting(kinds))
+}
+
+// report ends the attempt under way without content.
+func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) error {
+	chat, err := d.attempt(ctx)
+	if err != nil {
+		return err
+	}
+	m := generated(chat, "report", outcome)
+	if reason != "" {
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do"}
+	}
+	d.settle(chat)
+	return d.create(ctx, m)
+}
+
+// late answers an attempt that was given up, if there is one.
+func (d *driver) late(ctx context.Context, key string) error {
+	now := watched.get(d.chat).chat
+	for i, chat := range slices.Backward(d.open) {
+		f := fenceOf(&chat)
+		if now.Status.Generation != nil && f == fenceOf(now) || now.Status.History.Version < f.version {
+			continue
+		}
+		d.open = slices.Delete(d.open, i, i+1)
+		m := generated(&chat, key, v1alpha1.OutcomeCompleted)
+		fill(m, key, nil)
+		if err := d.create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return nil
+	}
+	return nil
+}
