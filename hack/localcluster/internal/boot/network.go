@@ -16,6 +16,9 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/layout"
 )
 
+// bridgeAddress is a locally administered unicast address.
+const bridgeAddress = "02:00:00:00:00:01"
+
 // network sets up a network of its own: loopback, and a bridge for pods. There is no way out of it; the one way
 // in is the forwarded API server.
 func (n *Node) network(ctx context.Context) error {
@@ -32,7 +35,9 @@ func (n *Node) network(ctx context.Context) error {
 		"address add " + layout.NodeIP + "/32 dev lo",
 		// The Service "kubernetes" is simply a local address, which makes a service proxy unnecessary.
 		"address add " + layout.ServiceIP + "/32 dev lo",
-		"link add " + layout.PodBridge + " type bridge",
+		// With an address of its own. Otherwise a bridge takes the lowest one of its ports, which changes when a pod goes, and
+		// the other pods send to the old one until they ask again, half a minute later.
+		"link add " + layout.PodBridge + " address " + bridgeAddress + " type bridge",
 		"address add " + layout.PodGateway + "/24 dev " + layout.PodBridge,
 		"link set " + layout.PodBridge + " up",
 		// A route for the other Service addresses, so that using one is refused at once instead of being unroutable.
