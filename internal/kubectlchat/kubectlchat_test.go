@@ -42,6 +42,8 @@ const (
 	result = `{"type":"ToolResult","toolResult":{"id":"1","name":"current_time","output":"noon\n"}}`
 )
 
+var hints = hint{chat: "triage", command: func(words ...string) string { return "kubectl chat " + strings.Join(words, " ") }}
+
 func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		early, later []event
@@ -100,7 +102,7 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut strings.Builder
-			f := &turn{printer: newPrinter(&out, &errOut, false), over: make(chan struct{})}
+			f := &turn{printer: newPrinter(&out, &errOut, false, hints), over: make(chan struct{})}
 			for _, e := range c.early {
 				if done, err := f.event(e); done || err != nil {
 					t.Fatalf("ended early: %v", err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -33,10 +34,14 @@ type printer struct {
 	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
 	midLine  bool
 	openCall string
+	// status is the last one that came, actionVersion that of the last action that was shown, and hint what it tells to type.
+	status        follow.Status
+	actionVersion int64
+	hint          hint
 }
 
-func newPrinter(out, errOut io.Writer, asJSON bool) *printer {
-	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}}
+func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
+	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}, hint: hint}
 	if file, ok := out.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(file.Fd()))
 	}
@@ -59,12 +64,13 @@ func (p *printer) show(e event, everything bool) error {
 			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Message) })
 		}
 	case follow.EventPreviewReset:
-		if p.text.Len() > 0 || len(p.tools) > 0 {
-			p.note("the attempt was lost; the reply begins anew")
-		}
-		p.forget()
+		p.voided()
 	case follow.EventHistoryReset:
-		p.forget()
+		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
+	case follow.EventStatus:
+		return decoded(e, func(s *follow.Status) { p.turned(s, everything) })
+	case follow.EventAction:
+		return decoded(e, p.action)
 	}
 	return nil
 }
@@ -130,6 +136,48 @@ func (p *printer) message(m *follow.MessageCommitted, everything bool) {
 		p.endLine()
 	}
 	p.forget()
+	if m.Message.Outcome == v1alpha1.OutcomeInterrupted {
+		p.note("interrupted")
+		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
+	}
+}
+
+// voided says that the parts on the screen are all that will come of them.
+func (p *printer) voided() {
+	if p.text.Len() > 0 || len(p.tools) > 0 {
+		if p.status.Phase == v1alpha1.ChatInterrupting {
+			p.note("interrupted; nothing of this was kept")
+			p.status.Result = v1alpha1.TurnInterrupted
+		} else {
+			p.note("the attempt was lost; the reply begins anew")
+		}
+	}
+	p.forget()
+}
+
+// turned notices that the turn under way was interrupted before anything was said, which no message tells.
+func (p *printer) turned(now *follow.Status, everything bool) {
+	before := p.status
+	p.status = *now
+	if everything && now.Result == v1alpha1.TurnInterrupted && before.Turn == now.Turn && before.Result == "" {
+		p.note("interrupted")
+	}
+}
+
+// action tells what the turn waits for, and what to type.
+func (p *printer) action(a *follow.ActionRequired) {
+	if p.actionVersion == a.HistoryVersion { // a stream that was resumed tells it again
+		return
+	}
+	p.actionVersion = a.HistoryVersion
+	lines := p.hint.lines(a)
+	if len(lines) == 0 {
+		return
+	}
+	p.note("the chat waits for you until %s", a.Deadline.Local().Format(time.TimeOnly))
+	for _, line := range lines {
+		fmt.Fprintln(p.errOut, line)
+	}
 }
 
 // call leaves the line open: if nothing comes in between, the result follows on it.

@@ -1,12 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubectlchat is the kubectl plug-in: kubectl chat send and kubectl chat tail. It reaches the gateway through the
-// API server, with the identity of the kubeconfig, so that whoever may use kubectl in a namespace needs nothing else.
+// Package kubectlchat is the kubectl plug-in: kubectl chat with its verbs. It reaches the gateway through the API server,
+// with the identity of the kubeconfig, so that whoever may use kubectl in a namespace needs nothing else. Every verb but
+// send and tail does what kubectl could do to the resources, and waits for what becomes of it.
 package kubectlchat
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -44,8 +48,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVar(&o.gateway, "gateway", "", "URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
 	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
 	flags.StringVar(&o.serviceAccount, "service-account", "", "with a kubeconfig that has no token: the service account whose token to ask for")
-	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, one JSON object a line")
-	root.AddCommand(newSend(o), newTail(o))
+	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line")
+	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o))
 	return root
 }
 
@@ -55,6 +59,7 @@ type session struct {
 	namespace string
 	rest      *rest.Config
 	parley    *apiclient.Client
+	raw       rest.Interface // what parley has no methods for
 	core      kubernetes.Interface
 }
 
@@ -74,8 +79,51 @@ func (o *options) connect() (*session, error) {
 	if s.parley, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
 		return nil, err
 	}
+	if s.raw, err = newRaw(cfg); err != nil {
+		return nil, err
+	}
 	if s.core, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	return s, nil
+}
+
+// command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said so.
+func (s *session) command(words ...string) string {
+	out := []string{"kubectl", "chat"}
+	for _, flag := range []struct {
+		name  string
+		value *string
+	}{{"--kubeconfig", s.options.config.KubeConfig}, {"--context", s.options.config.Context}, {"--namespace", s.options.config.Namespace}} {
+		if flag.value != nil && *flag.value != "" {
+			out = append(out, flag.name, shellWord(*flag.value))
+		}
+	}
+	for _, word := range words {
+		out = append(out, shellWord(word))
+	}
+	return strings.Join(out, " ")
+}
+
+// shellWord quotes a word if a shell would not take it as it is.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=@", r))
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// say prints what became of a request: a line for people, or the object for programs.
+func (s *session) say(object any, format string, args ...any) error {
+	if s.options.output != "json" {
+		fmt.Fprintf(s.options.Out, format+"\n", args...)
+		return nil
+	}
+	if err := json.NewEncoder(s.options.Out).Encode(object); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
 }

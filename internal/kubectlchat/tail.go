@@ -46,9 +46,18 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 		return err
 	}
 	defer from.close()
-	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json")
+	p, through := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)), lens{}
 	defer p.endLine()
 	return from.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
-		return e.name == follow.EventDeleted, p.show(e, true)
+		if p.json {
+			return e.name == follow.EventDeleted, p.show(e, true)
+		}
+		told, err := through.pass(e)
+		for _, e := range told {
+			if err := p.show(e, true); err != nil {
+				return true, err
+			}
+		}
+		return e.name == follow.EventDeleted, err
 	})
 }

@@ -21,8 +21,11 @@ import (
 const drain = 5 * time.Second
 
 // sendAndFollow opens the stream first, so that nothing of the reply can be missed, and then creates the message.
-func (s *session) sendAndFollow(ctx context.Context, from source, chat, text string) error {
-	t := &turn{printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json"), over: make(chan struct{})}
+func (s *session) sendAndFollow(ctx context.Context, from source, chat, text string, so sendOptions) error {
+	t := &turn{
+		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)),
+		cutsIn:  so.interrupt, over: make(chan struct{}),
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -35,14 +38,14 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 	case err := <-streamed:
 		return err
 	}
-	m, err := s.create(ctx, chat, text)
+	m, err := s.create(ctx, chat, text, so)
 	if err != nil {
 		return err
 	}
 	if err := t.begin(m.Name); err != nil {
 		return err
 	}
-	running.Go(func() { verdict <- s.settled(ctx, m.Name) })
+	running.Go(func() { verdict <- s.settled(ctx, m.Name, func(string) {}) })
 	return t.await(streamed, verdict)
 }
 
@@ -74,11 +77,14 @@ func (t *turn) await(streamed, verdict <-chan error) error {
 // turn shows the turn of one message.
 type turn struct {
 	printer *printer
+	// cutsIn is true for a message that waits for nobody.
+	cutsIn bool
 	// over is closed when the turn's end was shown.
 	over chan struct{}
 
 	mu      sync.Mutex
 	message string
+	through lens
 	early   []event // what came before the message's name was known
 	began   bool
 	ended   bool
@@ -90,7 +96,7 @@ func (t *turn) begin(message string) error {
 	defer t.mu.Unlock()
 	t.message = message
 	for _, e := range t.early {
-		if err := t.show(e); err != nil {
+		if err := t.take(e); err != nil {
 			return err
 		}
 	}
@@ -106,11 +112,27 @@ func (t *turn) event(e event) (bool, error) {
 		t.early = append(t.early, e)
 		return false, nil
 	}
-	err := t.show(e)
+	err := t.take(e)
 	return t.ended, err
 }
 
-// show handles an event in its order. The caller holds mu. The turn begins with the message itself, and ends before the
+// take takes an event in its order. The caller holds mu.
+func (t *turn) take(e event) error {
+	if t.printer.json && !t.ended {
+		if err := t.printer.show(e, false); err != nil {
+			return err
+		}
+	}
+	told, err := t.through.pass(e)
+	for _, e := range told {
+		if err := t.show(e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends before the
 // next User message or with a status that tells it: several changes of a chat may come as one, with the reply before the
 // first status that names the turn.
 func (t *turn) show(e event) error {
@@ -129,7 +151,8 @@ func (t *turn) show(e event) error {
 	if err != nil {
 		return err
 	}
-	if t.printer.json || t.began && !t.ended {
+	waits := e.name == follow.EventAction && !t.cutsIn
+	if !t.printer.json && !t.ended && (t.began || waits) {
 		err = t.printer.show(e, false)
 	}
 	if t.ended {

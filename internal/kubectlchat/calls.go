@@ -1,0 +1,98 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func newCalls(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:     "calls CHAT",
+		Short:   "List the tool calls of a chat that wait for a person or a client",
+		Long:    "Lists the tool calls that a chat waits for. A call of kind Approval is decided with approve or deny, those of kind Client are answered with answer. After the deadline they are cancelled.",
+		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.connect()
+			if err != nil {
+				return err
+			}
+			return s.calls(cmd.Context(), args[0])
+		},
+	}
+}
+
+func (s *session) calls(ctx context.Context, name string) error {
+	chat, err := s.chat(ctx, name)
+	if err != nil {
+		return err
+	}
+	required := chat.Status.RequiresAction
+	if required == nil {
+		fmt.Fprintf(s.options.ErrOut, "No tool call of chat %s waits: it is %s.\n", name, chat.Status.Phase)
+		return nil
+	}
+	if s.options.output == "json" {
+		return s.say(required, "")
+	}
+	table := printers.GetNewTabWriter(s.options.Out)
+	fmt.Fprintln(table, "ID\tTOOL\tKIND\tINPUT\tDECISION\tDEADLINE")
+	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
+	for i := range required.ToolCalls {
+		call := &required.ToolCalls[i]
+		fmt.Fprintln(table, strings.Join([]string{call.ID, call.Name, string(call.Kind), oneLine(call.Input), decisionOf(call), left}, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+func decisionOf(call *v1alpha1.PendingToolCall) string {
+	if call.Decision == nil {
+		return "<none>"
+	}
+	return string(call.Decision.Decision)
+}
+
+// pending finds the calls of a kind that wait, and fails if the chat waits for none.
+func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAwaits) ([]v1alpha1.PendingToolCall, error) {
+	chat, err := s.chat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var calls []v1alpha1.PendingToolCall
+	if required := chat.Status.RequiresAction; required != nil {
+		for i := range required.ToolCalls {
+			if required.ToolCalls[i].Kind == kind {
+				calls = append(calls, required.ToolCalls[i])
+			}
+		}
+	}
+	if len(calls) == 0 {
+		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, wanted[kind], chat.Status.Phase, s.command("calls", name))
+	}
+	return calls, nil
+}
+
+// wanted is what calls of a kind wait for.
+var wanted = map[v1alpha1.CallAwaits]string{v1alpha1.AwaitsApproval: "approval", v1alpha1.AwaitsClient: "a client's result"}
+
+func namesOf(calls []v1alpha1.PendingToolCall) string {
+	names := make([]string, 0, len(calls))
+	for i := range calls {
+		names = append(names, fmt.Sprintf("%s (%s)", calls[i].ID, calls[i].Name))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,39 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// hint knows how a person types a verb of this plug-in for the chat that is shown.
+type hint struct {
+	chat    string
+	command func(words ...string) string
+}
+
+func (s *session) hint(chat string) hint { return hint{chat: chat, command: s.command} }
+
+// lines say for each call that waits what to type. All results of a client go into one command.
+func (h hint) lines(a *follow.ActionRequired) (lines []string) {
+	var results []string
+	for i := range a.ToolCalls {
+		call := &a.ToolCalls[i]
+		switch {
+		case call.Kind == v1alpha1.AwaitsClient:
+			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
+			results = append(results, call.ID+"=JSON")
+		case call.Decision == nil:
+			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name),
+				"    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))
+		}
+	}
+	if len(results) > 0 {
+		lines = append(lines, "    "+h.command(append([]string{"answer", h.chat}, results...)...))
+	}
+	return lines
+}

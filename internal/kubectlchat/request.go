@@ -1,0 +1,97 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// request is what an annotation on a chat asks for.
+type request struct {
+	annotation string
+	kind       v1alpha1.RequestKind
+	// done is what happened to the chat when it was granted.
+	done string
+}
+
+var (
+	interruptRequest = request{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt, "interrupted"}
+	clearRequest     = request{v1alpha1.AnnotationClear, v1alpha1.RequestClear, "cleared"}
+)
+
+func newInterrupt(o *options) *cobra.Command {
+	return newRequest(o, interruptRequest, &cobra.Command{
+		Use:     "interrupt CHAT",
+		Short:   "Stop the turn of a chat and keep what was said so far",
+		Long:    "Annotates the chat with parley.dev/interrupt and waits until it has acted on it. What was said so far is kept; calls that wait for people are cancelled. Ends with 1 if there was nothing to interrupt.",
+		Example: "  kubectl chat interrupt triage",
+	})
+}
+
+func newClear(o *options) *cobra.Command {
+	return newRequest(o, clearRequest, &cobra.Command{
+		Use:     "clear CHAT",
+		Short:   "Begin a new context: the model sees nothing of what came before",
+		Long:    "Annotates the chat with parley.dev/clear and waits until it has acted on it. The messages stay; the model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since the last time.",
+		Example: "  kubectl chat clear triage",
+	})
+}
+
+func newRequest(o *options, r request, cmd *cobra.Command) *cobra.Command {
+	var w waiting
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := o.connect()
+		if err != nil {
+			return err
+		}
+		return s.request(cmd.Context(), r, args[0], w)
+	}
+	w.addFlags(cmd)
+	return cmd
+}
+
+// request makes a request with a token of its own, and waits for what becomes of it.
+func (s *session) request(ctx context.Context, r request, chat string, w waiting) error {
+	if err := s.checkChat(ctx, chat); err != nil {
+		return err
+	}
+	token := time.Now().UTC().Format(time.RFC3339Nano)
+	if err := s.annotate(ctx, chat, r.annotation, token); err != nil {
+		return err
+	}
+	if !w.wait {
+		return s.say(map[string]string{"annotation": r.annotation, "token": token}, "chat.parley.dev/%s annotated", chat)
+	}
+	var handled v1alpha1.HandledRequest
+	var phase v1alpha1.ChatPhase
+	err := w.until(ctx, "chat "+chat+" to act on "+r.annotation, func(ctx context.Context, _ func(string)) error {
+		return await(ctx, s.parley.Chats(s.namespace).Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
+			phase = c.Status.Phase
+			i := slices.IndexFunc(c.Status.Requests, func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
+			if i >= 0 {
+				handled = c.Status.Requests[i]
+				return true, nil
+			}
+			if c.Annotations[r.annotation] != token {
+				return true, fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became of that", chat, r.annotation)
+			}
+			return false, nil
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case handled.Outcome == v1alpha1.RequestRefused:
+		return fmt.Errorf("%s: %s Chat %s is %s", handled.Outcome, handled.Message, chat, phase)
+	}
+	return s.say(handled, "chat.parley.dev/%s %s: %s", chat, r.done, handled.Outcome)
+}
