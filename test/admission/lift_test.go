@@ -4,15 +4,13 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/testing/testcluster"
 )
@@ -33,34 +31,56 @@ func TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites(t *testing.T
 	})
 }
 
-// TestAManagerOfAnotherReleaseNamespaceIsTheManager installs Parley into another namespace by an overlay, as far as the
-// manager's account goes.
-func TestAManagerOfAnotherReleaseNamespaceIsTheManager(t *testing.T) {
-	elsewhere := actor{name: "the manager elsewhere", namespace: "ai", account: "parley-manager"}
+// overlay installs what is in a directory into a namespace, with the bindings of its service accounts.
+const overlay = `
+resources: [%[1]s]
+namespace: %[2]s
+transformers:
+- |-
+  apiVersion: builtin
+  kind: NamespaceTransformer
+  metadata: {name: release, namespace: %[2]s}
+  setRoleBindingSubjects: allServiceAccounts
+`
+
+// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay, as users do.
+func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
+	elsewhere := actor{name: "the manager of the other release", namespace: "ai", account: "parley-manager"}
 	dir := t.TempDir()
 	base, err := filepath.Rel(dir, testcluster.Path("config", "default"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := fmt.Sprintf("namespace: ai\nresources: [%s]\n", base)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, elsewhere.namespace), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built, err := kubectl(t.Context(), "", "kustomize", dir)
+	s := newScene(t)
+	writes := patchesStatus(s.chat, `{"status":{"observedGeneration":1}}`)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := install(ctx); err != nil {
+			t.Fatal(err)
+		}
+		awaitAllowed(ctx, t, manager, writes)
+	})
+	if _, err := kubectl(t.Context(), "", "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
+		t.Fatal(err)
+	}
+	awaitAllowed(t.Context(), t, elsewhere, writes)
+	try(t, []write{
+		{manager, "writes the status of a chat, but is not the manager any more", writes, noRight},
+		{root, "writes the status of a chat", writes, "only Parley's manager writes the status of chats"},
+	})
+}
+
+// awaitAllowed waits until the actor may do it: a binding takes effect a moment after it was changed.
+func awaitAllowed(ctx context.Context, t *testing.T, a actor, act func(context.Context, client.Client) error) {
+	t.Helper()
+	c, err := a.client(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(built, "parley-system:") {
-		t.Error("something still names the account of the default namespace")
+	if err := until(ctx, a.name+" may write", func(ctx context.Context) bool { return act(ctx, c) == nil }); err != nil {
+		t.Fatal(err)
 	}
-	// The binding of the default release stays, so that other tests find theirs: an own one has the same effect.
-	mustCreate(t, administrator, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ai"}})
-	mustCreate(t, administrator, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: elsewhere.account, Namespace: elsewhere.namespace}})
-	mustCreate(t, administrator, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "parley-manager-elsewhere"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-manager"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: elsewhere.account, Namespace: elsewhere.namespace}},
-	})
-	s := newScene(t)
-	try(t, []write{{elsewhere, "writes the status of a chat", patchesStatus(s.chat, `{"status":{"observedGeneration":1}}`), ""}})
 }

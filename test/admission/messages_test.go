@@ -46,10 +46,10 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 		{gateway, "says something", creates(say(s.chat.Name)), noRight},
 		{gateway, "answers", creates(result(s.chat, nil)), noRight},
 	}
-	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor, manager} {
+	for _, who := range []actor{chatter, owner, boss, root, deployer, administrator, impostor, manager} {
 		writes = append(writes, write{who, "answers in a pod's stead", creates(result(s.chat, nil)), onlyPods})
 	}
-	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor} {
+	for _, who := range []actor{chatter, owner, boss, root, deployer, administrator, impostor} {
 		writes = append(writes,
 			write{who, "changes what the model said", patches(s.replied, `{"spec":{"parts":[{"type":"Text","text":"Bad."}]}}`), unchanging},
 			write{who, "changes where the reply stands", patches(s.replied, `{"spec":{"index":0}}`), unchanging},

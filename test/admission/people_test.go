@@ -40,11 +40,13 @@ var (
 	viewer        = actor{name: "viewer"}   // With parley-chat-viewer.
 	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
 	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
-	gateway       = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}
-	podA          = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "pod-a"}
-	podB          = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "pod-b"}
-	podC          = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "pod-c"}
-	podless       = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
+	// With cluster-admin, as tools that deploy often have it.
+	deployer = actor{name: "a tool that deploys", namespace: otherNS, account: "deployer"}
+	gateway  = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}
+	podA     = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "pod-a"}
+	podB     = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "pod-b"}
+	podC     = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "pod-c"}
+	podless  = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
 )
 
 // username is the name by which the API server knows the actor.

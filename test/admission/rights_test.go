@@ -12,7 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// asked are the rights that the tables are about: whoever has one that is not in them must not have it.
+// What the tables are about: who has a right to any of it that is not in them must not have it.
 var (
 	reads  = []string{"get", "list", "watch"}
 	writes = []string{"create", "update", "patch", "delete", "deletecollection"}

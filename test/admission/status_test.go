@@ -29,7 +29,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 	} {
 		act := patchesStatus(kind.object, body)
 		writes = append(writes, write{manager, kind.does, act, ""})
-		for _, who := range []actor{administrator, root, boss, impostor} {
+		for _, who := range []actor{administrator, root, boss, deployer, impostor} {
 			writes = append(writes, write{who, kind.does, act, kind.instead})
 		}
 		for _, who := range []actor{owner, chatter, approver, viewer, gateway, podA} {
@@ -42,6 +42,18 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		write{administrator, "does to a chat what the refusal says", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), ""},
 		write{administrator, "edits the message as the refusal says", patches(s.asked, `{"spec":{"content":"hello again"}}`), ""},
 	))
+}
+
+func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
+	s := newScene(t)
+	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--namespace="+ns, "patch", "chat", s.chat.Name,
+		"--subresource=status", "--type=merge", "--patch", `{"status":{"lastReply":"Repaired."}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(s.chat), s.chat); err != nil || s.chat.Status.LastReply != "Repaired." {
+		t.Errorf("the status is %+v, %v", s.chat.Status, err)
+	}
 }
 
 func TestTheStatusThatAManifestBringsAlongIsLeftOut(t *testing.T) {

@@ -114,13 +114,16 @@ func install(ctx context.Context) error {
 // populate creates the namespaces, the people with their roles, and the generation pods as the operator creates them.
 func populate(ctx context.Context) error {
 	objects := []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
 		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("owner", ns, "parley-chat-admin"),
 		inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "root"}, Subjects: person("root"),
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			ObjectMeta: metav1.ObjectMeta{Name: "root"},
+			Subjects:   append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account, Namespace: deployer.namespace}),
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: deployer.account, Namespace: deployer.namespace}},
 		// Of the manager's name, with every right in its own namespace.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager", Namespace: ns}},
 		&rbacv1.RoleBinding{
@@ -130,7 +133,6 @@ func populate(ctx context.Context) error {
 		},
 	}
 	for _, n := range []string{ns, otherNS} {
-		objects = append([]client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}}, objects...)
 		objects = append(objects, podspec.Account(n), podspec.Role(n), podspec.RoleBinding(n))
 	}
 	for pod, n := range map[string]string{"pod-a": ns, "pod-b": ns, "pod-c": otherNS} {

@@ -1,0 +1,97 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/podspec"
+)
+
+// TestAWholeTurnPassesTheRolesAndPolicies runs the real manager with the rights of its own account. The pod's part is
+// played with a token of the pod that the manager has created, by the Role that it has given it.
+func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
+	const team = "turns"
+	mustCreate(t, administrator, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
+	mustCreate(t, administrator, inNamespace(chatter.name, team, "parley-chat-user"))
+	mustCreate(t, administrator, &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: team},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		},
+	})
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: team}, Spec: v1alpha1.ChatSpec{Prompt: "hello"}}
+	mustCreate(t, chatter, chat)
+	startManager(t)
+
+	await(t, "the chat is given to a pod", chat, func() bool { return chat.Status.Generation != nil })
+	pod := actor{name: "the pod", namespace: team, account: podspec.ServiceAccount, pod: chat.Status.Generation.Pod}
+	mustCreate(t, pod, result(chat, nil))
+	await(t, "the turn has ended", chat, func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
+
+	prompt := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-prompt", Namespace: team}}
+	await(t, "the message says so", prompt, func() bool {
+		return len(prompt.Status.Conditions) > 0 && prompt.Status.Conditions[0].Reason == v1alpha1.ReasonAnswered
+	})
+	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != manager.username() {
+		t.Errorf("the chat was created by %q, its prompt's message by %q", stamp(t, chat), stamp(t, prompt))
+	}
+}
+
+// startManager runs the manager's controllers as its own account until the test ends.
+func startManager(t *testing.T) {
+	t.Helper()
+	token, err := manager.token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.AnonymousClientConfig(cluster.Config)
+	cfg.BearerToken = token
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	if err == nil {
+		err = controllers.Setup(mgr, controllers.Options{
+			Pods: podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"}, GatewayNamespace: "parley-system",
+			PodCapacity: 32, PodIdle: time.Hour, Workers: 2, Now: time.Now,
+		})
+	}
+	if err != nil {
+		cancel()
+		t.Fatalf("preparing the manager: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the manager ended: %v", err)
+		}
+	})
+}
+
+// await reads the object until it is as awaited.
+func await(t *testing.T, what string, o client.Object, condition func() bool) {
+	t.Helper()
+	err := until(t.Context(), what, func(ctx context.Context) bool {
+		return cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o) == nil && condition()
+	})
+	if err != nil {
+		t.Fatalf("%v: %+v", err, o)
+	}
+}
