@@ -108,21 +108,14 @@ func (p *printer) part(part *follow.MessagePart) {
 func (p *printer) message(m *follow.MessageCommitted, everything bool) {
 	if m.Message.Role == v1alpha1.RoleUser {
 		if everything {
-			p.endLine()
-			p.write("> " + strings.ReplaceAll(m.Message.Content+textOf(m), "\n", "\n> "))
-			p.endLine()
+			p.asked(m.Message.Content + textOf(m))
 		}
 		return
 	}
 	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
 		p.forget()
 	}
-	rest, streamed := strings.CutPrefix(textOf(m), p.text.String())
-	if !streamed {
-		p.endLine()
-		rest = textOf(m)
-	}
-	p.write(rest)
+	p.rest(textOf(m))
 	for i := range m.Message.Parts {
 		part := &m.Message.Parts[i]
 		if call := part.ToolCall; call != nil {
@@ -140,6 +133,22 @@ func (p *printer) message(m *follow.MessageCommitted, everything bool) {
 		p.note("interrupted")
 		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
 	}
+}
+
+func (p *printer) asked(text string) {
+	p.endLine()
+	p.write("> " + strings.ReplaceAll(text, "\n", "\n> "))
+	p.endLine()
+}
+
+// rest shows what of a text was not shown while it was streamed.
+func (p *printer) rest(text string) {
+	rest, streamed := strings.CutPrefix(text, p.text.String())
+	if !streamed {
+		p.endLine()
+		rest = text
+	}
+	p.write(rest)
 }
 
 // voided says that the parts on the screen are all that will come of them.

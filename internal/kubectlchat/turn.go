@@ -151,8 +151,7 @@ func (t *turn) show(e event) error {
 	if err != nil {
 		return err
 	}
-	waits := e.name == follow.EventAction && !t.cutsIn
-	if !t.printer.json && !t.ended && (t.began || waits) {
+	if t.concerns(e) {
 		err = t.printer.show(e, false)
 	}
 	if t.ended {
@@ -160,6 +159,12 @@ func (t *turn) show(e event) error {
 		close(t.over)
 	}
 	return err
+}
+
+// concerns tells whether an event is to be shown to a person. What the chat waits for holds up a message in its queue too.
+func (t *turn) concerns(e event) bool {
+	waits := e.name == follow.EventAction && !t.cutsIn
+	return !t.printer.json && !t.ended && (t.began || waits)
 }
 
 func (t *turn) committed(data []byte) error {

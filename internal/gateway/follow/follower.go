@@ -182,18 +182,26 @@ func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
 		}
 		f.shown.status = &status
 	}
-	if version := chat.Status.History.Version; chat.Status.LastError != nil && f.shown.errorVersion != version {
+	version := chat.Status.History.Version
+	if chat.Status.LastError != nil && f.shown.errorVersion != version {
 		if err := f.send(EventError, "", errorOf(chat)); err != nil {
 			return err
 		}
 		f.shown.errorVersion = version
 	}
-	if version := chat.Status.History.Version; chat.Status.RequiresAction != nil && f.shown.actionVersion != version {
-		if err := f.send(EventAction, "", actionOf(chat)); err != nil {
-			return err
-		}
-		f.shown.actionVersion = version
+	return f.sendAction(chat)
+}
+
+// sendAction sends what a person must do, once per version of the history.
+func (f *Follower) sendAction(chat *v1alpha1.Chat) error {
+	version := chat.Status.History.Version
+	if chat.Status.RequiresAction == nil || f.shown.actionVersion == version {
+		return nil
 	}
+	if err := f.send(EventAction, "", actionOf(chat)); err != nil {
+		return err
+	}
+	f.shown.actionVersion = version
 	return nil
 }
 

@@ -97,6 +97,21 @@ type news struct {
 	yielded bool
 	// final is whether the newest message was generated, as far as that was looked at.
 	final bool
+	// bytes of the messages.
+	bytes int
+}
+
+// add takes a message in, the newest first.
+func (n *news) add(place Place, message *Committed, held preview) {
+	if len(n.messages) == 0 {
+		n.final = message.Base > 0
+	}
+	n.yielded = n.yielded || held.yielded(message)
+	found := item{place: place, message: message}
+	if n.bytes += len(message.Data); n.bytes > keepBytes {
+		found.message = nil
+	}
+	n.messages = append(n.messages, found)
 }
 
 // news finds out what to send. It changes nothing, so that it can be called again after an error.
@@ -125,7 +140,7 @@ func (p preview) yielded(m *Committed) bool {
 func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
 	defer func() { slices.Reverse(n.messages) }()
 	var next *Committed
-	name, kept, held := chat.Status.History.Head, 0, f.held()
+	name, held := chat.Status.History.Head, f.held()
 	n.final = f.final && name == f.head
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
 		place := placeOf(chat, name, index, next)
@@ -143,15 +158,7 @@ func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n new
 		if g.next < 0 && message.Version <= g.version {
 			return n, g.version == chat.Status.History.Version || next.follows(g.version), nil
 		}
-		if next == nil {
-			n.final = message.Base > 0
-		}
-		n.yielded = n.yielded || held.yielded(message)
-		found := item{place: place, message: message}
-		if kept += len(message.Data); kept > keepBytes {
-			found.message = nil
-		}
-		n.messages = append(n.messages, found)
+		n.add(place, message, held)
 		name, next = message.Parent, message
 	}
 	return n, g.next == 0, nil
