@@ -95,6 +95,10 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			later: []event{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"), status("mine", "True")},
 			want:  "[current_time {}] -> noon\nIt is noon\n",
 		},
+		"results of a client, which do not name the tools": {
+			later: []event{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)), {name: "message", data: []byte(`{"historyVersion":5,"index":2,"message":{"name":"r","role":"Tool","parts":[` + strings.ReplaceAll(result, `"name":"current_time",`, "") + `]}}`)}, committed(6, "Assistant", "It is noon"), status("mine", "True")},
+			want:  "[current_time {}]\n[current_time {}]\n[current_time] -> noon\nIt is noon\n",
+		},
 		"an attempt that was lost": {
 			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)}, text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
 			want:  "Hel\nGood day\n",

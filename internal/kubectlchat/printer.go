@@ -4,6 +4,7 @@
 package kubectlchat
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ type printer struct {
 	attempt int32
 	text    strings.Builder
 	tools   map[string]bool
+	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
+	names map[string]string
 	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
 	midLine  bool
 	openCall string
@@ -41,7 +44,7 @@ type printer struct {
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
-	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}, hint: hint}
+	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}, names: map[string]string{}, hint: hint}
 	if file, ok := out.(*os.File); ok {
 		p.terminal = term.IsTerminal(int(file.Fd()))
 	}
@@ -194,7 +197,7 @@ func (p *printer) call(id, name, input string) {
 	if p.tools["call "+id] {
 		return
 	}
-	p.tools["call "+id] = true
+	p.tools["call "+id], p.names[id] = true, name
 	p.endLine()
 	p.write("[" + strings.TrimSpace(name+" "+oneLine(input)) + "]")
 	p.openCall = id
@@ -207,7 +210,7 @@ func (p *printer) result(id, name, output string) {
 	p.tools["result "+id] = true
 	if open := p.openCall; open != id {
 		p.endLine()
-		p.write("[" + name + "]")
+		p.write("[" + cmp.Or(name, p.names[id], id) + "]")
 	}
 	p.openCall = ""
 	p.write(" -> " + oneLine(output))
