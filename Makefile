@@ -39,7 +39,7 @@ else
 endif
 
 .PHONY: test
-test: setup verify lint test-unit test-integration test-e2e ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
+test: setup verify lint test-unit test-integration test-crash test-gitops test-e2e soak-short ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
 
 ##@ Building
 
@@ -78,11 +78,22 @@ lint: ## Run go vet and the linters.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|e2e|bench)$$' | grep -v -F -e /internal/gateway -e /internal/kubectlchat -e /internal/generation/runner)
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|e2e|bench)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+
+# Packages outside test/ whose tests need a kube-apiserver and etcd.
+API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./internal/gateway/... ./internal/kubectlchat/... ./internal/generation/runner/...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
+
+.PHONY: test-crash
+test-crash: envtest-assets ## Let the manager fail at every write, and compare it with a model of the whole API.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/...
+
+.PHONY: test-gitops
+test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
+	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
 test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster with real pods.
@@ -90,6 +101,20 @@ test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster w
 	hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
 	KUBECONFIG=$(CLUSTER_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/...
 	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
+
+# SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.
+SOAK_SHORT := --chats=12 --for=50s --every=5s --follow=3 --settle=2m
+
+.PHONY: soak
+soak: setup image cluster-up ## Let 50 chats talk for 10 minutes while everything under them is killed, and check that nothing was lost.
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
+	@DEVCLUSTER="$(DEVCLUSTER)" hack/soak.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(SOAK_FLAGS)
+	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
+
+.PHONY: soak-short
+soak-short: ## The same for 12 chats and less than a minute.
+	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
 .PHONY: bench
 bench: setup image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.

@@ -13,8 +13,9 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   exit 1
 fi
 go run ./internal/chatstate/gen -o docs/status.md -check
-go mod tidy -diff
-go mod verify >/dev/null
+for module in . test/gitops; do
+  (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
+done
 unformatted=$(gofmt -l api cmd controllers internal test hack)
 if [ -n "$unformatted" ]; then
   printf 'Not formatted (run "make fmt"):\n%s\n' "$unformatted" >&2

@@ -50,6 +50,9 @@ func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
 	if state.LostIn > 0 {
 		s.lookAgain = state.LostIn
 	}
+	if state.Starting != "" { // Its event may come before the cache shows which chats it has.
+		s.lookAgain = min(s.lookAgain, placement.MaxUnseen)
+	}
 	return nil
 }
 
@@ -59,10 +62,6 @@ func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (s
 	settings := r.Pods
 	settings.Namespace = chat.Namespace
 	settings.Keys = podspec.KeysOf(s.configs)
-	pods, err := r.podsIn(ctx, chat.Namespace, s.facts.Now)
-	if err != nil {
-		return "", err
-	}
 	prefer, err := r.podWithHistory(ctx, s)
 	if err != nil {
 		return "", err
@@ -71,6 +70,10 @@ func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (s
 	// One pod at a time is created in a namespace: chats that come together share it.
 	unlock := r.access.lock(chat.Namespace)
 	defer unlock()
+	pods, err := r.podsIn(ctx, chat.Namespace, s.facts.Now)
+	if err != nil {
+		return "", err
+	}
 	if name, ok := r.Ledger.Choose(chat.Namespace, pods, want, keyOf(chat).String()); ok {
 		return name, nil
 	}

@@ -106,7 +106,7 @@ func (s *snapshot) chain() ([]history.Node, error) {
 }
 
 func nodeOf(m *v1alpha1.ChatMessage) history.Node {
-	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role), Generated: m.Spec.Generation != nil}
+	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role)}
 	switch {
 	case m.Spec.Index != nil:
 		n.Placed, n.Parent, n.Index = true, m.Spec.Parent, *m.Spec.Index

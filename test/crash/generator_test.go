@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/parts"
 )
 
 // reply is what an attempt yields: a change of the message that a generation pod would create.
@@ -25,12 +25,12 @@ const tokens = 15
 // order. An attempt that repeats one which had been answered in full is given the same answer again.
 type generator struct {
 	replies  []reply
-	answered map[history.Fence]bool
-	full     map[history.Fence]reply // by the fence without its attempt
+	answered map[parts.Episode]bool
+	full     map[parts.Episode]reply // by the fence without its attempt
 }
 
 func newGenerator() *generator {
-	return &generator{answered: map[history.Fence]bool{}, full: map[history.Fence]reply{}}
+	return &generator{answered: map[parts.Episode]bool{}, full: map[parts.Episode]reply{}}
 }
 
 // attempts is the number of attempts that were answered.
@@ -41,7 +41,7 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 	if chat == nil || chat.Status.Generation == nil {
 		return nil
 	}
-	fence := history.Fence{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
+	fence := parts.Episode{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
 	if g.answered[fence] {
 		return nil
 	}

@@ -95,8 +95,13 @@ func (w *world) history(name string) []v1alpha1.ChatMessage {
 		chain = append([]v1alpha1.ChatMessage{m}, chain...)
 		at = m.Spec.Parent
 		if m.Spec.Generation == nil {
-			if at = m.Status.Parent; chat.Status.Turn.Message == m.Name {
-				at = chat.Status.Turn.Parent
+			switch t := chat.Status.Turn; {
+			case t.Message == m.Name:
+				at = t.Parent
+			case t.Results != nil && t.Results.Message == m.Name:
+				at = t.Results.Parent
+			default:
+				at = m.Status.Parent
 			}
 		}
 	}

@@ -131,6 +131,8 @@ func TestAResultIsCreatedOverErrors(t *testing.T) {
 		"that never arrived":            {cutBefore, answers(500, metav1.StatusReasonInternalError), answers(504, metav1.StatusReasonTimeout)},
 		"whose answer was lost":         {cutAfter},
 		"of an API server that is full": {answers(503, metav1.StatusReasonServiceUnavailable)},
+		// Until it has read the roles it refuses everybody.
+		"of an API server that was just started": {answers(403, metav1.StatusReasonForbidden), answers(403, metav1.StatusReasonForbidden)},
 	}
 	for name, faults := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +195,7 @@ func TestAResultThatIsRefusedForGoodBecomesAFailure(t *testing.T) {
 		"too large": answers(413, metav1.StatusReasonRequestEntityTooLarge),
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startPod(t, reply(modelserver.Say("Paris")), nil)
+			p := startPod(t, reply(modelserver.Say("Paris")), func(_ *pod, o *runner.Options) { o.Forbidden = time.Nanosecond })
 			p.wire.onCreate(refusal)
 			c := p.newChat("refused", nil)
 			c.ask("refused-u", "hello")

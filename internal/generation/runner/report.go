@@ -25,7 +25,7 @@ const (
 
 // report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for.
 func (a *attempt) report(ctx context.Context, o outcome) {
-	message := a.message(o)
+	message, began := a.message(o), a.Now()
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
 		created, err := a.create(ctx, message)
 		switch {
@@ -36,7 +36,7 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			return
-		case permanent(err) && o.kind == v1alpha1.OutcomeCompleted:
+		case a.isFinal(err, began) && o.kind == v1alpha1.OutcomeCompleted:
 			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
 			o = failed(refusedError(err))
 			message = a.message(o)
@@ -70,9 +70,13 @@ func (a *attempt) isMine(ctx context.Context, name string) bool {
 	return g.ChatUID == a.fence.ChatUID && g.HistoryVersion == a.fence.HistoryVersion && g.Attempt == a.fence.Attempt
 }
 
-// permanent tells whether the API server would refuse the same object again.
-func permanent(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
+// isFinal tells whether the API server would refuse the same object again. For want of rights it refuses everybody for a
+// moment after it was started.
+func (a *attempt) isFinal(err error, began time.Time) bool {
+	if apierrors.IsForbidden(err) {
+		return a.Now().Sub(began) >= a.Forbidden
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
 // refusedError tells of a result that the API server does not take. The refusal itself can quote the result, so only its

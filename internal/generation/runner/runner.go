@@ -29,6 +29,9 @@ import (
 // DefaultSilence is how long a call may go without a part, the time until the first included: 10 minutes.
 const DefaultSilence = 10 * time.Minute
 
+// DefaultForbidden is how long a result that the API server refuses for want of rights is offered again: one minute.
+const DefaultForbidden = time.Minute
+
 // Relay takes the parts of attempts.
 type Relay interface {
 	// Open begins an episode. It fails with relayclient.ErrExists if a former life of this process has begun it.
@@ -45,7 +48,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but Silence.
+// Options of a Runner. All are required but Silence and Forbidden.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -65,6 +68,8 @@ type Options struct {
 	Now func() time.Time
 	// Silence is how long a call may go without a part; 0: DefaultSilence.
 	Silence time.Duration
+	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
+	Forbidden time.Duration
 }
 
 // Runner performs the attempts that are given to its pod.
@@ -87,6 +92,9 @@ type Runner struct {
 func New(o Options) *Runner {
 	if o.Silence == 0 {
 		o.Silence = DefaultSilence
+	}
+	if o.Forbidden == 0 {
+		o.Forbidden = DefaultForbidden
 	}
 	return &Runner{
 		Options: o, histories: chain.NewLoader(o.Client), models: newModels(o.HTTP), attempts: map[string]*attempt{},
