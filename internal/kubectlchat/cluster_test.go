@@ -115,6 +115,8 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 		t.Errorf("sent %q", m.Spec.Content)
 	}
 	p.begin(m)
+	p.chat.Status.Conditions = ready(metav1.ConditionFalse, string(v1alpha1.ErrorOverloaded), "anthropic has no capacity")
+	p.updateStatus(p.chat)
 	p.settle(m, ready(metav1.ConditionFalse, string(v1alpha1.ErrorOverloaded), "anthropic has no capacity"))
 	if err := failed.wait(); err == nil || err.Error() != "Overloaded: anthropic has no capacity" {
 		t.Errorf("a failed turn: %v", err)

@@ -91,7 +91,7 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 	case err != nil:
 		return err
 	case handled.Outcome == v1alpha1.RequestRefused:
-		return fmt.Errorf("%s: %s Chat %s is %s", handled.Outcome, handled.Message, chat, phase)
+		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, phase)
 	}
 	return s.say(handled, "chat.parley.dev/%s %s: %s", chat, r.done, handled.Outcome)
 }

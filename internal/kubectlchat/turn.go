@@ -4,6 +4,7 @@
 package kubectlchat
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,7 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 
 // await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
 func (t *turn) await(streamed, verdict <-chan error) error {
+	defer t.stop()
 	select {
 	case <-t.over:
 		return <-verdict
@@ -60,18 +62,31 @@ func (t *turn) await(streamed, verdict <-chan error) error {
 		}
 		return <-verdict
 	case err := <-verdict:
-		if err != nil {
+		if !t.underWay() { // a message that was rejected has no turn
 			return err
 		}
-	}
-	select { // what the stream still has of the turn is on its way
-	case <-t.over:
-		return nil
-	case err := <-streamed:
+		select { // what the stream still has of the turn is on its way
+		case <-t.over:
+		case failed := <-streamed:
+			return cmp.Or(err, failed)
+		case <-time.After(drain):
+		}
 		return err
-	case <-time.After(drain):
-		return nil
 	}
+}
+
+// underWay tells whether the turn has begun, and its end was not shown yet.
+func (t *turn) underWay() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.began && !t.ended
+}
+
+// stop ends what is shown.
+func (t *turn) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printer.endLine()
 }
 
 // turn shows the turn of one message.

@@ -65,8 +65,8 @@ func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
 				t.Error("the token was used before")
 			}
 			p.chat.Status.Phase = v1alpha1.ChatWaiting
-			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused, Message: "This is not possible in the chat's phase."})
-			if err := refused.wait(); err == nil || err.Error() != "Refused: This is not possible in the chat's phase. Chat triage is Waiting" {
+			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused, Message: "this is not possible in the chat's phase"})
+			if err := refused.wait(); err == nil || err.Error() != "Refused: this is not possible in the chat's phase; chat triage is Waiting" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -250,6 +250,37 @@ func TestSendCanCutIn(t *testing.T) {
 	}
 	if m := p.sent(); m.Spec.WhenBusy != v1alpha1.WhenBusyInterrupt || m.Spec.Content != "never mind" {
 		t.Errorf("sent %+v", m.Spec)
+	}
+}
+
+func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
+	for _, kubeconfig := range []string{"token", "certificate"} {
+		t.Run("with a "+kubeconfig, func(t *testing.T) {
+			p := newPerson(t)
+			c := p.start(kubeconfig, "", "--gateway", p.gateway, "send", "triage", "an essay")
+			m := p.sent()
+			p.begin(m)
+			// The message's own status overtakes what the stream has to tell.
+			p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ReasonInterrupted, "The turn was interrupted"))
+			h, text := p.chat.Status.History, "Networks are"
+			partial := &v1alpha1.ChatMessage{ObjectMeta: p.meta("triage-1-1"), Spec: v1alpha1.ChatMessageSpec{
+				ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
+				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
+				Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1, Pod: "pod",
+					Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeInterrupted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro()},
+			}}
+			p.create(partial)
+			p.commit(partial.Name)
+			p.chat.Status.Turn.Result = v1alpha1.TurnInterrupted
+			p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonInterrupted, "")
+			p.updateStatus(p.chat)
+			if err := c.wait(); err == nil || err.Error() != "Interrupted: The turn was interrupted" {
+				t.Errorf("error %v", err)
+			}
+			if c.out.String() != "Networks are\n" || !strings.HasSuffix(c.errOut.String(), "[interrupted]\n") {
+				t.Errorf("shown %q, noted %q", c.out.String(), c.errOut.String())
+			}
+		})
 	}
 }
 
