@@ -47,7 +47,7 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, plan *turn.Plan) 
 		if err != nil {
 			return err
 		}
-		if message != nil && message.Status.State == v1alpha1.MessageCommitted && status.MessageSettled(message) {
+		if message != nil && saysHowItEnded(message, ended) {
 			return nil
 		}
 		if message == nil || reader == r.Client {
@@ -60,6 +60,10 @@ func (r *Reconciler) recordEnded(ctx context.Context, s *seen, plan *turn.Plan) 
 		}
 	}
 	return nil
+}
+
+func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
+	return m.Status.State == v1alpha1.MessageCommitted && m.Status.HistoryVersion == ended.HistoryVersion && status.MessageSettled(m)
 }
 
 func (r *Reconciler) rejectAll(ctx context.Context, s *seen, plan *turn.Plan) error {

@@ -41,7 +41,7 @@ func (r *Reconciler) readCalls(ctx context.Context, s *seen) error {
 		return err
 	}
 	for i := range message.Spec.Parts {
-		if call := message.Spec.Parts[i].ToolCall; call != nil && call.Awaits != "" {
+		if call := message.Spec.Parts[i].ToolCall; call != nil && stillAwaited(&s.facts, message, call) {
 			s.facts.Calls = append(s.facts.Calls, v1alpha1.PendingToolCall{
 				ID: call.ID, Name: call.Name, Input: clip(call.Input, v1alpha1.MaxPendingInput), Kind: call.Awaits,
 			})
@@ -65,6 +65,17 @@ func callingMessage(f *turn.Facts) string {
 		return t.CallingMessage
 	}
 	return ""
+}
+
+// stillAwaited tells whether the call waits for somebody. A client's results come all at once, behind the calls.
+func stillAwaited(f *turn.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.ToolCall) bool {
+	t := f.Chat.Status.Turn
+	if f.Truncated != nil {
+		t = f.Truncated.Turn
+	}
+	place := resultsOf(t)
+	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
+	return call.Awaits == v1alpha1.AwaitsApproval || call.Awaits == v1alpha1.AwaitsClient && !answered
 }
 
 func clip(text string, n int) string {
@@ -201,11 +212,20 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
 // stops saying it.
 func (r *Reconciler) recordResults(ctx context.Context, s *seen, plan *turn.Plan) error {
-	chat := s.facts.Chat
-	place := resultsOf(chat.Status.Turn)
-	if next := resultsOf(plan.Status.Turn); place == nil || next != nil && next.Message == place.Message {
-		return nil
+	for _, place := range []*v1alpha1.MessagePlace{resultsOf(s.facts.Chat.Status.Turn), resultsOf(plan.Ended)} {
+		next := resultsOf(plan.Status.Turn)
+		if place == nil || next != nil && next.Message == place.Message {
+			continue
+		}
+		if err := r.recordPlace(ctx, s, place); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (r *Reconciler) recordPlace(ctx context.Context, s *seen, place *v1alpha1.MessagePlace) error {
+	chat := s.facts.Chat
 	message, err := r.message(ctx, r.Live, chat.Namespace, place.Message)
 	if err != nil || message == nil || message.Status.State == v1alpha1.MessageCommitted {
 		return err

@@ -116,7 +116,7 @@ func nodeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (history.Node, bool) {
 	if chat.Status.History.Superseded != nil && leftHistory(chat, m) {
 		return history.Node{}, false
 	}
-	n := history.Node{Name: m.Name, Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
+	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role), Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
 	index, uid := m.Status.Index, m.Status.ChatUID
 	ok := m.Status.State == v1alpha1.MessageCommitted || placedByChat(chat, m.Name)
 	if g := m.Spec.Generation; g != nil {

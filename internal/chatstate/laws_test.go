@@ -58,8 +58,8 @@ var edgeLaws = []edgeLaw{
 	{"only Archive and Unarchive touch the archive", func(r Rule, e Edge) bool {
 		return archives(r) || (e.From.Archived == e.To.Archived)
 	}},
-	{"who leaves RequiresAction answers the pending calls", func(r Rule, e Edge) bool {
-		return !awaiting(e.From) || awaiting(e.To) || has(r, AnswerOutstandingCalls, AppendResults)
+	{"who leaves RequiresAction answers the pending calls, or takes them out of the history", func(r Rule, e Edge) bool {
+		return !awaiting(e.From) || awaiting(e.To) || has(r, AnswerOutstandingCalls, AppendResults, TruncateFrom)
 	}},
 	{"only CompleteRequiresAction takes results from outside", func(r Rule, _ Edge) bool {
 		return has(r, AppendResults) == (r.Event == CompleteRequiresAction)

@@ -25,7 +25,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 		return r.Event == ClearContext
 	},
 	AnswerOutstandingCalls: func(r Rule, e Edge) bool {
-		cancels := awaiting(e.From) && !awaiting(e.To) && r.Event != CompleteRequiresAction
+		cancels := awaiting(e.From) && !awaiting(e.To) && r.Event != CompleteRequiresAction && r.Event != DeleteMessage
 		begins := r.Event != Create && has(r, AppendMessage, PromoteHead)
 		return cancels || begins || has(r, AppendPartial, WriteClearBoundary) || r.Event == ReconcileInvalid
 	},

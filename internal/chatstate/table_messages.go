@@ -129,8 +129,8 @@ var deleteRules = []Rule{
 	},
 	{
 		Event: DeleteMessage, Edges: slices.Concat(to(R0, A0), to(R1, A1)), Guards: []Guard{AnswerIsDue},
-		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
-		Why:     "The pending calls belong to a conversation that no longer exists.",
+		Effects: []Effect{TruncateFrom, ClearDeadline, BumpHistory, ResetAttempt},
+		Why:     "What is left is worked on again, the calls in it included.",
 	},
 	{
 		Event: DeleteMessage, Edges: stay(W), Guards: []Guard{NoAnswerIsDue},
@@ -149,7 +149,7 @@ var deleteRules = []Rule{
 	},
 	{
 		Event: DeleteMessage, Edges: to(W, A0), Guards: []Guard{NoAnswerIsDue},
-		Effects: []Effect{TruncateFrom, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Effects: []Effect{TruncateFrom, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "Nobody waits for the results of the pending calls any more.",
 	},
 	{

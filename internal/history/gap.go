@@ -44,13 +44,20 @@ func placedNodes(ref Ref, nodes []Node) (byName map[string]Node, byIndex map[int
 	return byName, byIndex
 }
 
-// newest is the name of the node that was committed last before the version.
+// newest is the name of the node that was committed last before the version. A User message that is being answered again is
+// newer than its first replies: it is taken if there is no other.
 func newest(nodes []Node, before int64) string {
-	best := Node{Version: -1}
+	best, later := Node{Version: -1}, Node{Version: math.MaxInt64}
 	for _, n := range nodes {
 		if n.Version < before && n.Version > best.Version {
 			best = n
 		}
+		if n.Version >= before && n.Version < later.Version && n.Role == RoleUser {
+			later = n
+		}
+	}
+	if best.Name == "" {
+		return later.Name
 	}
 	return best.Name
 }

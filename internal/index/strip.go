@@ -8,7 +8,7 @@ import (
 )
 
 // StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which tells
-// of edits, and of an interrupted step how many parts it has.
+// of edits, and of an interrupted step or a client's results how many parts there are.
 func StripMessage(o any) (any, error) {
 	if message, ok := o.(*v1alpha1.ChatMessage); ok {
 		message.ManagedFields = nil
@@ -54,9 +54,10 @@ func StripChat(o any) (any, error) {
 	return o, nil
 }
 
-// withoutContent is the parts of an interrupted step, which may be none, without what they say.
+// withoutContent is the parts of an interrupted step, which may be none, and of a client's results, without what they say.
 func withoutContent(m *v1alpha1.ChatMessage) []v1alpha1.MessagePart {
-	if g := m.Spec.Generation; g == nil || g.Outcome != v1alpha1.OutcomeInterrupted {
+	g := m.Spec.Generation
+	if g == nil && m.Spec.Role != v1alpha1.RoleTool || g != nil && g.Outcome != v1alpha1.OutcomeInterrupted {
 		return nil
 	}
 	parts := make([]v1alpha1.MessagePart, len(m.Spec.Parts))

@@ -61,7 +61,7 @@ func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
 func (p *pass) answer() error {
 	for _, results := range p.facts.Results {
 		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Answers == chatstate.AnswersComplete {
-			return nil // They stay open until then.
+			continue // They stay open until then.
 		}
 		if p.status().Phase != v1alpha1.ChatRequiresAction || results.Answers != chatstate.AnswersComplete {
 			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
 )
@@ -118,6 +120,35 @@ func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
 	w.bring(chatstate.AnswersComplete).want("Running v3 results/3 1:ExecuteTools []")
 	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
+}
+
+func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
+	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
+	if ended := w.last.Ended; ended == nil || ended.Message != "a" || ended.Result != v1alpha1.TurnInterrupted {
+		t.Errorf("the ended turn is %+v", ended)
+	}
+}
+
+func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
+	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w.pass(func(f *Facts) {
+		f.Results = []Results{{Message: "right", Answers: chatstate.AnswersComplete}, {Message: "wrong", Answers: chatstate.AnswersInvalid}}
+	})
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "wrong" {
+		t.Errorf("rejected %+v", w.last.Rejected)
+	}
+}
+
+func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
+	w := newWorld(t).say("a").answer(asks(2, 1))
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2") })
+	w.want("RequiresAction v3 c-2-1/3 - []")
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	calling := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
+		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted, PendingCalls: 2, AwaitingCalls: 1},
+	}}
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).want("Running v4 c-1-1/2 1:ExecuteTools []")
 }
 
 func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {

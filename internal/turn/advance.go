@@ -68,7 +68,7 @@ func (p *pass) endAttempt() error {
 		return p.goOn()
 	case matches(p.chat, st, p.facts.Result):
 		return p.useResult(p.facts.Result)
-	case p.facts.PodLost && !p.facts.Suspended:
+	case p.facts.PodLost:
 		return p.loseAttempt()
 	}
 	return nil
@@ -89,6 +89,10 @@ func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 }
 
 func (p *pass) loseAttempt() error {
+	if p.facts.Suspended {
+		p.held = chatstate.Suspended
+		return nil
+	}
 	lost := *p.status().Generation
 	p.notice("AttemptLost", "Generate", fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt))
 	if lost.Attempt >= MaxAttempts {

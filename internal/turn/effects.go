@@ -152,6 +152,9 @@ func (p *pass) appendUser(message string) {
 	st := p.status()
 	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
 		p.plan.Ended = st.Turn
+		if st.Turn.Result == "" { // Its calls were given up for this message.
+			st.Turn.Result = v1alpha1.TurnInterrupted
+		}
 	}
 	st.Turn = &v1alpha1.TurnStatus{
 		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: p.contentHash(message),

@@ -141,6 +141,9 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 	w = newWorld(t).pass(held(func(f *Facts) { f.Open = messages(false, "a") })).want("Running v1 a/1 - []")
 	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1alpha1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
 
+	w = newWorld(t).say("a")
+	w.pass(held(func(f *Facts) { f.Result = result(w.chat, outcome(v1alpha1.OutcomeLost)) })).want("Running v1 a/1 1:GenerateAssistant []")
+
 	w = newWorld(t).say("a").pass(held(func(f *Facts) { f.PodLost = true })).want("Running v1 a/1 1:GenerateAssistant []")
 	w.pass(func(f *Facts) { f.PodLost = true }).want("Running v1 a/1 2:GenerateAssistant []")
 }
@@ -173,7 +176,7 @@ func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.History.Superseded == nil || *st.History.Superseded != want {
 				t.Errorf("superseded are %+v", st.History.Superseded)
 			}
-			if len(w.last.Superseded) != len(queue) || w.last.Ended != nil {
+			if len(w.last.Superseded) != len(queue)+1 || !slices.Contains(w.last.Superseded, "b") || w.last.Ended != nil {
 				t.Errorf("dropped %v, ended %+v", w.last.Superseded, w.last.Ended)
 			}
 			if w.pass(nil); !w.last.PutAside || w.chat.Status.History.Superseded != nil {
@@ -187,6 +190,9 @@ func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
 	w := newWorld(t).say("a").answer(nil).say("b").edit("b", "c-1-1", 2).want("Running v4 b/3 1:GenerateAssistant []")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 4 {
 		t.Errorf("turn is %+v", turn)
+	}
+	if len(w.last.Superseded) != 0 {
+		t.Errorf("dropped %v", w.last.Superseded)
 	}
 }
 

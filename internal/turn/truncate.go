@@ -4,6 +4,10 @@
 package turn
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
 )
@@ -39,10 +43,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 		}
 	}
 	if t.Turn != nil && !t.Unanswered {
-		t.Turn.Result = v1alpha1.TurnAnswered
-		if last := kept[len(kept)-1].Spec.Generation; last.Outcome == v1alpha1.OutcomeInterrupted {
-			t.Turn.Result = v1alpha1.TurnInterrupted
-		}
+		t.Turn.Result = resultOf(kept)
 	}
 	return t
 }
@@ -68,7 +69,8 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Turn.Results = &v1alpha1.MessagePlace{
 			Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: m.Status.HistoryVersion,
 		}
-		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
+		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) //nolint:gosec // At most 512, as the API bounds parts.
+		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
 	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
 		t.Turn.PendingCalls = t.Turn.AwaitingCalls
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
@@ -76,6 +78,28 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
+}
+
+// resultOf is how the last turn ended, which its message says.
+func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
+	for _, m := range slices.Backward(kept) {
+		if m.Spec.Role != v1alpha1.RoleUser {
+			continue
+		}
+		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			switch ready.Reason {
+			case v1alpha1.ReasonInterrupted:
+				return v1alpha1.TurnInterrupted
+			case v1alpha1.ReasonMaxStepsReached:
+				return v1alpha1.TurnMaxStepsReached
+			}
+		}
+		break
+	}
+	if g := kept[len(kept)-1].Spec.Generation; g != nil && g.Outcome == v1alpha1.OutcomeInterrupted {
+		return v1alpha1.TurnInterrupted
+	}
+	return v1alpha1.TurnAnswered
 }
 
 func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
@@ -116,6 +140,7 @@ func (p *pass) edit() error {
 func (p *pass) truncateFrom() {
 	h := &p.status().History
 	from := int64(0)
+	begun := p.status().Turn
 	if t := p.facts.Truncated; t != nil {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
 		p.status().Turn, p.status().LastReply = t.Turn.DeepCopy(), t.LastReply
@@ -126,6 +151,15 @@ func (p *pass) truncateFrom() {
 		e := p.facts.Edited
 		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
 	}
+	p.dropTurn(begun, from)
 	h.ContextStart = min(h.ContextStart, h.Length)
 	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+}
+
+// dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was part of
+// it, and would be taken for a new one.
+func (p *pass) dropTurn(begun *v1alpha1.TurnStatus, from int64) {
+	if begun != nil && begun.Index >= from {
+		p.plan.Superseded = append(p.plan.Superseded, begun.Message)
+	}
 }
