@@ -31,7 +31,7 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 			r.wake(ctx, q, e.Object, index.MessagesByChat)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !e.ObjectNew.GetDeletionTimestamp().IsZero() {
+			if replaced(e.ObjectOld, e.ObjectNew) || wasCut(e.ObjectOld, e.ObjectNew) {
 				r.wake(ctx, q, e.ObjectNew, index.MessagesByChat)
 				return
 			}
@@ -39,6 +39,19 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 			r.wake(ctx, q, e.ObjectNew, index.UnsettledByChat, index.ReportsByChat)
 		},
 	}
+}
+
+// replaced tells whether the chat is another one of its name, or about to go.
+func replaced(before, after client.Object) bool {
+	return before.GetUID() != after.GetUID() || !after.GetDeletionTimestamp().IsZero()
+}
+
+// wasCut tells whether the history lost messages: as long as one was missing, nobody could tell which others belonged to it.
+func wasCut(before, after client.Object) bool {
+	old, ok := before.(*v1alpha1.Chat)
+	chat, also := after.(*v1alpha1.Chat)
+	return ok && also && (chat.Status.History.Length < old.Status.History.Length ||
+		(chat.Status.History.Superseded == nil) != (old.Status.History.Superseded == nil))
 }
 
 // wake wakes the chat's messages that the indexes find.

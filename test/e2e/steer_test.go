@@ -41,17 +41,24 @@ func slowThenQuick() modelserver.Script {
 	}}
 }
 
-// speaking waits until the model has been asked so often and some of its reply can have come.
-func (w *world) speaking(requests int) {
+// heard waits until somebody who follows the chat has read the beginning of the reply.
+func (w *world) heard(chat string) {
 	w.t.Helper()
-	w.eventually("the model speaks", func() bool { return len(w.requests()) >= requests })
-	time.Sleep(time.Second) // The reply is under way for 20 s; what has come by now is what is to be kept.
+	out := &growing{}
+	tail := w.plugin("tail", chat)
+	tail.Stdout, tail.Stderr = out, out
+	if err := tail.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
+	_ = tail.Process.Kill()
+	_ = tail.Wait() // It was killed.
 }
 
 func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
-	w.speaking(1)
+	w.heard("c")
 	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
 	w.ready("c", 2)
 	history := w.history("c")
@@ -66,7 +73,7 @@ func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
-	w.speaking(1)
+	w.heard("c")
 	kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator") // Its relay goes on.
 	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
 	w.ready("c", 2)
