@@ -91,6 +91,7 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podA, "answers for a second owner", creates(changed(func(m *v1alpha1.ChatMessage) {
 			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: podA.pod, UID: "1"})
 		})), oneChat},
+		{podA, "answers for an owner of another name", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences[0].Name = other.chat.Name })), oneChat},
 		{podA, "answers for an owner of another kind", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences[0].Kind = "ChatMessage" })), oneChat},
 		{podA, "answers", creates(good), ""},
 		{podA, "changes its result", patches(good, `{"spec":{"parts":[{"type":"Text","text":"Better."}]}}`), noRight},

@@ -46,7 +46,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 
 func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 	s := newScene(t)
-	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--namespace="+ns, "patch", "chat", s.chat.Name,
+	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--as-group=system:masters", "--namespace="+ns, "patch", "chat", s.chat.Name,
 		"--subresource=status", "--type=merge", "--patch", `{"status":{"lastReply":"Repaired."}}`)
 	if err != nil {
 		t.Fatal(err)
