@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -173,6 +174,25 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *seen) error {
 		s.facts.Approvals = append(s.facts.Approvals, turn.Approval{ToolDecision: v1alpha1.ToolDecision{
 			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name, Comment: approval.Spec.Comment,
 		}})
+	}
+	return nil
+}
+
+// refuseApprovals says of decisions about calls of a chat that does not exist that they came to nothing.
+func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedName) error {
+	var open v1alpha1.ToolApprovalList
+	if err := r.Client.List(ctx, &open, client.InNamespace(key.Namespace), client.MatchingFields{index.OpenApprovalsByChat: key.Name}); err != nil {
+		return fmt.Errorf("listing the approvals of chat %s: %w", key, err)
+	}
+	chat := v1alpha1.Chat{}
+	if len(open.Items) == 0 || !apierrors.IsNotFound(r.Live.Get(ctx, key, &chat)) {
+		return nil // The cache shows the chat soon.
+	}
+	chat.Namespace = key.Namespace
+	for i := range open.Items {
+		if err := r.settleApprovals(ctx, &seen{facts: turn.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name}, false); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 		r.chains.forget(key)
 		r.Ledger.Book(key.String(), "")
 		r.leave(ctx, key)
-		return nil, nil
+		return nil, r.refuseApprovals(ctx, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading chat %s: %w", key, err)

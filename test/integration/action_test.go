@@ -132,6 +132,13 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 
+func TestADecisionForAChatThatDoesNotExistIsRefused(t *testing.T) {
+	ns := namespace(t)
+	a := decision(ns, "call_1", v1alpha1.DecisionApprove)
+	create(t, a)
+	waitForApproval(t, a, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
+}
+
 func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 	ns := namespace(t)
 	chat := ticketChat(ns)
