@@ -52,6 +52,7 @@ func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {
 	if seed == 0 {
 		seed = time.Now().Unix()
 	}
+	r.warmUp()
 	begun := time.Now()
 	var workers sync.WaitGroup
 	for range *workersFlag {
@@ -64,6 +65,15 @@ func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {
 		float64(r.sequences.Load())/took.Minutes(), float64(r.operations.Load())/took.Minutes(), r.slow.Load())
 	if r.sequences.Load() == 0 {
 		t.Error("no sequence was carried out")
+	}
+}
+
+// warmUp waits until the manager takes chats up. Those that it finds when it begins have to wait behind all that come later.
+func (r *runner) warmUp() {
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.run(ctx, []operation{op("chat", "prompt")}, time.Minute); err != nil {
+		r.t.Fatalf("the manager takes no chat up: %v", err)
 	}
 }
 

@@ -124,11 +124,16 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 		wrong = append(wrong, fmt.Sprintf("message %q is before the first one", name))
 	}
 	for name, m := range o.messages {
-		if m.Spec.Generation != nil && !inside[name] {
+		if m.Spec.Generation != nil && !inside[name] && !answers(m, o.chat) {
 			wrong = append(wrong, fmt.Sprintf("generated message %q is in no history", name))
 		}
 	}
 	return history, wrong
+}
+
+// answers tells whether the message answers the attempt under way: a suspended chat leaves it until it is resumed.
+func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
+	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion, m.Spec.Generation.Attempt}
 }
 
 // placeOf is where a message says that it is. The chat's turn says so before its own messages do.

@@ -6,7 +6,7 @@
 // operation waits until what people can see of the chat is what the model says. A sequence that fails is shrunk and printed
 // in a form that can be replayed.
 //
-//	go test ./test/model                                   as many sequences as fit into 45 s, from a new seed
+//	go test ./test/model                                   as many sequences as fit into 35 s, from a new seed
 //	go test ./test/model -seed=7 -sequences=1              the sequence of that seed
 //	go test ./test/model -sequences=5000 -timeout=2h       a long run
 //	go test ./test/model -replay='chat prompt; finish r1'  these operations
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -33,13 +34,14 @@ import (
 var (
 	seedFlag      = flag.Int64("seed", 0, "seed of the first sequence; the next ones count up; 0: the time")
 	sequencesFlag = flag.Int("sequences", 0, "number of sequences; 0: as many as fit into -budget")
-	budgetFlag    = flag.Duration("budget", 45*time.Second, "time for drawing sequences, unless -sequences is given")
+	budgetFlag    = flag.Duration("budget", 35*time.Second, "time for drawing sequences, unless -sequences is given")
 	opsFlag       = flag.Int("ops", 30, "the most operations of a sequence")
-	workersFlag   = flag.Int("workers", 24, "number of sequences that run at once")
+	workersFlag   = flag.Int("workers", 40, "number of sequences that run at once")
 	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
 	knownFlag     = flag.Bool("known", false, "draw known differences too")
+	logsFlag      = flag.Bool("logs", false, "print what the operator logs")
 	replayFlag    = flag.String("replay", "", "operations to carry out instead, separated by semicolons or line ends")
 )
 
@@ -50,7 +52,11 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	ctrl.SetLogger(logr.Discard())
+	logger := logr.Discard()
+	if *logsFlag {
+		logger = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{LogTimestamp: true})
+	}
+	ctrl.SetLogger(logger)
 	os.Exit(runAll(m))
 }
 

@@ -185,3 +185,17 @@ func TestResultsThatDoNotFitAreRejected(t *testing.T) {
 		})
 	}
 }
+
+func TestASuspendedChatReplacesALostAttemptOnlyOnceItIsResumed(t *testing.T) {
+	c := newChat()
+	c.Send("a", false)
+	c.Suspend()
+	c.Lose()
+	if got := c.See(); got.Attempt != "1 GenerateAssistant" || got.Ready != "Unknown Suspended" {
+		t.Errorf("attempt %q, Ready %q", got.Attempt, got.Ready)
+	}
+	c.Resume()
+	if got := c.See(); got.Attempt != "2 GenerateAssistant" {
+		t.Errorf("attempt %q after it was resumed", got.Attempt)
+	}
+}
