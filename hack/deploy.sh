@@ -7,6 +7,11 @@ k=("$1" --kubeconfig "$2")
 
 there=$("${k[@]}" -n parley-system get deployments -o name --ignore-not-found 2>/dev/null || true)
 "${k[@]}" apply --server-side --force-conflicts -k config/default >/dev/null
+# Clusters from Kubernetes 1.36 on can stamp who created what.
+kinds=$("${k[@]}" get --raw /apis/admissionregistration.k8s.io/v1)
+if [[ $kinds == *'"mutatingadmissionpolicies"'* ]]; then
+  "${k[@]}" apply --server-side --force-conflicts -k config/admission/stamp >/dev/null
+fi
 # The image of the same name may be newer than the one that runs.
 [ -z "$there" ] || "${k[@]}" -n parley-system rollout restart deployment parley-manager parley-gateway >/dev/null
 for d in parley-manager parley-gateway; do
@@ -15,5 +20,11 @@ for d in parley-manager parley-gateway; do
     "${k[@]}" -n parley-system get pods >&2
     exit 1
   }
+done
+# An API server needs some seconds until it can stamp objects of kinds that are new to it.
+tries=0
+until said=$("${k[@]}" -n parley-system create --dry-run=server -f config/samples/chat.yaml 2>&1); do
+  [ $((tries += 1)) -lt 120 ] || { echo "a Chat cannot be created: $said" >&2; exit 1; }
+  sleep 0.5
 done
 echo "Parley is installed in namespace parley-system"

@@ -83,6 +83,10 @@ const (
 	AnnotationClear = "parley.dev/clear"
 )
 
+// AnnotationCreatedBy names who created a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps it
+// (config/admission/stamp).
+const AnnotationCreatedBy = "parley.dev/created-by"
+
 // RequestKind is what an annotation asks for.
 // +kubebuilder:validation:Enum=Interrupt;Clear
 type RequestKind string

@@ -276,6 +276,7 @@ type ChatMessageStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec.generation) || !self.metadata.name.startsWith(self.spec.chatRef.name + '-') || !self.metadata.name.substring(self.spec.chatRef.name.size() + 1).matches('^[0-9]+-[0-9]+$')",message="names of the form CHAT-NUMBER-NUMBER belong to the replies of the chat: choose another one"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -52,6 +52,7 @@ func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart 
 		}
 		select {
 		case <-time.After(reconnectAfter):
+			g.reopen(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

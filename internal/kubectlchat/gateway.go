@@ -27,6 +27,8 @@ type gateway struct {
 	url  string
 	http *http.Client
 	stop func()
+	// open finds another way when this one is lost: the gateway pod that it led to may be gone. nil: there is only this one.
+	open func(ctx context.Context) (url string, stop func(), err error)
 }
 
 func (g *gateway) close() { g.stop() }
@@ -46,7 +48,18 @@ func (s *session) dial(ctx context.Context) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gateway{url: local, http: client, stop: stop}, nil
+	return &gateway{url: local, http: client, stop: stop, open: s.forward}, nil
+}
+
+// reopen finds another way to the gateway. Until there is one, the old one stays, which leads nowhere.
+func (g *gateway) reopen(ctx context.Context) {
+	if g.open == nil {
+		return
+	}
+	if url, stop, err := g.open(ctx); err == nil {
+		g.stop()
+		g.url, g.stop = url, stop
+	}
 }
 
 // identity is an HTTP client that shows the kubeconfig's token, whether it is written there or comes from a program.

@@ -5,6 +5,7 @@ package kubectlchat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -169,5 +170,29 @@ func TestARefusalIsFinalAndSaysWhy(t *testing.T) {
 	err := g.follow(context.Background(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
 	if err == nil || !strings.Contains(err.Error(), "may not get chats/stream") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestALostGatewayIsLookedForAnew(t *testing.T) {
+	answer := func(text string) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+	}
+	first := answer("id: 3.1.1\nevent: message_part\ndata: {}\n\n")
+	second := answer("event: deleted\ndata: {}\n\n")
+	defer second.Close()
+	stopped, tries := 0, 0
+	g := &gateway{url: first.URL, http: &http.Client{}, stop: func() { stopped++ }}
+	g.open = func(context.Context) (string, func(), error) {
+		if tries++; tries == 1 {
+			return "", nil, errors.New("no gateway pod is ready")
+		}
+		return second.URL, func() {}, nil
+	}
+	err := g.follow(t.Context(), "ns", "c", false, nil, func(e event) (bool, error) {
+		return e.name == "deleted", nil
+	})
+	first.Close()
+	if err != nil || tries != 2 || stopped != 1 {
+		t.Errorf("error %v after %d tries, stopped %d times", err, tries, stopped)
 	}
 }

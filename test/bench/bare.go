@@ -40,8 +40,8 @@ func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
 }
 
 // bare makes the same writes as the turns that have just been measured, without Parley: for each chat one after another,
-// all chats at once. Parley's manager is stopped meanwhile, and the policy that only lets generation pods write replies is
-// lifted. It returns the turns per second of each round.
+// all chats at once. Parley's manager is stopped meanwhile, and the policies that let only Parley write that are lifted.
+// It returns the turns per second of each round.
 func (b *bench) bare(ctx context.Context, like string, chats int, reported bool) ([]float64, error) {
 	s, err := b.specimen(ctx, like+"0")
 	if err != nil {
@@ -74,25 +74,32 @@ func (b *bench) bare(ctx context.Context, like string, chats int, reported bool)
 	return rates[1:], restore(ctx)
 }
 
-// withoutManager stops the manager and lifts the policy that only lets generation pods write replies; restore undoes both.
+// lifted are the policies that let only generation pods write replies, and only the manager status.
+var lifted = []string{"parley-generated-messages", "parley-status"}
+
+// withoutManager stops the manager and lifts the policies that let only Parley write what it writes; restore undoes both.
 func (b *bench) withoutManager(ctx context.Context) (restore func(context.Context) error, err error) {
 	if err := b.scaleManager(ctx, 0); err != nil {
 		return nil, err
 	}
-	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	if err := b.client.Get(ctx, client.ObjectKey{Name: "parley-generated-messages"}, binding); err != nil {
-		return nil, fmt.Errorf("reading the policy: %w", err)
-	}
-	if err := b.client.Delete(ctx, binding); err != nil {
-		return nil, fmt.Errorf("lifting the policy: %w", err)
+	bindings := make([]admissionregistrationv1.ValidatingAdmissionPolicyBinding, len(lifted))
+	for i, name := range lifted {
+		if err := b.client.Get(ctx, client.ObjectKey{Name: name}, &bindings[i]); err != nil {
+			return nil, fmt.Errorf("reading policy %s: %w", name, err)
+		}
+		if err := b.client.Delete(ctx, &bindings[i]); err != nil {
+			return nil, fmt.Errorf("lifting policy %s: %w", name, err)
+		}
 	}
 	if err := b.untilLifted(ctx); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		binding.ObjectMeta = metav1.ObjectMeta{Name: binding.Name, Labels: binding.Labels}
-		if err := b.create(ctx, binding); err != nil {
-			return err
+		for i := range bindings {
+			bindings[i].ObjectMeta = metav1.ObjectMeta{Name: bindings[i].Name, Labels: bindings[i].Labels}
+			if err := b.create(ctx, &bindings[i]); err != nil {
+				return err
+			}
 		}
 		return b.scaleManager(ctx, 1)
 	}, nil

@@ -43,19 +43,33 @@ func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	return err
 }
 
-// untilLifted waits until the API server has noticed that the policy binds no longer.
+// untilLifted waits until the API server has noticed that the policies bind no longer.
 func (b *bench) untilLifted(ctx context.Context) error {
-	for {
-		probe := reply("many-probe", "none", "none", "", 1, "probe")
-		err := b.client.Create(ctx, probe)
-		if err == nil {
-			return b.client.Delete(ctx, probe)
-		}
-		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("probing the policy: %w", err)
-		}
-		time.Sleep(100 * time.Millisecond)
+	chat := &v1alpha1.Chat{ObjectMeta: meta("many-probe")}
+	if err := b.create(ctx, chat); err != nil {
+		return err
 	}
+	for _, probe := range []func() error{
+		func() error { return b.client.Status().Update(ctx, chat) },
+		func() error {
+			probe := reply("many-probe", "none", "none", "", 1, "probe")
+			if err := b.client.Create(ctx, probe); err != nil {
+				return err
+			}
+			return b.client.Delete(ctx, probe)
+		},
+	} {
+		for err := probe(); err != nil; err = probe() {
+			if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+				return fmt.Errorf("probing the policies: %w", err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	if err := b.client.Delete(ctx, chat); err != nil {
+		return fmt.Errorf("removing the probe: %w", err)
+	}
+	return nil
 }
 
 // reply is a generated message as a pod would create it.

@@ -50,6 +50,12 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			p := v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 1<<19+1))}
 			s.Parts = []v1alpha1.MessagePart{p, p}
 		}), "1048576 characters"},
+		"the name of a reply to come":  {say(ns, "c", "c-2-1"), "belong to the replies of the chat"},
+		"a reply by hand with results": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
+		"a tool of Parley's name":      {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
+		"a client's tool that needs approval": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+			Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []string{"f"},
+		}}}, "leave them out of approval"},
 		"a long name of a chat":     {&v1alpha1.Chat{ObjectMeta: meta(strings.Repeat("a", 201))}, "at most 200 characters"},
 		"an unknown provider":       {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = "acme" }), `supported values: "openai", "anthropic"`},
 		"no key":                    {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey = nil }), "apiKey must be set for this provider"},
