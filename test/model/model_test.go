@@ -38,6 +38,9 @@ type runner struct {
 
 func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {
 	r := &runner{t: t}
+	for _, k := range known {
+		t.Logf("known, and not drawn without -known: %s", k.difference)
+	}
 	if *replayFlag != "" {
 		ops, err := parse(*replayFlag)
 		if err != nil {

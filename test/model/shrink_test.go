@@ -86,8 +86,8 @@ func (r *runner) without(ctx context.Context, ops []operation, dropped []int) ([
 	}
 	_, err := r.run(ctx, fewer, shrinkPatience)
 	var d *difference
-	if !errors.As(err, &d) || ctx.Err() != nil {
-		return fewer, nil
+	if errors.As(err, &d) && ctx.Err() == nil {
+		return carriedOut(fewer[:d.at+1]), err
 	}
-	return carriedOut(fewer[:d.at+1]), err
+	return fewer, nil
 }

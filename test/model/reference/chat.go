@@ -105,8 +105,8 @@ type Attempt struct {
 	Number int
 	// Action that the generation pod performs.
 	Action v1alpha1.GenerationAction
-	// lost is true when its pod has lost it, and no other may begin yet.
-	lost bool
+	// Lost is true when its pod has lost it, and no other may begin yet.
+	Lost bool
 }
 
 // Request is what an annotation asked for.

@@ -46,7 +46,7 @@ func (c *Chat) Lose() {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
 	case c.Suspended:
-		c.Attempt.lost = true
+		c.Attempt.Lost = true
 	default:
 		c.Attempt = &Attempt{Number: c.Attempt.Number + 1, Action: c.Attempt.Action}
 	}

@@ -25,7 +25,7 @@ func (c *Chat) stop() {
 	case c.Phase == v1alpha1.ChatRequiresAction:
 		c.cancelCalls()
 		c.goOn()
-	case c.Attempt == nil: // The chat is suspended: there is nothing to hand over.
+	case c.Attempt == nil || c.Attempt.Lost: // The chat is suspended: there is nothing to hand over.
 		c.end(v1alpha1.TurnInterrupted)
 	default:
 		c.Phase = v1alpha1.ChatInterrupting
@@ -56,7 +56,7 @@ func (c *Chat) Resume() {
 	case c.Phase != v1alpha1.ChatRunning:
 	case c.Attempt == nil:
 		c.goOn()
-	case c.Attempt.lost:
+	case c.Attempt.Lost:
 		c.Lose()
 	}
 }

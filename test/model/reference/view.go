@@ -86,7 +86,7 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonInterrupting)
 	case c.Phase == v1alpha1.ChatRequiresAction:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
-	case c.Phase == v1alpha1.ChatRunning && (c.Attempt == nil || c.Attempt.lost):
+	case c.Phase == v1alpha1.ChatRunning && (c.Attempt == nil || c.Attempt.Lost):
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionExecuteTools:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
