@@ -37,10 +37,15 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
 // record, which says the same, is replaced. As a rule the message controller has long written it.
 func (r *Reconciler) recordEnded(ctx context.Context, s *seen, plan *turn.Plan) error {
-	ended := plan.Ended
-	if ended == nil {
-		return nil
+	for _, ended := range plan.Ended {
+		if err := r.recordTurn(ctx, s, ended); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (r *Reconciler) recordTurn(ctx context.Context, s *seen, ended *v1alpha1.TurnStatus) error {
 	chat := s.facts.Chat
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		message, err := r.message(ctx, reader, chat.Namespace, ended.Message)

@@ -232,7 +232,11 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
 // stops saying it.
 func (r *Reconciler) recordResults(ctx context.Context, s *seen, plan *turn.Plan) error {
-	for _, place := range []*v1alpha1.MessagePlace{resultsOf(s.facts.Chat.Status.Turn), resultsOf(plan.Ended)} {
+	places := []*v1alpha1.MessagePlace{resultsOf(s.facts.Chat.Status.Turn)}
+	for _, ended := range plan.Ended {
+		places = append(places, resultsOf(ended))
+	}
+	for _, place := range places {
 		next := resultsOf(plan.Status.Turn)
 		if place == nil || next != nil && next.Message == place.Message {
 			continue

@@ -125,7 +125,7 @@ func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
-	if ended := w.last.Ended; ended == nil || ended.Message != "a" || ended.Result != v1alpha1.TurnInterrupted {
+	if ended := w.last.Ended; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
 	}
 }

@@ -167,7 +167,7 @@ func TestTheEndOfATurnPromotesTheNextMessageInTheSameWrite(t *testing.T) {
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
 		t.Errorf("turn is %+v", turn)
 	}
-	if w.last.Ended == nil || w.last.Ended.Message != "a" {
+	if len(w.last.Ended) != 1 || w.last.Ended[0].Message != "a" {
 		t.Errorf("the ended turn is %+v", w.last.Ended)
 	}
 }

@@ -151,7 +151,7 @@ func (p *pass) clearError() {
 func (p *pass) appendUser(message string) {
 	st := p.status()
 	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
-		p.plan.Ended = st.Turn
+		p.plan.Ended = append(p.plan.Ended, st.Turn)
 		if st.Turn.Result == "" { // Its calls were given up for this message.
 			st.Turn.Result = v1alpha1.TurnInterrupted
 		}

@@ -127,8 +127,8 @@ type Plan struct {
 	Superseded []string
 	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
 	PutAside bool
-	// Ended is the turn that this pass replaced by the next one, if it did.
-	Ended *v1alpha1.TurnStatus
+	// Ended are the turns that this pass replaced by the next one, in their order.
+	Ended []*v1alpha1.TurnStatus
 	// Notices are worth an Event.
 	Notices []Notice
 }

@@ -109,6 +109,7 @@ func (p *pass) stopAttempt() error {
 		return p.finishInterruption(nil)
 	case st.Generation.InterruptedAt == nil:
 		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))
+		return p.endInterrupted() // It may have ended already.
 	}
 	return nil
 }

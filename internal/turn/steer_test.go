@@ -81,10 +81,28 @@ func TestAMessageThatCutsInIsNext(t *testing.T) {
 	w := newWorld(t).say("a").say("b").cutIn("c").want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
 	w.cutIn("d").want("Interrupting v1 a/1 1:GenerateAssistant [d c b]")
 	w.answer(partial(1)).want("Running v2 d/3 1:GenerateAssistant [c b]")
-	if ended := w.last.Ended; ended == nil || ended.Message != "a" || ended.Result != v1alpha1.TurnInterrupted {
+	if ended := w.last.Ended; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
 	}
 	newWorld(t).cutIn("a").want("Running v1 a/1 1:GenerateAssistant []")
+}
+
+func TestEveryTurnThatOnePassEndsIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.pass(func(f *Facts) {
+		f.Suspended = true
+		f.Open = append(messages(false, "a"), messages(true, "b", "c")...)
+	}).want("Running v3 c/3 - []")
+	if len(w.last.Ended) != 2 || w.last.Ended[0].Message != "a" || w.last.Ended[1].Message != "b" {
+		t.Errorf("ended are %+v", w.last.Ended)
+	}
+}
+
+func TestAnAttemptThatWasLostBeforeItIsInterruptedHandsNothingOver(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) {
+		f.Suspended, f.Result, f.Open = true, result(w.chat, outcome(v1alpha1.OutcomeLost)), messages(true, "b")
+	}).want("Running v2 b/2 - []")
 }
 
 func TestAQueuedMessageThatIsToldToCutInDoesSoOnce(t *testing.T) {

@@ -30,15 +30,7 @@ const (
 )
 
 // known is empty when the operator is right: a line goes as soon as it is. With -known all of them are carried out, too.
-var known = []knownDifference{
-	{
-		difference: "A suspended chat whose attempt was reported lost is Interrupting for up to 15 s when it is interrupted, instead of being done " +
-			"at once: the report is there already, but nothing wakes the chat.",
-		is: func(c *reference.Chat, o operation) bool {
-			return c.Attempt != nil && c.Attempt.Lost && slices.Contains([]string{"cutin", "promote", "interrupt", "edit"}, o.verb)
-		},
-	},
-}
+var known []knownDifference
 
 // isKnown tells whether there is a known difference with that remedy.
 func isKnown(c *reference.Chat, o operation, r remedy) bool {
