@@ -48,6 +48,22 @@ var steering = []scenario{
 		suspends(true), answers(calls("call_1")), awaits(chatSays(v1alpha1.ReasonSuspended)),
 		suspends(false), answers(results("call_1")), answers(text("It is noon.")),
 	}},
+	{name: "a client's results go on with the turn", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		answers(waitingCalls(v1alpha1.AwaitsClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		brings("results", "call_1"), answers(text("It is done.")), says("m1"), answers(text("Yes?")),
+	}},
+	{name: "an approved call runs and a denied one does not", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		answers(waitingCalls(v1alpha1.AwaitsApproval, "call_1", "call_2")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		decides("yes", "call_1", v1alpha1.DecisionApprove), decides("no", "call_2", v1alpha1.DecisionDeny),
+		answers(results("call_1", "call_2")), answers(text("It is noon.")),
+	}},
+	{name: "an archived chat takes messages up once it is back", does: []step{
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"), awaits(reason("m1", v1alpha1.ReasonChatArchived)),
+		archives(false), answers(text("Here I am.")),
+	}},
 	{name: "a new context hides the old one", does: []step{
 		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"), answers(text("Who are you?")),
