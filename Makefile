@@ -91,6 +91,13 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 test-crash: envtest-assets ## Let the manager fail at every write, and compare it with a model of the whole API.
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/...
 
+# EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay.
+EXPLORE_FLAGS ?= -budget=10m
+
+.PHONY: explore
+explore: envtest-assets ## Draw new random conversations, and compare the operator with the model of the whole API.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) -v -count=1 -timeout=0 -run=TestTheOperatorDoesWhatTheModelSays$$ ./test/model -args -seed=0 -sequences=0 $(EXPLORE_FLAGS)
+
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...

@@ -5,8 +5,10 @@ package model
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -34,6 +36,25 @@ type runner struct {
 	namespace string
 	left      int
 	failures  int
+}
+
+// onceDifferent are sequences that showed a difference between the model and the operator once.
+//
+//go:embed testdata/once_different.txt
+var onceDifferent string
+
+func TestTheOperatorDoesWhatTheModelSaidInTheEnd(t *testing.T) {
+	r := &runner{t: t}
+	r.warmUp()
+	for line := range strings.Lines(onceDifferent) {
+		ops, err := parse(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.run(t.Context(), ops, *patienceFlag); err != nil {
+			t.Errorf("%v", describe(ops, err))
+		}
+	}
 }
 
 func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {

@@ -32,9 +32,10 @@ import (
 )
 
 var (
-	seedFlag      = flag.Int64("seed", 0, "seed of the first sequence; the next ones count up; 0: the time")
-	sequencesFlag = flag.Int("sequences", 0, "number of sequences; 0: as many as fit into -budget")
-	budgetFlag    = flag.Duration("budget", 35*time.Second, "time for drawing sequences, unless -sequences is given")
+	// The same sequences each time: a change is judged by what it changes. "make explore" draws new ones.
+	seedFlag      = flag.Int64("seed", 1, "seed of the first sequence; the next ones count up; 0: the time")
+	sequencesFlag = flag.Int("sequences", 100, "number of sequences; 0: as many as fit into -budget")
+	budgetFlag    = flag.Duration("budget", 10*time.Minute, "time for drawing sequences, unless -sequences is given")
 	opsFlag       = flag.Int("ops", 30, "the most operations of a sequence")
 	workersFlag   = flag.Int("workers", 40, "number of sequences that run at once")
 	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")

@@ -107,6 +107,8 @@ type Attempt struct {
 	Action v1alpha1.GenerationAction
 	// Lost is true when its pod has lost it, and no other may begin yet.
 	Lost bool
+	// unasked hands over what a lost attempt had: somebody may yet interrupt it.
+	unasked func()
 }
 
 // Request is what an annotation asked for.

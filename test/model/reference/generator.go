@@ -55,9 +55,15 @@ func (c *Chat) Lose() {
 // HandOver is an attempt that was told to stop and hands over what it has. It is kept, and its calls are given up.
 func (c *Chat) HandOver(name string, calls ...Call) {
 	if c.Phase != v1alpha1.ChatInterrupting { // Nobody has asked for that, or no longer.
-		c.Lose()
+		if c.Lose(); c.Attempt.Lost {
+			c.Attempt.unasked = func() { c.handOver(name, calls) }
+		}
 		return
 	}
+	c.handOver(name, calls)
+}
+
+func (c *Chat) handOver(name string, calls []Call) {
 	c.commit(name, calls).Partial = true
 	c.end(v1alpha1.TurnInterrupted)
 }

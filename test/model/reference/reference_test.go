@@ -4,6 +4,7 @@
 package reference
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -197,5 +198,16 @@ func TestASuspendedChatReplacesALostAttemptOnlyOnceItIsResumed(t *testing.T) {
 	c.Resume()
 	if got := c.See(); got.Attempt != "2 GenerateAssistant" {
 		t.Errorf("attempt %q after it was resumed", got.Attempt)
+	}
+}
+
+func TestWhatALostAttemptHadIsKeptIfASuspendedChatIsInterruptedAfterAll(t *testing.T) {
+	c := newChat()
+	c.Send("a", false)
+	c.Suspend()
+	c.HandOver("partial")
+	c.Interrupt("token")
+	if got := c.See(); got.Phase != "Waiting" || !slices.Equal(got.History, []string{"User a", "Assistant partial"}) {
+		t.Errorf("phase %s, history %v", got.Phase, got.History)
 	}
 }

@@ -25,6 +25,8 @@ func (c *Chat) stop() {
 	case c.Phase == v1alpha1.ChatRequiresAction:
 		c.cancelCalls()
 		c.goOn()
+	case c.Attempt != nil && c.Attempt.unasked != nil:
+		c.Attempt.unasked()
 	case c.Attempt == nil || c.Attempt.Lost: // The chat is suspended: there is nothing to hand over.
 		c.end(v1alpha1.TurnInterrupted)
 	default:
