@@ -61,6 +61,7 @@ func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
 func (p *pass) answer() error {
 	for _, results := range p.facts.Results {
 		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Answers == chatstate.AnswersComplete {
+			p.early = append(p.early, results)
 			continue // They stay open until then.
 		}
 		if p.status().Phase != v1alpha1.ChatRequiresAction || results.Answers != chatstate.AnswersComplete {
@@ -70,6 +71,16 @@ func (p *pass) answer() error {
 		p.plan.Taken = append(p.plan.Taken, results.Message)
 		if err := p.complete(subject{results: results.Message, answers: results.Answers}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// refuseEarly refuses results that waited for people to decide, once the calls are given up: nothing would come back to them.
+func (p *pass) refuseEarly() error {
+	if p.status().Phase != v1alpha1.ChatRequiresAction {
+		for _, results := range p.early {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
 		}
 	}
 	return nil

@@ -122,6 +122,24 @@ func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
 }
 
+func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *testing.T) {
+	for name, cancel := range map[string]func(*Facts){
+		"the deadline":           func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) },
+		"a message that cuts in": func(f *Facts) { f.Open = messages(true, "b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+			w.pass(func(f *Facts) {
+				f.Results = []Results{{Message: "early", Answers: chatstate.AnswersComplete}}
+				cancel(f)
+			})
+			if got := w.last.Rejected; len(got) != 1 || got[0].Message != "early" {
+				t.Errorf("rejected %+v", got)
+			}
+		})
+	}
+}
+
 func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")

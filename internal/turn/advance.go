@@ -19,7 +19,7 @@ import (
 func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	for _, step := range []func() error{
-		p.repair, p.archive, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen, p.archive,
+		p.repair, p.archive, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen, p.refuseEarly, p.archive,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -36,6 +36,8 @@ type pass struct {
 	plan  Plan
 	// held is why work that is due may not begin; empty if it may.
 	held chatstate.Reason
+	// early are results that came before the people's decisions that their calls wait for, too.
+	early []Results
 }
 
 func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
