@@ -3,32 +3,65 @@
 
 package v1alpha1
 
+import "time"
+
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
-// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;RequestRejected;ContextTooLong;ProviderError;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;InternalError
+// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what it
+// means and what to do.
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;InternalError
 type ErrorReason string
 
+// Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
+const (
+	// ErrorRateLimited surfaces when the provider limits the rate of requests (429).
+	ErrorRateLimited ErrorReason = "RateLimited"
+	// ErrorOverloaded surfaces when the provider has no capacity (529, or any status with a text that says so).
+	ErrorOverloaded ErrorReason = "Overloaded"
+	// ErrorProviderUnavailable surfaces when the provider cannot be reached, the connection is lost, or the reply ends
+	// before its end (connection and name resolution errors, 408, 409, 502, 503, 504).
+	ErrorProviderUnavailable ErrorReason = "ProviderUnavailable"
+	// ErrorProviderSilent surfaces when the provider sends nothing for so long that the call was given up.
+	ErrorProviderSilent ErrorReason = "ProviderSilent"
+	// ErrorProviderError surfaces when the provider says that it failed itself (500).
+	ErrorProviderError ErrorReason = "ProviderError"
+)
+
+// Errors of a call of a model that the same call would meet again: somebody must change something. Never retryable, but
+// for RequestRejected and UnknownError of which the provider says that they pass.
 const (
 	// ErrorAuthenticationFailed surfaces when the provider refuses the API key (401).
 	ErrorAuthenticationFailed ErrorReason = "AuthenticationFailed"
-	// ErrorPermissionDenied surfaces when the key is valid but may not use the model (403).
+	// ErrorPermissionDenied surfaces when the key is valid but may not do this (403).
 	ErrorPermissionDenied ErrorReason = "PermissionDenied"
 	// ErrorUsageLimitReached surfaces when the account's quota or credit is used up (402, insufficient_quota).
 	ErrorUsageLimitReached ErrorReason = "UsageLimitReached"
-	// ErrorRateLimited surfaces when the provider limits the rate of requests (429).
-	ErrorRateLimited ErrorReason = "RateLimited"
-	// ErrorOverloaded surfaces when the provider has no capacity (529).
-	ErrorOverloaded ErrorReason = "Overloaded"
-	// ErrorProviderUnavailable surfaces when the provider cannot be reached or the stream breaks off (connection
-	// errors, 408, 502, 503, 504).
-	ErrorProviderUnavailable ErrorReason = "ProviderUnavailable"
-	// ErrorRequestRejected surfaces when the provider rejects the request (400, 404, 422): an unknown model, a setting
-	// that it does not take.
+	// ErrorProviderDisabled surfaces when the provider has disabled the account, the organization or its API.
+	ErrorProviderDisabled ErrorReason = "ProviderDisabled"
+	// ErrorTLSFailed surfaces when no trusted connection can be made: an unknown or expired certificate, one of another
+	// host, or a server that does not speak TLS.
+	ErrorTLSFailed ErrorReason = "TLSFailed"
+	// ErrorModelNotFound surfaces when the provider does not know the model, or does not let the key use it.
+	ErrorModelNotFound ErrorReason = "ModelNotFound"
+	// ErrorRequestRejected surfaces when the provider rejects the request (400, 404, 422): a setting that it does not
+	// take, or a baseURL that leads elsewhere.
 	ErrorRequestRejected ErrorReason = "RequestRejected"
-	// ErrorContextTooLong surfaces when the conversation no longer fits the model's context window.
+	// ErrorHistoryRejected surfaces when the provider finds that the conversation does not fit together, such as a tool
+	// call without a result.
+	ErrorHistoryRejected ErrorReason = "HistoryRejected"
+	// ErrorContentFiltered surfaces when the provider does not answer this content.
+	ErrorContentFiltered ErrorReason = "ContentFiltered"
+	// ErrorContextTooLong surfaces when the conversation no longer fits the model's context window, or is longer than
+	// the provider takes at once (413).
 	ErrorContextTooLong ErrorReason = "ContextTooLong"
-	// ErrorProviderError surfaces for every other error of the provider (500).
-	ErrorProviderError ErrorReason = "ProviderError"
+	// ErrorUnknown surfaces for an error of the call that Parley does not know.
+	ErrorUnknown ErrorReason = "UnknownError"
+	// ErrorCanceled surfaces when Parley itself ended the call. An interrupted turn does not fail: this is the error of
+	// calls beside it.
+	ErrorCanceled ErrorReason = "Canceled"
+)
+
+// Errors of the chat, its configuration or the operator. Never retryable.
+const (
 	// ErrorAPIKeyMissing surfaces when the Secret or its key that apiKey.secretKeyRef names does not exist.
 	ErrorAPIKeyMissing ErrorReason = "APIKeyMissing"
 	// ErrorModelConfigNotFound surfaces when the ChatModelConfig does not exist, or none is the namespace's default.
@@ -49,8 +82,13 @@ const (
 	ErrorInternal ErrorReason = "InternalError"
 )
 
+// MaxRetryAfter is the longest wait that a GenerationError tells. A provider that asks for more is asked again after
+// this, so that a wrong clock or header there cannot put a chat off for days.
+const MaxRetryAfter = time.Hour
+
 // GenerationError says why an attempt failed, in words that a person can act on. It never holds a provider's raw
 // error, which can contain the API key or the prompt.
+// +kubebuilder:validation:XValidation:rule="!has(self.retryAfterSeconds) || (has(self.retryable) && self.retryable)",message="retryAfterSeconds goes with retryable: true"
 type GenerationError struct {
 	// reason is the class of the error.
 	// +required
@@ -71,4 +109,23 @@ type GenerationError struct {
 	// +kubebuilder:validation:Maximum=999
 	// +optional
 	StatusCode int32 `json:"statusCode,omitempty"`
+
+	// retryable is whether the same call may succeed later, with nothing changed. Default false.
+	// +optional
+	Retryable bool `json:"retryable,omitempty"`
+
+	// retryAfterSeconds is how long the provider asked to wait before the same call is made again, rounded up to a whole
+	// second; an hour stands for everything longer. Unset: it did not say. Only with retryable.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
+}
+
+// RetryAfter is how long the provider asked to wait, at most MaxRetryAfter; 0 if it did not say.
+func (e *GenerationError) RetryAfter() time.Duration {
+	if e.RetryAfterSeconds == nil {
+		return 0
+	}
+	return time.Duration(*e.RetryAfterSeconds) * time.Second
 }
