@@ -32,6 +32,10 @@ const (
 	ReasonGenerating = "Generating"
 	// ReasonExecutingTools surfaces in Ready (Unknown) and Reconciling (True) while tools run.
 	ReasonExecutingTools = "ExecutingTools"
+	// ReasonRetrying surfaces in Ready (Unknown) and Reconciling (True) while a step that failed waits for its next attempt.
+	ReasonRetrying = "Retrying"
+	// ReasonCompacting surfaces in Ready (Unknown) and Reconciling (True) while the context is being summarised.
+	ReasonCompacting = "Compacting"
 	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
 	ReasonWaitingForPod = "WaitingForPod"
 	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.

@@ -43,7 +43,7 @@ const (
 )
 
 // GenerationAction is what a generation pod is told to do.
-// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools
+// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact
 type GenerationAction string
 
 const (
@@ -51,6 +51,8 @@ const (
 	ActionGenerateAssistant GenerationAction = "GenerateAssistant"
 	// ActionExecuteTools runs the tool calls of the newest Assistant message and yields one Tool message.
 	ActionExecuteTools GenerationAction = "ExecuteTools"
+	// ActionCompact asks a model for a summary of the context and yields one System message, with which the next call begins.
+	ActionCompact GenerationAction = "Compact"
 )
 
 const (
@@ -81,6 +83,8 @@ const (
 	AnnotationInterrupt = "parley.dev/interrupt"
 	// AnnotationClear begins a new context: the model sees nothing of what came before.
 	AnnotationClear = "parley.dev/clear"
+	// AnnotationCompact replaces what the model sees of the conversation by a summary.
+	AnnotationCompact = "parley.dev/compact"
 )
 
 // AnnotationCreatedBy names who created a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps it
@@ -88,7 +92,7 @@ const (
 const AnnotationCreatedBy = "parley.dev/created-by"
 
 // RequestKind is what an annotation asks for.
-// +kubebuilder:validation:Enum=Interrupt;Clear
+// +kubebuilder:validation:Enum=Interrupt;Clear;Compact
 type RequestKind string
 
 const (
@@ -96,6 +100,8 @@ const (
 	RequestInterrupt RequestKind = "Interrupt"
 	// RequestClear is asked for with the annotation parley.dev/clear.
 	RequestClear RequestKind = "Clear"
+	// RequestCompact is asked for with the annotation parley.dev/compact.
+	RequestCompact RequestKind = "Compact"
 )
 
 // RequestOutcome is what became of a request.
@@ -292,6 +298,18 @@ type ChatStatus struct {
 	// +optional
 	Generation *GenerationStatus `json:"generation,omitempty"`
 
+	// retry is the next attempt at a step that failed, and why it failed; absent while an attempt is under way.
+	// +optional
+	Retry *RetryStatus `json:"retry,omitempty"`
+
+	// context is how full the model's context was at the newest reply; absent until there is one.
+	// +optional
+	Context *ContextStatus `json:"context,omitempty"`
+
+	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
+	// +optional
+	Compaction CompactionSource `json:"compaction,omitempty"`
+
 	// requiresAction is what a client or a person must do for the turn to go on; absent unless the phase is RequiresAction.
 	// +optional
 	RequiresAction *RequiresActionStatus `json:"requiresAction,omitempty"`
@@ -354,6 +372,13 @@ type HistoryStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ContextStart int64 `json:"contextStart,omitempty"`
+
+	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes the
+	// chat back to the one that it was part of. The oldest of more than 64 are forgotten.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	ContextBoundaries []ContextBoundary `json:"contextBoundaries,omitempty"`
 }
 
 // SupersededRange names messages by their former place: from an index on, committed before a version.
@@ -591,6 +616,13 @@ type GenerationStatus struct {
 	// startedAt is when the attempt was assigned.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	RuledOut []string `json:"ruledOut,omitempty"`
 
 	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
 	// +optional

@@ -8,7 +8,7 @@ import (
 )
 
 // MessageRole is who speaks.
-// +kubebuilder:validation:Enum=User;Assistant;Tool
+// +kubebuilder:validation:Enum=User;Assistant;Tool;System
 type MessageRole string
 
 const (
@@ -18,6 +18,8 @@ const (
 	RoleAssistant MessageRole = "Assistant"
 	// RoleTool holds the results of a batch of tool calls.
 	RoleTool MessageRole = "Tool"
+	// RoleSystem holds the summary that a compaction put in place of what was said before.
+	RoleSystem MessageRole = "System"
 )
 
 // WhenBusy is what a User message does to a turn that is under way.
@@ -69,6 +71,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) ? self.role != 'User' : self.role in ['User', 'Tool']",message="role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System'}[self.generation.action] == self.role",message="role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'User' || !has(self.parts) || self.parts.all(p, p.type == 'Text')",message="parts of a User message must be of type Text"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || (has(self.parts) && self.parts.all(p, p.type == 'ToolResult'))",message="a Tool message has parts, all of type ToolResult"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(self.parts) || self.parts.map(p, has(p.toolResult) && has(p.toolResult.output) ? p.toolResult.output.size() : 0).sum() <= 1048576",message="the outputs of all results together may have at most 1048576 characters"
@@ -124,6 +127,7 @@ type ChatMessageSpec struct {
 }
 
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
@@ -176,6 +180,14 @@ type MessageGeneration struct {
 	// +optional
 	Usage *TokenUsage `json:"usage,omitempty"`
 
+	// context is how full the model's context was.
+	// +optional
+	Context *ContextStatus `json:"context,omitempty"`
+
+	// compaction says what a System message stands for.
+	// +optional
+	Compaction *CompactionAccount `json:"compaction,omitempty"`
+
 	// pendingCalls is the number of tool calls in parts that Parley must answer.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -198,6 +210,24 @@ type MessageGeneration struct {
 	// finishedAt is when the pod was done.
 	// +required
 	FinishedAt metav1.MicroTime `json:"finishedAt"`
+}
+
+// CompactionAccount is what a compaction has done.
+type CompactionAccount struct {
+	// source is what asked for it.
+	// +required
+	Source CompactionSource `json:"source"`
+
+	// messages is the number of messages that the summary stands for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Messages int64 `json:"messages"`
+
+	// contextStart is the index of the first message that the model sees from now on, besides the summary: the first message
+	// that nobody has answered yet, or else the System message itself.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	ContextStart int64 `json:"contextStart"`
 }
 
 // ModelIdentity is a model as it was called.

@@ -10,4 +10,7 @@ const (
 	// ReasonSeveralDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
 	// too, and comes first by name.
 	ReasonSeveralDefaults = "SeveralDefaults"
+	// ReasonReferenceNotFound surfaces in Ready (False) and Stalled (True) when fallbacks or compaction.modelConfigRef name a
+	// ChatModelConfig that does not exist. Chats are answered without it.
+	ReasonReferenceNotFound = "ReferenceNotFound"
 )

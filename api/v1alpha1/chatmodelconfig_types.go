@@ -3,7 +3,11 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // ModelProvider is a provider of models, or the protocol that a server speaks.
 // +kubebuilder:validation:Enum=openai;anthropic;google;openai-compatible;openrouter;azure;bedrock;vercel
@@ -98,6 +102,35 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
+	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: unknown.
+	// +kubebuilder:validation:Minimum=1000
+	// +kubebuilder:validation:Maximum=100000000
+	// +optional
+	ContextLimit *int64 `json:"contextLimit,omitempty"`
+
+	// compaction says when and by what a context is replaced by a summary.
+	// +optional
+	Compaction *CompactionPolicy `json:"compaction,omitempty"`
+
+	// retry says how a failed attempt is tried again.
+	// +optional
+	Retry *RetryPolicy `json:"retry,omitempty"`
+
+	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default 600.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	SilenceTimeoutSeconds *int32 `json:"silenceTimeoutSeconds,omitempty"`
+
+	// fallbacks are the ChatModelConfigs to ask, in order, when this one's provider cannot answer: it is overloaded, limits
+	// the rate, fails or cannot be reached, or refuses the key, the model or the account. What those name in turn does not
+	// count. Each new step begins with this one again.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Fallbacks []ModelConfigReference `json:"fallbacks,omitempty"`
+
 	// maxOutputTokens of one call. Default 32000.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000000
@@ -182,6 +215,7 @@ type ChatModelConfigStatus struct {
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
 // +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || self.spec.fallbacks.all(f, f.name != self.metadata.name)",message="a ChatModelConfig cannot be its own fallback"
 type ChatModelConfig struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -211,4 +245,12 @@ func (s *ChatModelConfigSpec) MaxOutputTokensOrDefault() int64 {
 		return DefaultMaxOutputTokens
 	}
 	return *s.MaxOutputTokens
+}
+
+// SilenceTimeoutOrDefault is silenceTimeoutSeconds, or DefaultSilenceTimeout.
+func (s *ChatModelConfigSpec) SilenceTimeoutOrDefault() time.Duration {
+	if s.SilenceTimeoutSeconds == nil {
+		return DefaultSilenceTimeout
+	}
+	return time.Duration(*s.SilenceTimeoutSeconds) * time.Second
 }

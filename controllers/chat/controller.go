@@ -141,6 +141,9 @@ func deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.RequiresAction != nil {
 		return max(st.RequiresAction.Deadline.Sub(now), time.Nanosecond)
 	}
+	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
+		return st.Retry.At.Sub(now)
+	}
 	return interruptionEnds(st, now)
 }
 

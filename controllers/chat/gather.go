@@ -96,7 +96,7 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 		s.facts.Blocked = missing
 		return nil
 	}
-	s.facts.Model = &turn.Model{Config: config.Name, Name: config.Spec.Model}
+	s.facts.Model = modelOf(configs.Items, config)
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		firstDefault = first.Name
 	}
 	next := config.DeepCopy()
-	status.ModelConfig(next, firstDefault, r.Now())
+	status.ModelConfig(next, firstDefault, modelconfig.Missing(all.Items, &config), r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}

@@ -62,7 +62,7 @@ var effectSpecs = []effectSpec{
 	{ClearDeadline, "Forget the pending calls and their deadline."},
 	{SetCompaction, "Mark the chat for a compaction that ignores the threshold."},
 	{ClearCompaction, "Forget the mark for a compaction, if there is one."},
-	{SetRetry, "Record when and why the next attempt will be made; its predecessor's number stays."},
+	{SetRetry, "Record when and why the next attempt will be made; no pod has work until then."},
 	{NextAttempt, "Count the attempt up, give it to a generation pod, and forget the recorded retry."},
 	{BumpHistory, "Count the version of the history up: every attempt on the old one is fenced off."},
 	{ResetAttempt, "No attempt is under way; the next one is number 1. Forget the recorded retry."},

@@ -56,6 +56,8 @@ type Facts struct {
 	Suspended bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
+	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.
+	RetryWaits bool
 	// Compactable (RequestCompaction) is true when at least one Assistant message follows the last boundary.
 	Compactable bool
 	// Clearable (ClearContext) is true when a message that the model sees follows the last boundary.

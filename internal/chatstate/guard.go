@@ -25,6 +25,7 @@ const (
 	FamilyIsIdle        Guard = "FamilyIsIdle"
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
+	RetryIsDue          Guard = "RetryIsDue"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
 
 	QueueRunsEmpty Guard = "QueueRunsEmpty"
@@ -77,6 +78,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.ParentArchived }},
 	{IsNotSuspended, "Neither the chat nor a chat above it is suspended.", Suspended,
 		func(f Facts) bool { return !f.Suspended }},
+	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
+		func(f Facts) bool { return !f.RetryWaits }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,
 		func(f Facts) bool { return !f.NoCapacity }},
 	{QueueRunsEmpty, "Exactly one message is queued, and it leaves the queue.", "",

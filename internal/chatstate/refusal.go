@@ -35,6 +35,7 @@ const (
 	FamilyBusy           Reason = "FamilyBusy"
 	ParentArchived       Reason = "ParentArchived"
 	Suspended            Reason = "Suspended"
+	RetryNotDue          Reason = "RetryNotDue"
 	NoCapacity           Reason = "NoCapacity"
 )
 
@@ -69,6 +70,7 @@ var reasonSpecs = []reasonSpec{
 	{FamilyBusy, "a descendant of the chat is still at work"},
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
+	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
 }
 

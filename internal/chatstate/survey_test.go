@@ -47,7 +47,7 @@ func allFacts() iter.Seq[Facts] {
 			one, two, three := pick(2) == 1, pick(2) == 1, pick(2) == 1
 			f.FirstMessage, f.PendingCalls, f.Compactable, f.FamilyBusy, f.Suspended = one, one, one, one, one
 			f.Clearable, f.ParentArchived, f.NoCapacity = two, two, two
-			f.Unanswered = three
+			f.Unanswered, f.RetryWaits = three, three
 			if !yield(f) {
 				return
 			}
@@ -240,6 +240,7 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"facts of another state", R1, FinishTurn, Facts{QueueLen: 0}, FactsContradictState},
 		{"an attempt of a suspended chat", R0, RecordAttempt, Facts{Suspended: true}, Suspended},
 		{"an attempt without capacity", R0, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
+		{"an attempt before its time", R0, RecordAttempt, Facts{RetryWaits: true}, RetryNotDue},
 		{"deleting a message of an archived chat", XW, DeleteMessage, Facts{}, IsArchived},
 		{"a word that is no event", W, "Dance", Facts{}, NotInThisState},
 	}

@@ -41,7 +41,7 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, CapacityIsLeft},
+		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, RetryIsDue, CapacityIsLeft},
 		Effects: []Effect{NextAttempt},
 		Why:     "The number is durable before the work begins, so that a crash does not refill the budget of attempts.",
 	},

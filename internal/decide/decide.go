@@ -18,6 +18,8 @@ const (
 	ExecuteTools Action = "ExecuteTools"
 	// RequireAction waits for a client's results or for approval.
 	RequireAction Action = "RequireAction"
+	// Compact replaces the context by a summary.
+	Compact Action = "Compact"
 	// FinishTurn ends the turn normally.
 	FinishTurn Action = "FinishTurn"
 	// Fail ends the turn with an error.
@@ -35,6 +37,23 @@ const (
 	MaxStepsReached Reason = "MaxStepsReached"
 	// MaxStepsInvalid means that the limit allows no step at all.
 	MaxStepsInvalid Reason = "MaxStepsInvalid"
+	// TurnOver means that the turn had ended before; it was only taken up for a compaction.
+	TurnOver Reason = "TurnOver"
+	// StillOverLimit means that the context is too full right after it was compacted.
+	StillOverLimit Reason = "StillOverLimit"
+)
+
+// Fill is how the context stands to the threshold of compaction.
+type Fill string
+
+// The fills. The zero value lets the turn go on.
+const (
+	// FillFits means that it is below the threshold, or that there is none.
+	FillFits Fill = ""
+	// FillOver means that it has reached the threshold.
+	FillOver Fill = "Over"
+	// FillStillOver means that it has reached the threshold although it was just compacted.
+	FillStillOver Fill = "StillOver"
 )
 
 // Facts are what a decision depends on.
@@ -51,6 +70,12 @@ type Facts struct {
 	// HeadIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
 	// results of calls.
 	HeadIsAssistant bool
+	// TurnOver is true when the turn has ended and the chat was only taken up for a compaction.
+	TurnOver bool
+	// CompactionAsked is true when somebody, or the refusal of a too long context, asks for a compaction.
+	CompactionAsked bool
+	// Fill of the context.
+	Fill Fill
 }
 
 // Decision is what comes next.
@@ -85,11 +110,19 @@ var rules = []Rule{
 	{"calls wait for people", RequireAction, "", "What Parley can do itself comes first, so that people wait for as little as " +
 		"possible.",
 		func(f Facts) bool { return f.AwaitingCalls > 0 }},
+	{"a compaction is asked for", Compact, "", "It stands before the end of the turn, because that is when people ask for it.",
+		func(f Facts) bool { return f.CompactionAsked }},
+	{"the turn is over", FinishTurn, TurnOver, "A turn that was interrupted does not begin again because of a compaction.",
+		func(f Facts) bool { return f.TurnOver }},
 	{"the reply is complete", FinishTurn, Complete, "It stands before the limit, so that a turn that is done with its " +
 		"last step counts as answered.",
 		func(f Facts) bool { return f.HeadIsAssistant }},
 	{"the limit of steps is reached", FinishTurn, MaxStepsReached, "What was said so far stays, and a new message goes on.",
 		func(f Facts) bool { return f.StepsInTurn >= f.MaxSteps }},
+	{"the context is still too full", Fail, StillOverLimit, "A summary of the summary would be no shorter: it would only cost.",
+		func(f Facts) bool { return f.Fill == FillStillOver }},
+	{"the context is too full", Compact, "", "It stands last, so that nothing is summarised that nobody goes on with.",
+		func(f Facts) bool { return f.Fill == FillOver }},
 	{"the model is next", GenerateAssistant, "", "The newest message is a User's, or holds the results of calls.",
 		func(Facts) bool { return true }},
 }

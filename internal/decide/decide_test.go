@@ -12,8 +12,12 @@ import (
 // allFacts is every combination of facts, with limits and counts around each boundary.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 4 * 3 * 3 * 2 {
-			f := Facts{bits/72 - 1, bits / 18 % 4, bits / 6 % 3, bits / 2 % 3, bits%2 == 1}
+		for bits := range 4 * 4 * 3 * 3 * 2 * 12 {
+			counts, rest := bits/12, bits%12
+			f := Facts{
+				MaxSteps: counts/72 - 1, StepsInTurn: counts / 18 % 4, OutstandingCalls: counts / 6 % 3, AwaitingCalls: counts / 2 % 3,
+				HeadIsAssistant: counts%2 == 1, TurnOver: rest%2 == 1, CompactionAsked: rest/2%2 == 1, Fill: fills[rest/4],
+			}
 			f.AwaitingCalls = min(f.AwaitingCalls, f.OutstandingCalls)
 			if !yield(f) {
 				return
@@ -22,12 +26,16 @@ func allFacts() iter.Seq[Facts] {
 	}
 }
 
+var fills = []Fill{FillFits, FillOver, FillStillOver}
+
 func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 	seen := map[Facts]bool{}
 	for f := range allFacts() {
 		seen[f] = true
 		d := Next(f)
-		able, calls, done := f.MaxSteps >= 1, f.OutstandingCalls > 0, f.HeadIsAssistant
+		able, calls := f.MaxSteps >= 1, f.OutstandingCalls > 0
+		settled := able && !calls && !f.CompactionAsked
+		goesOn := settled && !f.TurnOver && !f.HeadIsAssistant && f.StepsInTurn < f.MaxSteps
 		own := f.OutstandingCalls > f.AwaitingCalls
 		for _, c := range []struct {
 			action Action
@@ -37,23 +45,26 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{Fail, MaxStepsInvalid, !able},
 			{ExecuteTools, "", able && own},
 			{RequireAction, "", able && calls && !own},
-			{FinishTurn, Complete, able && !calls && done},
-			{FinishTurn, MaxStepsReached, able && !calls && !done && f.StepsInTurn >= f.MaxSteps},
-			{GenerateAssistant, "", able && !calls && !done && f.StepsInTurn < f.MaxSteps},
+			{FinishTurn, TurnOver, settled && f.TurnOver},
+			{FinishTurn, Complete, settled && !f.TurnOver && f.HeadIsAssistant},
+			{FinishTurn, MaxStepsReached, settled && !f.TurnOver && !f.HeadIsAssistant && f.StepsInTurn >= f.MaxSteps},
+			{Compact, "", able && !calls && f.CompactionAsked || goesOn && f.Fill == FillOver},
+			{Fail, StillOverLimit, goesOn && f.Fill == FillStillOver},
+			{GenerateAssistant, "", goesOn && f.Fill == FillFits},
 		} {
 			if got := d.Action == c.action && d.Reason == c.reason; got != c.want {
 				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.reason, got, c.want, d)
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*2 {
+	if len(seen) != 4*4*(1+2+3)*2*12 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }
 
 func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
 	for i, r := range rules {
-		fires := false
+		fires, changes := false, false
 		without := slices.Delete(Rules(), i, i+1)
 		for f := range allFacts() {
 			got := Next(f)
@@ -61,12 +72,14 @@ func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
 			if got.Rule != r.Name && first(without, f) != got {
 				t.Errorf("without %q, %+v is decided differently though another rule decided", r.Name, f)
 			}
-			if other := first(without, f); got.Rule == r.Name && other.Action == r.Action && other.Reason == r.Reason {
-				t.Errorf("%q changes nothing for %+v", r.Name, f)
-			}
+			other := first(without, f)
+			changes = changes || got.Rule == r.Name && (other.Action != r.Action || other.Reason != r.Reason)
 		}
 		if !fires {
 			t.Errorf("%q never fires", r.Name)
+		}
+		if !changes {
+			t.Errorf("%q changes nothing", r.Name)
 		}
 	}
 }

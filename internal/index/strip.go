@@ -30,7 +30,7 @@ func StripMessage(o any) (any, error) {
 // requestsOnly keeps the annotations that ask for something.
 func requestsOnly(annotations map[string]string) map[string]string {
 	var kept map[string]string
-	for _, key := range []string{v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear} {
+	for _, key := range []string{v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact} {
 		if token, ok := annotations[key]; ok {
 			if kept == nil {
 				kept = map[string]string{}

@@ -25,6 +25,7 @@ type request struct {
 var (
 	interruptRequest = request{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt, "interrupted"}
 	clearRequest     = request{v1alpha1.AnnotationClear, v1alpha1.RequestClear, "cleared"}
+	compactRequest   = request{v1alpha1.AnnotationCompact, v1alpha1.RequestCompact, "is being compacted"}
 )
 
 func newInterrupt(o *options) *cobra.Command {
@@ -42,6 +43,15 @@ func newClear(o *options) *cobra.Command {
 		Short:   "Begin a new context: the model sees nothing of what came before",
 		Long:    "Annotates the chat with parley.dev/clear and waits until it has acted on it. The messages stay; the model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since the last time.",
 		Example: "  kubectl chat clear triage",
+	})
+}
+
+func newCompact(o *options) *cobra.Command {
+	return newRequest(o, compactRequest, &cobra.Command{
+		Use:     "compact CHAT",
+		Short:   "Replace what the model sees of a chat by a summary",
+		Long:    "Annotates the chat with parley.dev/compact and waits until it has acted on it: a model is asked for a summary. The messages stay; the model sees the summary in their place. Ends with 1 if a turn is under way, or the model has said nothing since the last time.",
+		Example: "  kubectl chat compact triage",
 	})
 }
 

@@ -16,15 +16,37 @@ func Resolve(configs []v1alpha1.ChatModelConfig, ref *v1alpha1.ModelConfigRefere
 	if ref == nil {
 		return resolveDefault(configs)
 	}
-	for i := range configs {
-		if configs[i].Name == ref.Name {
-			return &configs[i], nil
-		}
+	if named := Find(configs, ref.Name); named != nil {
+		return named, nil
 	}
 	return nil, &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
 		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef names, does not exist: create it, or change the reference", ref.Name),
 	}
+}
+
+// Find is the configuration of that name, or nil.
+func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelConfig {
+	for i := range configs {
+		if configs[i].Name == name {
+			return &configs[i]
+		}
+	}
+	return nil
+}
+
+// Missing names the configurations that config names, as fallbacks or for summaries, and that do not exist.
+func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
+	named := config.Spec.Fallbacks
+	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
+		named = append(named[:len(named):len(named)], *c.ModelConfigRef)
+	}
+	for _, ref := range named {
+		if Find(configs, ref.Name) == nil {
+			missing = append(missing, ref.Name)
+		}
+	}
+	return missing
 }
 
 func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {

@@ -98,12 +98,17 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case f.Held == chatstate.Suspended:
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case f.Held == chatstate.RetryNotDue:
+		return Working(v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d failed: %s. The next one begins at %s",
+			st.Retry.Attempt, st.Retry.Reason, st.Retry.At.UTC().Format(time.RFC3339)))
 	case f.Held == chatstate.NoCapacity:
 		return Working(v1alpha1.ReasonWaitingForCapacity, "Waits until fewer chats are generating")
 	case st.Generation == nil:
 		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 	case f.PodStarting != "":
 		return Working(v1alpha1.ReasonWaitingForPod, "Generation pod "+st.Generation.Pod+" is starting: "+f.PodStarting)
+	case st.Generation.Action == v1alpha1.ActionCompact:
+		return Working(v1alpha1.ReasonCompacting, "Asking "+st.Model+" for a summary of the conversation")
 	case st.Generation.Action == v1alpha1.ActionExecuteTools:
 		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
 	}

@@ -152,10 +152,15 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
 				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}, Spec: v1alpha1.ChatModelConfigSpec{Default: true},
 			}
-			parley.ModelConfig(config, firstDefault, now)
+			parley.ModelConfig(config, firstDefault, nil, now)
 			checkInvariants(t, config.Status.Conditions, 1)
 			if got := computed(t, config); got != status.CurrentStatus {
 				t.Errorf("kstatus says %s", got)
+			}
+			parley.ModelConfig(config, firstDefault, []string{"gone"}, now)
+			checkInvariants(t, config.Status.Conditions, 1)
+			if got := computed(t, config); got != status.FailedStatus {
+				t.Errorf("of one that names what does not exist kstatus says %s", got)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func (p *pass) endAttempt() error {
 func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
-		return p.fail(*g.Error)
+		return p.tryAgain(*g.Error)
 	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return p.loseAttempt()
 	default:
@@ -97,7 +97,7 @@ func (p *pass) loseAttempt() error {
 	}
 	lost := *p.status().Generation
 	p.notice("AttemptLost", "Generate", fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt))
-	if lost.Attempt >= MaxAttempts {
+	if lost.Attempt >= p.maxAttempts() {
 		return p.fail(v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorAttemptsExhausted,
 			Message: fmt.Sprintf("%d generation pods in a row were lost in the same step. See the pods' events and logs, then send a message to go on", lost.Attempt),
@@ -124,12 +124,19 @@ func (p *pass) nextAction() error {
 		OutstandingCalls: int(st.Turn.PendingCalls),
 		AwaitingCalls:    int(st.Turn.AwaitingCalls),
 		HeadIsAssistant:  st.Turn.LastRole == v1alpha1.RoleAssistant,
+		TurnOver:         st.Turn.Result != "",
+		CompactionAsked:  st.Compaction != "",
+		Fill:             p.fill(),
 	})
 	switch decision.Action {
 	case decide.GenerateAssistant:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionGenerateAssistant)
 	case decide.ExecuteTools:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
+	case decide.Compact:
+		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionCompact)
+	case decide.Fail:
+		return p.fail(p.stillOverLimit())
 	case decide.RequireAction:
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
 		if len(p.facts.Calls) == 0 {
@@ -138,9 +145,11 @@ func (p *pass) nextAction() error {
 		}
 		return p.fire(chatstate.EnterRequiresAction, subject{})
 	case decide.FinishTurn:
-		st.Turn.Result = v1alpha1.TurnAnswered
-		if decision.Reason == decide.MaxStepsReached {
+		switch {
+		case decision.Reason == decide.MaxStepsReached:
 			st.Turn.Result = v1alpha1.TurnMaxStepsReached
+		case st.Turn.Result == "": // It may have ended before a compaction.
+			st.Turn.Result = v1alpha1.TurnAnswered
 		}
 		return p.fire(chatstate.FinishTurn, subject{})
 	}
@@ -153,11 +162,18 @@ func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) e
 	}
 	err := p.fire(event, subject{action: action})
 	refusal, ok := errors.AsType[*chatstate.Refusal](err)
-	if ok && (refusal.Reason == chatstate.Suspended || refusal.Reason == chatstate.NoCapacity) {
+	if ok && slices.Contains([]chatstate.Reason{chatstate.Suspended, chatstate.RetryNotDue, chatstate.NoCapacity}, refusal.Reason) {
 		p.held = refusal.Reason
 		return nil
 	}
 	return err
+}
+
+func (p *pass) maxAttempts() int32 {
+	if p.facts.Model == nil {
+		return v1alpha1.DefaultMaxAttempts
+	}
+	return p.facts.Model.Retry.MaxAttemptsOrDefault()
 }
 
 func (p *pass) fail(e v1alpha1.GenerationError) error {

@@ -24,7 +24,23 @@ type world struct {
 	last Plan
 	f    Facts
 	now  time.Time
+	// facts are those of every pass.
+	facts func(*Facts)
 }
+
+// later passes when the time has gone on.
+func (w *world) later(d time.Duration) *world {
+	w.t.Helper()
+	w.now = w.now.Add(d)
+	return w.pass(nil)
+}
+
+// at is the time after a wait.
+func (w *world) at(wait time.Duration) *metav1.MicroTime {
+	return new(metav1.NewMicroTime(w.now.Add(wait)))
+}
+
+func at(wait time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(wait))) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -34,12 +50,14 @@ func newWorld(t *testing.T) *world {
 // pass advances the chat with the facts that change sets, and writes the status.
 func (w *world) pass(change func(*Facts)) *world {
 	w.t.Helper()
-	w.f = Facts{Chat: w.chat, Model: &Model{Config: "default", Name: "m"}, Now: w.now}
+	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now}
 	for _, queued := range w.chat.Status.Queue {
 		w.f.Queued = append(w.f.Queued, Message{Name: queued.Name, Interrupts: queued.Interrupts, ContentHash: "hash of " + queued.Name})
 	}
-	if change != nil {
-		change(&w.f)
+	for _, change := range []func(*Facts){w.facts, change} {
+		if change != nil {
+			change(&w.f)
+		}
 	}
 	plan, err := Advance(w.f)
 	if err != nil {
@@ -208,7 +226,7 @@ func TestALostAttemptIsTriedAgainUnderANewFence(t *testing.T) {
 
 func TestAttemptsAreNotLostForEver(t *testing.T) {
 	w := newWorld(t).say("a")
-	for range MaxAttempts {
+	for range v1alpha1.DefaultMaxAttempts {
 		w.pass(func(f *Facts) { f.PodLost = true })
 	}
 	w.want("Error v1 a/1 - []")

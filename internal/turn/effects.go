@@ -25,7 +25,10 @@ type subject struct {
 	results string
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
-	answers chatstate.Answers
+	retry   *v1alpha1.RetryStatus
+	// compaction is what asks for one.
+	compaction v1alpha1.CompactionSource
+	answers    chatstate.Answers
 }
 
 func (p *pass) state() chatstate.State {
@@ -47,11 +50,13 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:      p.facts.Suspended,
 		NoCapacity:     p.facts.NoCapacity,
+		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
 		FamilyBusy:     p.facts.FamilyAtWork != "",
 		ParentArchived: p.facts.ParentArchived,
 		PendingCalls:   st.Turn != nil && st.Turn.AwaitingCalls > 0,
 		Answers:        s.answers,
 		Clearable:      st.History.Length > st.History.ContextStart,
+		Compactable:    p.compactable(),
 	})
 	if err != nil {
 		return fmt.Errorf("firing %s: %w", event, err)
@@ -78,7 +83,7 @@ func (p *pass) targetOf(message string) chatstate.Target {
 
 // effects is how each effect changes the status. The results that say why a call has none are written where the prompt is
 // built; what an attempt
-// under way has produced is fenced off by the new version; no compaction can have been requested: these change nothing.
+// under way has produced is fenced off by the new version: these change nothing.
 var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.EnqueueMessage: func(p *pass, s subject) {
 		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
@@ -95,17 +100,25 @@ var effects = map[chatstate.Effect]func(*pass, subject){
 		}
 	},
 	chatstate.WriteClearBoundary: func(p *pass, _ subject) {
-		p.status().History.ContextStart = p.status().History.Length
+		p.beginContext(p.status().History.Length)
+		p.status().Context = nil
 	},
 	chatstate.RemoveQueued: func(p *pass, s subject) {
 		named := func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message }
 		p.status().Queue = slices.DeleteFunc(p.status().Queue, named)
 	},
-	chatstate.AppendMessage:          func(p *pass, s subject) { p.appendUser(s.message) },
-	chatstate.PromoteHead:            func(p *pass, _ subject) { p.promoteHead() },
-	chatstate.AppendStep:             func(p *pass, s subject) { p.appendStep(s.result) },
-	chatstate.BumpHistory:            func(p *pass, _ subject) { p.status().History.Version++ },
-	chatstate.ResetAttempt:           func(p *pass, _ subject) { p.status().Generation, p.plan.NeedsPod = nil, false },
+	chatstate.AppendMessage: func(p *pass, s subject) { p.appendUser(s.message) },
+	chatstate.PromoteHead:   func(p *pass, _ subject) { p.promoteHead() },
+	chatstate.AppendStep:    func(p *pass, s subject) { p.appendStep(s.result) },
+	chatstate.BumpHistory:   func(p *pass, _ subject) { p.status().History.Version++ },
+	chatstate.ResetAttempt: func(p *pass, _ subject) {
+		p.status().Generation, p.status().Retry, p.plan.NeedsPod = nil, nil, false
+		if p.held == chatstate.RetryNotDue || p.held == chatstate.TargetNotFound { // That held a step that is no more.
+			p.held = ""
+		}
+	},
+	chatstate.SetRetry:               func(p *pass, s subject) { p.status().Retry, p.status().Generation = s.retry, nil },
+	chatstate.SetCompaction:          func(p *pass, s subject) { p.setCompaction(s.compaction) },
 	chatstate.NextAttempt:            func(p *pass, s subject) { p.nextAttempt(s.action) },
 	chatstate.SetError:               func(p *pass, s subject) { p.setError(s.err) },
 	chatstate.ClearError:             func(p *pass, _ subject) { p.clearError() },
@@ -113,7 +126,7 @@ var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.AppendResults:          func(p *pass, s subject) { p.appendResults(s.results) },
 	chatstate.SetDeadline:            func(p *pass, _ subject) { p.setDeadline() },
 	chatstate.DiscardPartial:         func(*pass, subject) {},
-	chatstate.ClearCompaction:        func(*pass, subject) {},
+	chatstate.ClearCompaction:        func(p *pass, s subject) { p.clearCompaction(s) },
 	chatstate.ClearDeadline:          func(p *pass, _ subject) { p.status().RequiresAction = nil },
 }
 
@@ -136,7 +149,7 @@ func (p *pass) promoteHead() {
 func (p *pass) setError(e *v1alpha1.GenerationError) {
 	st := p.status()
 	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now)}
-	if st.Turn != nil {
+	if st.Turn != nil && st.Turn.Result == "" {
 		st.Turn.Result = v1alpha1.TurnFailed
 	}
 }
@@ -167,6 +180,10 @@ func (p *pass) appendUser(message string) {
 // appendStep makes the result the head.
 func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
+	if result.Spec.Role == v1alpha1.RoleSystem {
+		p.appendSummary(result)
+		return
+	}
 	st.History.Head = result.Name
 	st.History.Length++
 	st.Turn.LastRole = result.Spec.Role
@@ -178,12 +195,10 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	} else {
 		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
 	}
-	if g.Usage != nil {
-		st.Usage = st.Usage.Add(*g.Usage)
-	}
+	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {
 		st.Turn.Steps++
-		st.LastReply = g.Preview
+		st.LastReply, st.Context = g.Preview, g.Context
 	}
 	status.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {
@@ -191,18 +206,11 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	}
 }
 
-func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
-	st := p.status()
-	attempt := int32(1)
-	if st.Generation != nil {
-		attempt = st.Generation.Attempt + 1
+// account adds what a step has used up.
+func (p *pass) account(result *v1alpha1.ChatMessage) {
+	if g := result.Spec.Generation; g.Usage != nil {
+		p.status().Usage = p.status().Usage.Add(*g.Usage)
 	}
-	st.Generation = &v1alpha1.GenerationStatus{
-		Attempt: attempt, Action: action,
-		ModelConfig: p.facts.Model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
-	}
-	st.Model = p.facts.Model.Name
-	p.plan.NeedsPod = true
 }
 
 // podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for want

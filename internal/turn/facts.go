@@ -16,9 +16,6 @@ import (
 	"parley.dev/parley/internal/chatstate"
 )
 
-// MaxAttempts is how often a step is tried before its turn fails: 25, as for retries of a provider's errors.
-const MaxAttempts = 25
-
 // Facts is all that was read about a chat in one pass.
 type Facts struct {
 	// Chat as it was read; its resourceVersion fences the write.
@@ -103,10 +100,33 @@ type Request struct {
 
 // Model is a resolved ChatModelConfig.
 type Model struct {
+	Alternative
+	// Fallbacks are the models to ask when this one cannot answer, in order.
+	Fallbacks []Alternative
+	// Retry says how failed attempts are tried again; nil: by the defaults.
+	Retry *v1alpha1.RetryPolicy
+	// ContextLimit is the number of tokens that both this model and the one that writes summaries hold; 0: unknown.
+	ContextLimit int64
+	// ThresholdPercent is how full the context may get; 100: it is not watched.
+	ThresholdPercent int32
+	// Summarizer writes the summaries; nil: the model itself.
+	Summarizer *Alternative
+}
+
+// Alternative is one of the models that may be asked.
+type Alternative struct {
 	// Config is the name of the ChatModelConfig.
 	Config string
 	// Name of the model, as the provider calls it.
 	Name string
+}
+
+// forAction are the models that may be asked to perform the action, in order.
+func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
+	if action == v1alpha1.ActionCompact && m.Summarizer != nil {
+		return []Alternative{*m.Summarizer}
+	}
+	return append([]Alternative{m.Alternative}, m.Fallbacks...)
 }
 
 // Plan is what one pass does.

@@ -62,8 +62,9 @@ func (p *pass) grant(kind v1alpha1.RequestKind) error {
 	event := map[v1alpha1.RequestKind]chatstate.Event{
 		v1alpha1.RequestInterrupt: chatstate.Interrupt,
 		v1alpha1.RequestClear:     chatstate.ClearContext,
+		v1alpha1.RequestCompact:   chatstate.RequestCompaction,
 	}[kind]
-	if err := p.fire(event, subject{}); err != nil {
+	if err := p.fire(event, subject{compaction: v1alpha1.CompactionManual}); err != nil {
 		return err
 	}
 	return p.follow()
@@ -128,7 +129,9 @@ func (p *pass) endInterrupted() error {
 }
 
 func (p *pass) finishInterruption(result *v1alpha1.ChatMessage) error {
-	p.status().Turn.Result = v1alpha1.TurnInterrupted
+	if t := p.status().Turn; t.Result == "" { // It may have ended before a compaction.
+		t.Result = v1alpha1.TurnInterrupted
+	}
 	if result != nil && !saysSomething(result) {
 		result = nil
 	}

@@ -22,6 +22,8 @@ type Truncated struct {
 	Turn *v1alpha1.TurnStatus
 	// LastReply is the preview of the newest reply that is left.
 	LastReply string
+	// Context is how full the context was at that reply; nil if it is not known.
+	Context *v1alpha1.ContextStatus
 	// Unanswered is true when the newest message must be answered.
 	Unanswered bool
 }
@@ -36,6 +38,8 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 			t.Turn = turnOf(m)
 			t.Unanswered = true
 		case t.Turn == nil:
+		case m.Spec.Role == v1alpha1.RoleSystem: // The turn stands as it stood.
+			t.Context = &v1alpha1.ContextStatus{Compacted: true}
 		case m.Spec.Role == v1alpha1.RoleAssistant:
 			t.reply(m)
 		default:
@@ -50,7 +54,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 
 func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	g := m.Spec.Generation
-	t.LastReply = g.Preview
+	t.LastReply, t.Context = g.Preview, g.Context
 	t.Turn.Steps++
 	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.AwaitingCalls = v1alpha1.RoleAssistant, g.PendingCalls, g.AwaitingCalls
 	t.Turn.CallingMessage = ""
@@ -143,16 +147,17 @@ func (p *pass) truncateFrom() {
 	begun := p.status().Turn
 	if t := p.facts.Truncated; t != nil {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
-		p.status().Turn, p.status().LastReply = t.Turn.DeepCopy(), t.LastReply
+		p.status().Turn, p.status().LastReply, p.status().Context = t.Turn.DeepCopy(), t.LastReply, t.Context
 		if t.Unanswered {
 			p.status().Turn.HistoryVersion = h.Version + 1 // Its message is being answered again.
 		}
 	} else {
 		e := p.facts.Edited
 		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
+		p.status().Context = nil // The next reply tells.
 	}
 	p.dropTurn(begun, from)
-	h.ContextStart = min(h.ContextStart, h.Length)
+	p.backToContext()
 	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 

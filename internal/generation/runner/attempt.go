@@ -42,6 +42,9 @@ type attempt struct {
 	startedAt time.Time
 	// target is the model that was called, if any.
 	target *target
+	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
+	context    *v1alpha1.ContextStatus
+	compaction *v1alpha1.CompactionAccount
 }
 
 // outcome is how an attempt ended.
@@ -90,6 +93,9 @@ func (a *attempt) afterCrash(ctx context.Context) outcome {
 	if !a.interrupted() {
 		return outcome{kind: v1alpha1.OutcomeLost}
 	}
+	if a.chat.Status.Generation.Action == v1alpha1.ActionCompact {
+		return outcome{kind: v1alpha1.OutcomeInterrupted}
+	}
 	reading, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	frames, err := a.Relay.SoFar(reading, a.fence)
@@ -127,8 +133,11 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer: send one", a.chat.Name),
 		})
 	}
-	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+	switch a.chat.Status.Generation.Action {
+	case v1alpha1.ActionExecuteTools:
 		return a.executeTools(messages, episode)
+	case v1alpha1.ActionCompact:
+		return a.compact(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 	}
 	return a.generate(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 }

@@ -21,6 +21,8 @@ import (
 type conversation struct {
 	*pod
 	chat *v1alpha1.Chat
+	// config is the name of the ChatModelConfig that attempts use.
+	config string
 }
 
 func (p *pod) newChat(name string, change func(*v1alpha1.ChatSpec)) *conversation {
@@ -30,7 +32,7 @@ func (p *pod) newChat(name string, change func(*v1alpha1.ChatSpec)) *conversatio
 		change(&chat.Spec)
 	}
 	create(p.t, chat)
-	return &conversation{p, chat}
+	return &conversation{p, chat, "default"}
 }
 
 // write changes the chat's status.
@@ -69,7 +71,7 @@ func (c *conversation) ask(name, text string) {
 }
 
 func (c *conversation) assignment(action v1alpha1.GenerationAction, attempt int32) *v1alpha1.GenerationStatus {
-	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: "default", StartedAt: metav1.NowMicro()}
+	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: c.config, StartedAt: metav1.NowMicro()}
 }
 
 // commit makes the message the head, with an action to follow or none.

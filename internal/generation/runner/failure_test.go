@@ -115,11 +115,12 @@ func TestASilentProviderIsGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			script := hangs()
 			script.Rules[0].Reply.Fault.After = after
-			p := startPod(t, script, func(_ *pod, o *runner.Options) { o.Silence = 200 * time.Millisecond })
+			p := startPod(t, script, nil)
 			c := p.newChat("silent", nil)
+			c.config = "impatient"
 			c.ask("silent-u", "hello")
-			if e := c.failure(v1alpha1.ErrorProviderUnavailable); !strings.Contains(e.Message, "nothing for 200ms") {
-				t.Errorf("the message is %s", e.Message)
+			if e := c.failure(v1alpha1.ErrorProviderUnavailable); !strings.Contains(e.Message, "nothing for 1s") || !e.Retryable {
+				t.Errorf("the error is %+v", e)
 			}
 			p.aborted()
 		})

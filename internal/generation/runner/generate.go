@@ -12,6 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/step"
@@ -25,32 +26,43 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(missing)
 	}
 	a.target = t
-	built, err := prompt.Build(a.chat.Spec.SystemPrompt, inContext(a.chat, messages))
+	built, err := prompt.Build(a.chat.Spec.SystemPrompt, compaction.View(messages, a.chat.Status.History.ContextStart))
 	if err != nil {
 		return failed(historyError(a.chat, err))
 	}
+	o := a.ask(ctx, t, a.call(t, built), messages, v1alpha1.RoleAssistant, episode)
+	if o.kind == v1alpha1.OutcomeCompleted {
+		o.step = a.withAwaits(o.step)
+		a.context = a.contextOf(o.step, messages)
+	}
+	return o
+}
+
+// ask calls the model, shows what it says as coming from role, and collects it.
+func (a *attempt) ask(ctx context.Context, t *target, call fantasy.Call, messages []v1alpha1.ChatMessage, role v1alpha1.MessageRole, episode Episode) outcome {
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	guard := time.AfterFunc(a.Silence, func() { cancel(errSilent) })
+	silence := t.config.Spec.SilenceTimeoutOrDefault()
+	guard := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer guard.Stop()
 
 	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
-	err = a.stream(calling, t, a.call(t, built), func(p *fantasy.StreamPart) {
-		guard.Reset(a.Silence)
+	err := a.stream(calling, t, call, func(p *fantasy.StreamPart) {
+		guard.Reset(silence)
 		if part, ok := reply.Add(p); ok {
-			episode.Publish(string(v1alpha1.RoleAssistant), part)
+			episode.Publish(string(role), part)
 		}
 	}, reply.Full)
 	switch {
 	case err == nil:
-		return outcome{kind: v1alpha1.OutcomeCompleted, step: a.withAwaits(reply.Finish())}
+		return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
 	case a.interrupted():
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	case errors.Is(context.Cause(calling), errSilent):
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderUnavailable, Provider: string(t.config.Spec.Provider),
-			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, a.Silence),
+			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, silence), Retryable: true,
 		})
 	}
 	about := t.subject()
@@ -68,11 +80,6 @@ func (a *attempt) withAwaits(s step.Step) step.Step {
 		}
 	}
 	return s
-}
-
-// inContext are the messages that the model sees.
-func inContext(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
-	return messages[min(chat.Status.History.ContextStart, int64(len(messages))):]
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.

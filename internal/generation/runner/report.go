@@ -88,12 +88,16 @@ func refusedError(err error) *v1alpha1.GenerationError {
 	}
 }
 
+// roles are those of the messages that actions yield.
+var roles = map[v1alpha1.GenerationAction]v1alpha1.MessageRole{
+	v1alpha1.ActionGenerateAssistant: v1alpha1.RoleAssistant,
+	v1alpha1.ActionExecuteTools:      v1alpha1.RoleTool,
+	v1alpha1.ActionCompact:           v1alpha1.RoleSystem,
+}
+
 func (a *attempt) message(o outcome) *v1alpha1.ChatMessage {
 	status := &a.chat.Status
-	role := v1alpha1.RoleAssistant
-	if status.Generation.Action == v1alpha1.ActionExecuteTools {
-		role = v1alpha1.RoleTool
-	}
+	role := roles[status.Generation.Action]
 	return &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            fmt.Sprintf("%s-%d-%d", a.chat.Name, a.fence.HistoryVersion, a.fence.Attempt),
@@ -117,6 +121,9 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
 		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, AwaitingCalls: o.step.AwaitingCalls, Preview: o.step.Preview,
 		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
+	}
+	if o.kind == v1alpha1.OutcomeCompleted {
+		g.Context, g.Compaction = a.context, a.compaction
 	}
 	if a.target != nil {
 		spec := &a.target.config.Spec

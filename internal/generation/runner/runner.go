@@ -26,9 +26,6 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// DefaultSilence is how long a call may go without a part, the time until the first included: 10 minutes.
-const DefaultSilence = 10 * time.Minute
-
 // DefaultForbidden is how long a result that the API server refuses for want of rights is offered again: one minute.
 const DefaultForbidden = time.Minute
 
@@ -48,7 +45,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but Silence and Forbidden.
+// Options of a Runner. All are required but Forbidden.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -66,8 +63,6 @@ type Options struct {
 	Log *slog.Logger
 	// Now tells the time.
 	Now func() time.Time
-	// Silence is how long a call may go without a part; 0: DefaultSilence.
-	Silence time.Duration
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
 }
@@ -90,9 +85,6 @@ type Runner struct {
 
 // New returns a runner.
 func New(o Options) *Runner {
-	if o.Silence == 0 {
-		o.Silence = DefaultSilence
-	}
 	if o.Forbidden == 0 {
 		o.Forbidden = DefaultForbidden
 	}

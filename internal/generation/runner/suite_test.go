@@ -78,6 +78,9 @@ func startPod(t *testing.T, script modelserver.Script, change func(*pod, *runner
 	server := httptest.NewServer(p.models)
 	t.Cleanup(server.Close)
 	create(t, modelConfig(p.ns, "default", server.URL+"/v1"))
+	impatient := modelConfig(p.ns, "impatient", server.URL+"/v1")
+	impatient.Spec.SilenceTimeoutSeconds = new(int32(1))
+	create(t, impatient)
 	p.launch(change)
 	return p
 }

@@ -32,6 +32,8 @@ type Chat struct {
 	History []*Message
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int
+	// cleared are the lengths that the history had whenever a new context was begun.
+	cleared []int
 	// Queue holds the names of the messages that wait for the turn to end, next first.
 	Queue []string
 	// Attempt is what a generation pod is at; nil if none has work for this chat.

@@ -119,5 +119,9 @@ func (c *Chat) cut(from int) {
 		m.supersede()
 	}
 	c.History = c.History[:from]
-	c.ContextStart = min(c.ContextStart, from)
+	c.cleared = slices.DeleteFunc(c.cleared, func(length int) bool { return length > from })
+	c.ContextStart = 0 // The message goes back to the context that it was part of.
+	if n := len(c.cleared); n > 0 {
+		c.ContextStart = c.cleared[n-1]
+	}
 }

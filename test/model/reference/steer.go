@@ -45,6 +45,7 @@ func (c *Chat) Clear(token string) {
 	}
 	c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestDone}
 	c.ContextStart = len(c.History)
+	c.cleared = append(c.cleared, c.ContextStart)
 	c.Phase, c.Error = v1alpha1.ChatWaiting, "" // The error belonged to the old context.
 }
 

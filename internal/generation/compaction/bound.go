@@ -1,0 +1,103 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"fmt"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	// bytesPerToken is how many bytes a token has at least, on the whole: it is 3 to 4 for most languages.
+	bytesPerToken = 3
+	// inputPercent of the model's context may be filled with what is to be summarised: 75, so that the request, the system
+	// prompt and the summary have room.
+	inputPercent = 75
+	// headPercent of that is kept for the beginning, where the task was given: 25.
+	headPercent = 25
+)
+
+// request asks for the summary.
+const request = "Write a summary of this conversation that will replace it: whoever goes on will see nothing but your summary. " +
+	"Be dense and factual. Keep: the goals and what was asked for, in the words that matter; decisions and their reasons; technical detail such as " +
+	"names, paths, commands, identifiers, numbers and results; errors and how they were solved; what is done, what is under way, and what is " +
+	"still open; preferences and instructions that still hold. Leave out pleasantries. Write only the summary and call no tools."
+
+// Budget is how many bytes of messages fit into the call that summarises them. limit is the model's in tokens, 0 if it is not
+// known; then only a context that a model refused as too long is cut, to half its size.
+func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.ChatMessage) int {
+	switch {
+	case limit > 0:
+		return int(limit * bytesPerToken * inputPercent / 100)
+	case source == v1alpha1.CompactionContextTooLong:
+		total := 0
+		for i := range messages {
+			total += size(&messages[i])
+		}
+		return total / 2
+	}
+	return 0
+}
+
+// Input is the conversation to be summarised, followed by the request. More than budget bytes are cut out in the middle; 0
+// bounds nothing.
+func Input(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
+	return append(bound(messages, budget), user("parley-compaction-request", request))
+}
+
+func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
+	head, tail := cut(messages, budget)
+	if head == tail {
+		return slices.Clip(messages)
+	}
+	bounded := slices.Clone(messages[:head])
+	bounded = append(bounded, user("parley-compaction-gap", fmt.Sprintf("[%d messages are left out here, because they do not fit.]", tail-head)))
+	return append(bounded, messages[tail:]...)
+}
+
+// cut is the range of messages to leave out.
+func cut(messages []v1alpha1.ChatMessage, budget int) (head, tail int) {
+	total := 0
+	for i := range messages {
+		total += size(&messages[i])
+	}
+	if budget <= 0 || total <= budget {
+		return 0, 0
+	}
+	left := budget * headPercent / 100
+	for head < len(messages) && size(&messages[head]) <= left {
+		left -= size(&messages[head])
+		head++
+	}
+	left += budget - budget*headPercent/100
+	for tail = len(messages); tail > head && size(&messages[tail-1]) <= left; tail-- {
+		left -= size(&messages[tail-1])
+	}
+	return head, tail
+}
+
+// size is the number of bytes that a message adds to a prompt.
+func size(m *v1alpha1.ChatMessage) int {
+	n := len(m.Spec.Content)
+	for i := range m.Spec.Parts {
+		p := &m.Spec.Parts[i]
+		switch {
+		case p.Text != nil:
+			n += len(*p.Text)
+		case p.ToolCall != nil:
+			n += len(p.ToolCall.Name) + len(p.ToolCall.Input)
+		case p.ToolResult != nil:
+			n += len(p.ToolResult.Output)
+		}
+	}
+	return n
+}
+
+func user(name, text string) v1alpha1.ChatMessage {
+	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}}
+	m.Name = name
+	return m
+}

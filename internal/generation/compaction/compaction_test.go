@@ -1,0 +1,154 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// history is a history from words such as "u:hello a:hi s:summary t:result".
+func history(words string) (messages []v1alpha1.ChatMessage) {
+	roles := map[string]v1alpha1.MessageRole{"u": v1alpha1.RoleUser, "a": v1alpha1.RoleAssistant, "s": v1alpha1.RoleSystem, "t": v1alpha1.RoleTool}
+	for i, word := range strings.Fields(words) {
+		role, text, _ := strings.Cut(word, ":")
+		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: roles[role]}}
+		m.Name = fmt.Sprint(i)
+		switch m.Spec.Role {
+		case v1alpha1.RoleUser:
+			m.Spec.Content = text
+		case v1alpha1.RoleTool:
+			m.Spec.Parts = []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}
+		default:
+			m.Spec.Parts = []v1alpha1.MessagePart{{Text: &text}}
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// words is the reverse of history, without the fixed texts.
+func words(messages []v1alpha1.ChatMessage) string {
+	var all []string
+	for i := range messages {
+		m := &messages[i]
+		text := strings.TrimPrefix(m.Spec.Content, prefix)
+		for _, p := range m.Spec.Parts {
+			switch {
+			case p.Text != nil:
+				text += *p.Text
+			case p.ToolResult != nil:
+				text += p.ToolResult.Output
+			}
+		}
+		if strings.HasPrefix(text, "[") {
+			text = "..."
+		}
+		if text == request {
+			text = "request"
+		}
+		all = append(all, strings.ToLower(string(m.Spec.Role[:1]))+":"+text)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *testing.T) {
+	for name, c := range map[string]struct {
+		history   string
+		start     int64
+		want      string
+		replies   int64
+		compacted bool
+	}{
+		"no summary":                        {"u:1 a:2 u:3", 0, "u:1 a:2 u:3", 1, false},
+		"a cleared context":                 {"u:1 a:2 u:3", 2, "u:3", 0, false},
+		"a summary at the end":              {"u:1 a:2 s:sum", 2, "u:sum", 0, true},
+		"a message was waiting":             {"u:1 a:2 u:3 s:sum", 2, "u:sum u:3", 0, true},
+		"and was answered":                  {"u:1 a:2 u:3 s:sum a:4 u:5", 2, "u:sum u:3 a:4 u:5", 1, true},
+		"in the middle of a turn":           {"u:1 a:2 t:3 s:sum a:4", 3, "u:sum a:4", 1, true},
+		"a second summary":                  {"u:1 a:2 u:3 s:one a:4 u:5 s:two a:6", 5, "u:two u:5 a:6", 1, true},
+		"everything before it was replaced": {"u:1 a:2 u:3 s:one a:4 s:two", 5, "u:two", 0, true},
+		"beyond the end":                    {"u:1", 4, "", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			messages := history(c.history)
+			if got := words(View(messages, c.start)); got != c.want {
+				t.Errorf("the model sees %q, want %q", got, c.want)
+			}
+			if replies, compacted := Replies(messages, c.start); replies != c.replies || compacted != c.compacted {
+				t.Errorf("%d replies, compacted is %v", replies, compacted)
+			}
+			if got := words(messages); got != strings.ReplaceAll(c.history, prefix, "") {
+				t.Errorf("the history became %q", got)
+			}
+		})
+	}
+}
+
+func TestMessagesThatNobodyHasAnsweredAreCountedFromTheEnd(t *testing.T) {
+	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0, "u:1 s:2": 0} {
+		if got := Unanswered(history(words)); got != want {
+			t.Errorf("%q: %d", words, got)
+		}
+	}
+}
+
+func TestWhatDoesNotFitIsLeftOutInTheMiddle(t *testing.T) {
+	const conversation = "u:aaaa a:bbbb t:cccc a:dddd u:eeee a:ffff t:gggg a:hhhh"
+	for budget, want := range map[int]string{
+		0:  conversation,
+		32: conversation,
+		31: "u:aaaa u:... t:cccc a:dddd u:eeee a:ffff t:gggg a:hhhh",
+		16: "u:aaaa u:... a:ffff t:gggg a:hhhh",
+		8:  "u:... t:gggg a:hhhh",
+		3:  "u:...",
+	} {
+		if got := words(Input(history(conversation), budget)); got != want+" u:request" {
+			t.Errorf("of %d bytes: %q", budget, got)
+		}
+	}
+}
+
+func TestTheInputNeverExceedsItsBudgetAndKeepsTheOrder(t *testing.T) {
+	messages := history("u:1 a:22 t:333 a:4444 t:55555 a:666666 u:7777777 a:88888888")
+	for budget := 1; budget < 60; budget++ {
+		total := 0
+		got := bound(messages, budget)
+		for i := range got {
+			if got[i].Name != "parley-compaction-gap" {
+				total += size(&got[i])
+			}
+		}
+		if total > budget {
+			t.Errorf("%d bytes for a budget of %d", total, budget)
+		}
+		if !slices.IsSortedFunc(got, func(a, b v1alpha1.ChatMessage) int {
+			if a.Name == "parley-compaction-gap" || b.Name == "parley-compaction-gap" {
+				return 0
+			}
+			return strings.Compare(a.Name, b.Name)
+		}) {
+			t.Errorf("a budget of %d mixes the messages up", budget)
+		}
+	}
+}
+
+func TestTheBudgetFollowsTheLimitIfThereIsOne(t *testing.T) {
+	messages := history("u:aaaa a:bbbb")
+	for _, c := range []struct {
+		limit  int64
+		source v1alpha1.CompactionSource
+		want   int
+	}{
+		{1000, v1alpha1.CompactionManual, 2250}, {0, v1alpha1.CompactionManual, 0}, {0, v1alpha1.CompactionContextTooLong, 4},
+	} {
+		if got := Budget(c.limit, c.source, messages); got != c.want {
+			t.Errorf("limit %d, %s: %d", c.limit, c.source, got)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/compaction"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/step"
+)
+
+// compact asks the model for a summary of the context, all but the messages that nobody has answered yet. It works in a.working.
+func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, episode Episode) outcome {
+	t, missing := a.Runner.target(ctx, a.chat.Status.Generation.ModelConfig)
+	if missing != nil {
+		return failed(missing)
+	}
+	a.target = t
+	unanswered := compaction.Unanswered(messages)
+	input := compaction.View(messages[:len(messages)-unanswered], a.chat.Status.History.ContextStart)
+	if len(input) == 0 {
+		return failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorContextTooLong, Message: "The newest messages alone do not fit the model's context: send shorter ones, or name a model with a larger context",
+		})
+	}
+	source := a.compactionSource()
+	built, err := prompt.Build(a.chat.Spec.SystemPrompt, compaction.Input(input, compaction.Budget(limitOf(t), source, input)))
+	if err != nil {
+		return failed(historyError(a.chat, err))
+	}
+	call := a.call(t, built)
+	call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
+	o := a.ask(ctx, t, call, messages, v1alpha1.RoleSystem, episode)
+	if o.kind != v1alpha1.OutcomeCompleted {
+		o.step = step.Step{Usage: o.step.Usage} // Half a summary is worth nothing.
+		return o
+	}
+	if o.step = onlyText(o.step); len(o.step.Parts) == 0 {
+		return failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorProviderError, Provider: string(t.config.Spec.Provider),
+			Message: fmt.Sprintf("%s wrote an empty summary of the conversation. Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat", t.config.Spec.Model),
+		})
+	}
+	length := int64(len(messages))
+	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: length - int64(unanswered)}
+	return o
+}
+
+func (a *attempt) compactionSource() v1alpha1.CompactionSource {
+	if source := a.chat.Status.Compaction; source != "" {
+		return source
+	}
+	return v1alpha1.CompactionThreshold
+}
+
+// onlyText is the text of a step as its only part.
+func onlyText(s step.Step) step.Step {
+	var text strings.Builder
+	for i := range s.Parts {
+		if part := &s.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
+			text.WriteString(*part.Text)
+		}
+	}
+	s.Parts, s.PendingCalls, s.AwaitingCalls, s.Preview = nil, 0, 0, ""
+	if said := strings.TrimSpace(text.String()); said != "" {
+		s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &said}}
+	}
+	return s
+}
+
+func limitOf(t *target) int64 {
+	if t.config.Spec.ContextLimit == nil {
+		return 0
+	}
+	return *t.config.Spec.ContextLimit
+}
+
+// contextOf is how full the context was when the model gave this reply.
+func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
+	replies, compacted := compaction.Replies(messages, a.chat.Status.History.ContextStart)
+	return &v1alpha1.ContextStatus{
+		Tokens: s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens,
+		Limit:  limitOf(a.target), Replies: replies + 1, Compacted: compacted,
+	}
+}

@@ -1,0 +1,197 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// uses is a reply whose prompt had so many tokens.
+func uses(tokens, replies int64, compacted bool) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: replies, Compacted: compacted}
+	}
+}
+
+// summary is the result of a compaction after which the context begins with the message at start.
+func summary(start int64) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role = v1alpha1.RoleSystem
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: start}
+	}
+}
+
+func limit(tokens int64, percent int32) func(*Facts) {
+	return func(f *Facts) { f.Model.ContextLimit, f.Model.ThresholdPercent = tokens, percent }
+}
+
+func both(changes ...func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		for _, change := range changes {
+			change(m)
+		}
+	}
+}
+
+func (w *world) contextStart(want int64) *world {
+	w.t.Helper()
+	if got := w.chat.Status.History.ContextStart; got != want {
+		w.t.Errorf("the context starts at %d, want %d", got, want)
+	}
+	return w
+}
+
+func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		tokens int64
+		facts  func(*Facts)
+		want   string
+	}{
+		"below the threshold":       {699, limit(1000, 70), "Running v3 b/3 1:GenerateAssistant []"},
+		"at the threshold":          {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
+		"no limit is known":         {700, limit(0, 70), "Running v3 b/3 1:GenerateAssistant []"},
+		"the threshold is off":      {2000, limit(1000, 100), "Running v3 b/3 1:GenerateAssistant []"},
+		"somebody else summarises":  {700, func(f *Facts) { limit(1000, 70)(f); f.Model.Summarizer = &Alternative{"s", "s"} }, "Running v3 b/3 1:Compact []"},
+		"the turn ends with a full": {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.facts = c.facts
+			w.say("a").answer(uses(c.tokens, 1, false)).want("Waiting v2 c-1-1/2 - []").say("b").want(c.want)
+			if g := w.chat.Status.Generation; w.f.Model.Summarizer != nil && g.ModelConfig != "s" {
+				t.Errorf("%s writes the summary", g.ModelConfig)
+			}
+		})
+	}
+}
+
+func TestASummaryBeginsANewContextAndTheTurnGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.facts = limit(1000, 70)
+	w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []")
+	w.answer(summary(2)).want("Running v4 c-3-1/4 1:GenerateAssistant []").contextStart(2)
+	w.answer(uses(100, 1, true)).want("Waiting v5 c-4-1/5 - []")
+	if got := w.chat.Status.Turn; got.Result != v1alpha1.TurnAnswered || got.Steps != 1 || got.Message != "b" {
+		t.Errorf("the turn is %+v", got)
+	}
+}
+
+func TestAStepInTheMiddleOfATurnCanBeACompaction(t *testing.T) {
+	w := newWorld(t)
+	w.facts = limit(1000, 70)
+	w.say("a").answer(both(calls(1), uses(900, 1, false))).answer(results).want("Running v3 c-2-1/3 1:Compact []")
+	w.answer(summary(3)).want("Running v4 c-3-1/4 1:GenerateAssistant []").contextStart(3)
+	w.answer(nil).want("Waiting v5 c-4-1/5 - []")
+}
+
+func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
+	w := newWorld(t)
+	w.facts = limit(1000, 70)
+	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2))
+	w.answer(both(calls(1), uses(800, 1, true))).answer(results).want("Error v6 c-5-1/6 - []")
+	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorContextTooLong {
+		t.Errorf("last error is %+v", e)
+	}
+	w = newWorld(t)
+	w.facts = limit(1000, 70)
+	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(600, 1, true))).answer(results)
+	w.answer(both(calls(1), uses(800, 2, true))).answer(results).want("Running v8 c-7-1/8 1:Compact []")
+}
+
+func TestAContextThatTheModelRefusesAsTooLongIsCompactedOnce(t *testing.T) {
+	w := newWorld(t).say("a").answer(uses(0, 1, false)).say("b").want("Running v3 b/3 1:GenerateAssistant []")
+	w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Running v4 b/3 1:Compact []")
+	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
+	w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Error v5 c-4-1/4 - []")
+	newWorld(t).say("a").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Error v1 a/1 - []")
+}
+
+func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    func(*world)
+		want   string
+		result v1alpha1.TurnResult
+	}{
+		"answered":    {func(w *world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
+		"interrupted": {func(w *world) { w.answer(partial(1)) }, "Waiting v6 c-5-1/5 - []", v1alpha1.TurnInterrupted},
+		"nothing was said when it was interrupted": {func(w *world) { w.answer(partial(0)) }, "Waiting v6 c-5-1/4 - []", v1alpha1.TurnInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(uses(1, 1, false))
+			if name != "answered" {
+				w.say("b").ask(v1alpha1.RequestInterrupt)
+				w.chat.Status.Requests = nil
+			}
+			c.end(w)
+			w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestDone)
+			if w.chat.Status.Generation.Action != v1alpha1.ActionCompact || w.chat.Status.Compaction != v1alpha1.CompactionManual {
+				t.Errorf("status is %+v", w.chat.Status)
+			}
+			w.answer(summary(w.chat.Status.History.Length)).want(c.want)
+			if st := w.chat.Status; st.Turn.Result != c.result || st.Compaction != "" {
+				t.Errorf("the turn ended as %s, asked is %q", st.Turn.Result, st.Compaction)
+			}
+		})
+	}
+}
+
+func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
+	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 b/3 - []")
+	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []").answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
+	w.answer(nil).want("Waiting v6 c-5-1/5 - []")
+	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
+		t.Errorf("the turn ended as %s", got)
+	}
+}
+
+func TestACompactionThatNothingNeedsIsRefused(t *testing.T) {
+	newWorld(t).pass(nil).ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused)
+	newWorld(t).say("a").ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Running v1 a/1 1:GenerateAssistant []")
+	w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).answer(summary(2))
+	w.chat.Status.Requests = nil
+	w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Waiting v4 c-3-1/3 - []")
+}
+
+func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
+	compacting := func() *world {
+		w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).want("Running v3 c-1-1/2 1:Compact []")
+		w.chat.Status.Requests = nil
+		return w
+	}
+	w := compacting().ask(v1alpha1.RequestInterrupt).want("Interrupting v3 c-1-1/2 1:Compact []").answer(partial(0)).want("Waiting v4 c-1-1/2 - []")
+	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
+		t.Errorf("the turn ended as %s", got)
+	}
+	w = compacting().answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 c-1-1/2 - []")
+	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
+		t.Errorf("the turn ended as %s", got)
+	}
+	w.say("b").want("Running v4 b/3 1:GenerateAssistant []").contextStart(0)
+}
+
+func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
+	// a reply | b (summary) reply | clear | c reply
+	history := func() *world {
+		w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).answer(summary(2)).answer(nil)
+		return w.contextStart(2).ask(v1alpha1.RequestClear).contextStart(5).say("c").answer(nil).contextStart(5)
+	}
+	for _, c := range []struct {
+		name, parent string
+		index, want  int64
+	}{{"c", "c-5-1", 5, 5}, {"b", "c-1-1", 2, 0}, {"a", "", 0, 0}} {
+		w := history().pass(func(f *Facts) {
+			f.Edited = &Edited{Message: Message{Name: c.name, ContentHash: "new"}, Parent: c.parent, Index: c.index}
+		})
+		w.contextStart(c.want)
+		if w.chat.Status.Context != nil {
+			t.Errorf("%s: the context is said to be %+v", c.name, w.chat.Status.Context)
+		}
+	}
+	w := history().pass(func(f *Facts) {
+		f.Truncated = &Truncated{Head: "c-4-1", Length: 4, Turn: &v1alpha1.TurnStatus{Message: "b", Index: 2}, Unanswered: true}
+	})
+	w.contextStart(2)
+}

@@ -1,0 +1,158 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// overloaded makes the answer the report of an attempt that may succeed later.
+func overloaded(m *v1alpha1.ChatMessage) {
+	failed(v1alpha1.ErrorOverloaded)(m)
+	m.Spec.Generation.Error.Retryable = true
+}
+
+// summary makes the answer a summary after which the context begins with the message at start.
+func summary(start int64) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role = v1alpha1.RoleSystem
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: start}
+	}
+}
+
+// replies makes the answer the n-th reply of its context.
+func replies(n int64) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 10, Replies: n} }
+}
+
+func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), overloaded))
+	eventually(t, "the retry is announced", func() bool {
+		st := chatIn(t, ns, "c").Status
+		return st.Retry != nil && st.Retry.Attempt == 1 && st.Generation == nil && readyReason(st.Conditions) == v1alpha1.ReasonRetrying
+	})
+	due := chatIn(t, ns, "c").Status.Retry
+	chat := assigned(t, ns, "c", 1, 2)
+	if due != nil && chat.Status.Generation.StartedAt.Before(&due.At) {
+		t.Errorf("the second attempt began at %v, before %v", chat.Status.Generation.StartedAt, due.At)
+	}
+	waitGone(t, ns, "c-1-1") // The report has been acted on.
+	create(t, answer(chat, nil))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-2", 2)
+}
+
+func TestAChatThatWaitsForItsNextAttemptCanBeInterrupted(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
+		overloaded(m)
+		m.Spec.Generation.Error.RetryAfterSeconds = new(int32(3600))
+	}))
+	eventually(t, "the retry is announced", func() bool { return chatIn(t, ns, "c").Status.Retry != nil })
+	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "1")
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-prompt", 1)
+	if chatIn(t, ns, "c").Status.Retry != nil {
+		t.Error("the retry outlives its turn")
+	}
+}
+
+func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
+	ns := namespace(t)
+	second := configIn(t, ns, "default").DeepCopy()
+	second.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "second"}
+	second.Spec.Default, second.Spec.Model = false, "the-second"
+	create(t, second)
+	patch(t, configIn(t, ns, "default"), `{"spec":{"fallbacks":[{"name":"second"},{"name":"gone"}]}}`)
+	eventually(t, "the configuration says what is missing", func() bool {
+		return readyReason(configIn(t, ns, "default").Status.Conditions) == v1alpha1.ReasonReferenceNotFound
+	})
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), failed(v1alpha1.ErrorAuthenticationFailed)))
+	chat := assigned(t, ns, "c", 1, 2)
+	if g := chat.Status.Generation; g.ModelConfig != "second" || chat.Status.Model != "the-second" {
+		t.Errorf("asked is %+v, shown as %s", g, chat.Status.Model)
+	}
+	create(t, answer(chat, failed(v1alpha1.ErrorUsageLimitReached)))
+	eventually(t, "the turn has failed", func() bool {
+		e := chatIn(t, ns, "c").Status.LastError
+		return e != nil && e.Reason == v1alpha1.ErrorUsageLimitReached
+	})
+}
+
+func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
+	eventually(t, "it is refused while the chat is busy", func() bool { return requested(t, ns, "c", "early") == v1alpha1.RequestRefused })
+	create(t, answer(assigned(t, ns, "c", 1, 1), replies(1)))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+
+	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
+	chat := assigned(t, ns, "c", 3, 1)
+	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact || st.Compaction != v1alpha1.CompactionManual || readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
+		t.Errorf("status is %+v", st)
+	}
+	if err := cluster.Client.Create(t.Context(), answer(chat, nil)); !apierrors.IsInvalid(err) {
+		t.Errorf("an Assistant message as a summary: %v", err)
+	}
+	create(t, answer(chat, summary(2)))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 3)
+	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted || st.Compaction != "" || st.Turn.Result != v1alpha1.TurnAnswered {
+		t.Errorf("status is %+v", st)
+	}
+	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "again")
+	eventually(t, "there is nothing more to compact", func() bool { return requested(t, ns, "c", "again") == v1alpha1.RequestRefused })
+}
+
+func TestACompactionCanBeInterrupted(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), replies(1)))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
+	chat := assigned(t, ns, "c", 3, 1)
+	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "stop")
+	eventually(t, "the pod is told", func() bool { return chatIn(t, ns, "c").Status.Phase == v1alpha1.ChatInterrupting })
+	create(t, answer(chat, func(m *v1alpha1.ChatMessage) { nothing(m); m.Spec.Role = v1alpha1.RoleSystem }))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+	if got := chatIn(t, ns, "c").Status.Turn.Result; got != v1alpha1.TurnAnswered {
+		t.Errorf("the turn is said to be %s", got)
+	}
+}
+
+func configIn(t *testing.T, ns, name string) *v1alpha1.ChatModelConfig {
+	t.Helper()
+	var config v1alpha1.ChatModelConfig
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &config); err != nil {
+		t.Fatalf("reading ChatModelConfig %s: %v", name, err)
+	}
+	return &config
+}
+
+func requested(t *testing.T, ns, chat, token string) v1alpha1.RequestOutcome {
+	t.Helper()
+	for _, handled := range chatIn(t, ns, chat).Status.Requests {
+		if handled.Token == token {
+			return handled.Outcome
+		}
+	}
+	return ""
+}
+
+func readyReason(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			return c.Reason
+		}
+	}
+	return ""
+}
