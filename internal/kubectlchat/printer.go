@@ -72,6 +72,8 @@ func (p *printer) show(e event, everything bool) error {
 		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
 	case follow.EventStatus:
 		return decoded(e, func(s *follow.Status) { p.turned(s, everything) })
+	case follow.EventRetry:
+		return decoded(e, p.retry)
 	case follow.EventAction:
 		return decoded(e, p.action)
 	}
@@ -91,6 +93,10 @@ func (p *printer) part(part *follow.MessagePart) {
 	if part.HistoryVersion != p.version || part.Attempt != p.attempt {
 		p.forget()
 		p.version, p.attempt = part.HistoryVersion, part.Attempt
+	}
+	if part.Role == string(v1alpha1.RoleSystem) {
+		p.summarising()
+		return
 	}
 	switch part.Part.Type {
 	case parts.Text:
@@ -118,6 +124,11 @@ func (p *printer) message(m *follow.MessageCommitted, everything bool) {
 	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
 		p.forget()
 	}
+	if m.Message.Role == v1alpha1.RoleSystem {
+		p.note("the model goes on from a summary of what was said before")
+		p.forget()
+		return
+	}
 	p.rest(textOf(m))
 	for i := range m.Message.Parts {
 		part := &m.Message.Parts[i]
@@ -136,6 +147,19 @@ func (p *printer) message(m *follow.MessageCommitted, everything bool) {
 		p.note("interrupted")
 		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
 	}
+}
+
+// summarising tells once that a summary is being written: people want to know that, not to read it.
+func (p *printer) summarising() {
+	if !p.tools["summary"] {
+		p.tools["summary"] = true
+		p.note("the conversation is being summarised")
+	}
+}
+
+// retry tells that an attempt failed, and when the next one begins.
+func (p *printer) retry(r *follow.Retry) {
+	p.note("%s: attempt %d failed; the next one begins at %s", r.Reason, r.Attempt, r.At.Local().Format(time.TimeOnly))
 }
 
 func (p *printer) asked(text string) {
@@ -161,7 +185,7 @@ func (p *printer) voided() {
 			p.note("interrupted; nothing of this was kept")
 			p.status.Result = v1alpha1.TurnInterrupted
 		} else {
-			p.note("the attempt was lost; the reply begins anew")
+			p.note("that attempt came to nothing; the reply begins anew")
 		}
 	}
 	p.forget()

@@ -20,6 +20,7 @@ const (
 	EventStatus       = "status"
 	EventError        = "error"
 	EventAction       = "action_required"
+	EventRetry        = "retry"
 	EventPreviewReset = "preview_reset"
 	EventHistoryReset = "history_reset"
 	EventDeleted      = "deleted"
@@ -114,6 +115,20 @@ type ActionRequired struct {
 	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`
 }
 
+// Retry is the data of EventRetry: an attempt has failed, and what was shown of it is void once the next one begins.
+type Retry struct {
+	HistoryVersion int64 `json:"historyVersion"`
+	// Attempt that failed.
+	Attempt int32 `json:"attempt"`
+	// At is when the next one begins.
+	At metav1.MicroTime `json:"at"`
+	// Reason and Message say why it failed.
+	Reason  v1alpha1.ErrorReason `json:"reason"`
+	Message string               `json:"message,omitempty"`
+	// ModelConfig is the name of the ChatModelConfig that is asked next.
+	ModelConfig string `json:"modelConfig,omitempty"`
+}
+
 // PreviewReset is the data of EventPreviewReset.
 type PreviewReset struct {
 	HistoryVersion int64 `json:"historyVersion"`
@@ -148,6 +163,13 @@ func queueOf(chat *v1alpha1.Chat) []string {
 		names = append(names, q.Name)
 	}
 	return names
+}
+
+func retryOf(chat *v1alpha1.Chat) Retry {
+	r := chat.Status.Retry
+	return Retry{
+		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, At: r.At, Reason: r.Reason, Message: r.Message, ModelConfig: r.ModelConfig,
+	}
 }
 
 func errorOf(chat *v1alpha1.Chat) Error {

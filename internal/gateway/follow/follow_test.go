@@ -206,6 +206,29 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	}
 }
 
+func TestAFailedAttemptIsToldOnceAndItsPreviewIsVoid(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
+	c := w.follow(t, Position{}, 0)
+	c.waitID("1.1.2.1")
+	retry := func(attempt int32) {
+		w.chat.Status.Generation = nil
+		w.chat.Status.Retry = &v1alpha1.RetryStatus{Attempt: attempt, Reason: v1alpha1.ErrorOverloaded, ModelConfig: "next"}
+	}
+	w.change(func() { retry(1) })
+	c.waitName(EventRetry)
+	w.change(func() { w.chat.Status.Model = "m" })
+	w.change(func() { w.chat.Status.Retry = nil; w.attempt(2) })
+	w.change(func() { retry(2) })
+	got := c.wait("a second retry", func(events []Event) bool { return count(events, EventRetry) == 2 })
+	if r := decode[Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 || r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
+		t.Errorf("got %+v", r)
+	}
+	if n := count(got, EventPreviewReset); n != 1 {
+		t.Errorf("%d previews are void", n)
+	}
+}
+
 func TestADeletedChatEndsTheStream(t *testing.T) {
 	w := newWorld()
 	c := w.follow(t, Position{}, 0)

@@ -69,6 +69,8 @@ type shown struct {
 	status        *Status
 	errorVersion  int64
 	actionVersion int64
+	retryVersion  int64
+	retryAttempt  int32
 }
 
 // Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
@@ -189,7 +191,23 @@ func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
 		}
 		f.shown.errorVersion = version
 	}
+	if err := f.sendRetry(chat); err != nil {
+		return err
+	}
 	return f.sendAction(chat)
+}
+
+// sendRetry tells of each failed attempt once.
+func (f *Follower) sendRetry(chat *v1alpha1.Chat) error {
+	version, retry := chat.Status.History.Version, chat.Status.Retry
+	if retry == nil || f.shown.retryVersion == version && f.shown.retryAttempt == retry.Attempt {
+		return nil
+	}
+	if err := f.send(EventRetry, "", retryOf(chat)); err != nil {
+		return err
+	}
+	f.shown.retryVersion, f.shown.retryAttempt = version, retry.Attempt
+	return nil
 }
 
 // sendAction sends what a person must do, once per version of the history.
