@@ -36,7 +36,7 @@ func (p *pass) fill() decide.Fill {
 
 // mayCompactInstead tells whether a context that the model refused as too long can be made shorter.
 func (p *pass) mayCompactInstead(e *v1alpha1.GenerationError) bool {
-	return e.Reason == v1alpha1.ErrorContextTooLong && p.status().Generation.Action != v1alpha1.ActionCompact && p.compactable()
+	return e.Reason == v1alpha1.ErrorContextTooLong && p.status().Generation.Action == v1alpha1.ActionGenerateAssistant && p.compactable()
 }
 
 // compactInstead compacts the context and asks the model again.

@@ -22,8 +22,10 @@ type Truncated struct {
 	Turn *v1alpha1.TurnStatus
 	// LastReply is the preview of the newest reply that is left.
 	LastReply string
-	// Context is how full the context was at that reply; nil if it is not known.
+	// Context is how full the context was at that reply, or after the summary that follows it; nil if it is not known.
 	Context *v1alpha1.ContextStatus
+	// ContextAt is the index of that message.
+	ContextAt int64
 	// Unanswered is true when the newest message must be answered.
 	Unanswered bool
 }
@@ -31,8 +33,11 @@ type Truncated struct {
 // Rest describes the messages that are left of a history, oldest first.
 func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	t := &Truncated{Length: int64(len(kept))}
-	for _, m := range kept {
+	for i, m := range kept {
 		t.Head = m.Name
+		if m.Spec.Role == v1alpha1.RoleAssistant || m.Spec.Role == v1alpha1.RoleSystem {
+			t.ContextAt = int64(i)
+		}
 		switch {
 		case m.Spec.Role == v1alpha1.RoleUser:
 			t.Turn = turnOf(m)
@@ -158,6 +163,9 @@ func (p *pass) truncateFrom() {
 	}
 	p.dropTurn(begun, from)
 	p.backToContext()
+	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
+		p.status().Context = nil
+	}
 	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 

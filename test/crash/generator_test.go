@@ -96,8 +96,11 @@ func message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 			},
 		},
 	}
-	if g.Action == v1alpha1.ActionExecuteTools {
+	switch g.Action {
+	case v1alpha1.ActionExecuteTools:
 		m.Spec.Role = v1alpha1.RoleTool
+	case v1alpha1.ActionCompact:
+		m.Spec.Role = v1alpha1.RoleSystem
 	}
 	return m
 }
@@ -150,6 +153,23 @@ func fails(reason v1alpha1.ErrorReason) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do"}
+	}
+}
+
+// failsForNow is an attempt that ends in an error that may pass.
+func failsForNow() reply {
+	return func(m *v1alpha1.ChatMessage) {
+		fails(v1alpha1.ErrorOverloaded)(m)
+		m.Spec.Generation.Error.Retryable = true
+	}
+}
+
+// summarises is what a compaction yields.
+func summarises(content string) reply {
+	return func(m *v1alpha1.ChatMessage) {
+		text(content)(m)
+		m.Spec.Generation.Preview = ""
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: *m.Spec.Index}
 	}
 }
 

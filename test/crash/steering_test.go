@@ -64,6 +64,15 @@ var steering = []scenario{
 		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"), awaits(reason("m1", v1alpha1.ReasonChatArchived)),
 		archives(false), answers(text("Here I am.")),
 	}},
+	{name: "a step that failed for the moment is tried again", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		answers(failsForNow()), awaits(chatSays(v1alpha1.ReasonRetrying)), answers(calls("call_1")), answers(results("call_1")), answers(text("At last.")),
+	}},
+	{name: "a summary takes the place of what was said", does: []step{
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), says("m1"), answers(text("Yes?")),
+		awaits(reason("m1", v1alpha1.ReasonAnswered)), fromHere(),
+		annotates(v1alpha1.AnnotationCompact, "1"), answers(summarises("They greeted.")), awaits(contextBegins(4)), says("m2"), answers(text("Go on.")),
+	}},
 	{name: "a new context hides the old one", does: []step{
 		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"), answers(text("Who are you?")),

@@ -29,7 +29,9 @@ func summary(start int64) func(*v1alpha1.ChatMessage) {
 
 // replies makes the answer the n-th reply of its context.
 func replies(n int64) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 10, Replies: n} }
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 10, Replies: n}
+	}
 }
 
 func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {

@@ -56,8 +56,10 @@ var generatorVerbs = map[string]verb{
 			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, o.args[1:])
 		},
 	},
-	"partial": {
-		able:  hasAttempt,
+	"partial": { // Nothing is kept of a summary.
+		able: func(c *reference.Chat, o operation) bool {
+			return hasAttempt(c, o) && c.Attempt.Action != v1alpha1.ActionCompact
+		},
 		model: func(c *reference.Chat, o operation) { c.HandOver(o.arg(0), callsOf(c, o)...) },
 		real: func(ctx context.Context, d *driver, o operation) error {
 			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeInterrupted, o.args[1:])
@@ -67,21 +69,28 @@ var generatorVerbs = map[string]verb{
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.HandOverNothing() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, v1alpha1.OutcomeInterrupted, "")
+			return d.report(ctx, v1alpha1.OutcomeInterrupted, "", false)
 		},
 	},
 	"fail": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, o operation) { c.Fail(v1alpha1.ErrorReason(o.arg(0))) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorReason(o.arg(0)))
+			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorReason(o.arg(0)), false)
+		},
+	},
+	"flunk": {
+		able:  hasAttempt,
+		model: func(c *reference.Chat, _ operation) { c.FailForNow() },
+		real: func(ctx context.Context, d *driver, _ operation) error {
+			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded, true)
 		},
 	},
 	"lose": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.Lose() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, v1alpha1.OutcomeLost, "")
+			return d.report(ctx, v1alpha1.OutcomeLost, "", false)
 		},
 	},
 	"late": { // An answer to an attempt that was given up.
@@ -99,7 +108,7 @@ var awaits = map[string]v1alpha1.CallAwaits{"own": "", "client": v1alpha1.Awaits
 
 // callsOf are the calls of a reply. An attempt at running tools makes none.
 func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
-	if c.Attempt.Action == v1alpha1.ActionExecuteTools {
+	if c.Attempt.Action != v1alpha1.ActionGenerateAssistant {
 		return nil
 	}
 	for i, kind := range o.args[1:] {

@@ -91,6 +91,7 @@ func (d *drawer) next() operation {
 		{2, func() operation { return op("promote", d.user()) }},
 		{7, func() operation { return op("interrupt", d.newToken()) }},
 		{4, func() operation { return op("clear", d.newToken()) }},
+		{5, func() operation { return op("compact", d.newToken()) }},
 		{3, func() operation { return op("suspend") }},
 		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
 		{2, func() operation { return op("label", d.name("l")) }},
@@ -140,6 +141,7 @@ func (d *drawer) generator() operation {
 			return op("fail", d.pick([]string{"RateLimited", "Overloaded", "ProviderError", "ContextTooLong"}))
 		}},
 		{4, func() operation { return op("lose") }},
+		{3, func() operation { return op("flunk") }},
 		{8, func() operation { return op("partial", name) }},
 		{5, func() operation { return op("partial", d.calls(name)...) }},
 		{5, func() operation { return op("nothing") }},

@@ -74,8 +74,11 @@ func (d *driver) readyOf(chat *v1alpha1.Chat) string {
 	if ready != reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForPod) || st.Generation == nil {
 		return ready
 	}
-	if st.Generation.Action == v1alpha1.ActionExecuteTools {
+	switch st.Generation.Action {
+	case v1alpha1.ActionExecuteTools:
 		return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
+	case v1alpha1.ActionCompact:
+		return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonCompacting)
 	}
 	return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
 }

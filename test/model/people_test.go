@@ -71,6 +71,13 @@ var steerVerbs = map[string]verb{
 			return d.annotate(ctx, v1alpha1.AnnotationClear, o.arg(0))
 		},
 	},
+	"compact": {
+		able:  always,
+		model: func(c *reference.Chat, o operation) { c.Compact(o.arg(0)) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.annotate(ctx, v1alpha1.AnnotationCompact, o.arg(0))
+		},
+	},
 	"suspend": {
 		able:  func(c *reference.Chat, _ operation) bool { return !c.Suspended },
 		model: func(c *reference.Chat, _ operation) { c.Suspend() },

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,8 +69,11 @@ func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutco
 			},
 		},
 	}
-	if st.Generation.Action == v1alpha1.ActionExecuteTools {
+	switch st.Generation.Action {
+	case v1alpha1.ActionExecuteTools:
 		m.Spec.Role = v1alpha1.RoleTool
+	case v1alpha1.ActionCompact:
+		m.Spec.Role = v1alpha1.RoleSystem
 	}
 	return m
 }
@@ -81,31 +85,48 @@ func (d *driver) answer(ctx context.Context, key string, outcome v1alpha1.Genera
 		return err
 	}
 	m := generated(chat, key, outcome)
-	fill(m, key, kinds)
+	fill(m, key, kinds, d.unanswered())
 	d.settle(chat)
 	return d.create(ctx, m)
 }
 
 // fill writes what the model or the tools said.
-func fill(m *v1alpha1.ChatMessage, key string, kinds []string) {
+func fill(m *v1alpha1.ChatMessage, key string, kinds []string, contextStart int64) {
 	if m.Spec.Role == v1alpha1.RoleTool {
 		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: key, Output: "done"}}}
 		return
 	}
+	if m.Spec.Role == v1alpha1.RoleSystem {
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("They spoke.")}}
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: contextStart}
+		return
+	}
+	m.Spec.Generation.Context = &v1alpha1.ContextStatus{Replies: 1}
 	m.Spec.Parts = append([]v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}}, toolCalls(key, kinds)...)
 	m.Spec.Generation.Preview = "Fine."
 	m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(kinds)), int32(awaiting(kinds))
 }
 
+// unanswered is the index of the first message at the end of the history that nobody has answered, or the history's length.
+func (d *driver) unanswered() int64 {
+	o := watched.get(d.chat)
+	history, _ := d.walk(o)
+	n := len(history)
+	for n > 0 && strings.HasPrefix(history[n-1], string(v1alpha1.RoleUser)) {
+		n--
+	}
+	return int64(n)
+}
+
 // report ends the attempt under way without content.
-func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) error {
+func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason, retryable bool) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
 		return err
 	}
 	m := generated(chat, "report", outcome)
 	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do"}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do", Retryable: retryable}
 	}
 	d.settle(chat)
 	return d.create(ctx, m)
@@ -121,7 +142,7 @@ func (d *driver) late(ctx context.Context, key string) error {
 		}
 		d.open = slices.Delete(d.open, i, i+1)
 		m := generated(&chat, key, v1alpha1.OutcomeCompleted)
-		fill(m, key, nil)
+		fill(m, key, nil, d.unanswered())
 		if err := d.create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}

@@ -85,8 +85,12 @@ func limitOf(t *target) int64 {
 // contextOf is how full the context was when the model gave this reply.
 func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages, a.chat.Status.History.ContextStart)
+	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
+	if before := a.chat.Status.Context; tokens == 0 && before != nil { // Of an interrupted call the provider tells nothing.
+		tokens = before.Tokens
+	}
 	return &v1alpha1.ContextStatus{
-		Tokens: s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens,
+		Tokens: tokens,
 		Limit:  limitOf(a.target), Replies: replies + 1, Compacted: compacted,
 	}
 }

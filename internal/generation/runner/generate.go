@@ -33,8 +33,8 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	o := a.ask(ctx, t, a.call(t, built), messages, v1alpha1.RoleAssistant, episode)
 	if o.kind == v1alpha1.OutcomeCompleted {
 		o.step = a.withAwaits(o.step)
-		a.context = a.contextOf(o.step, messages)
 	}
+	a.context = a.contextOf(o.step, messages)
 	return o
 }
 

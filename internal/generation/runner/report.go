@@ -122,7 +122,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, AwaitingCalls: o.step.AwaitingCalls, Preview: o.step.Preview,
 		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
 	}
-	if o.kind == v1alpha1.OutcomeCompleted {
+	if o.kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = a.context, a.compaction
 	}
 	if a.target != nil {

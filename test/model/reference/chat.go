@@ -32,8 +32,13 @@ type Chat struct {
 	History []*Message
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int
-	// cleared are the lengths that the history had whenever a new context was begun.
-	cleared []int
+	// boundaries are where contexts began, oldest first, replies what is known of those in the newest one.
+	boundaries []boundary
+	replies    known
+	// compacting is true from the moment when a compaction is asked for until it is made, or somebody steers the chat.
+	compacting bool
+	// failed is the number of the attempt that failed while the chat was suspended.
+	failed int
 	// Queue holds the names of the messages that wait for the turn to end, next first.
 	Queue []string
 	// Attempt is what a generation pod is at; nil if none has work for this chat.

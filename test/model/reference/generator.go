@@ -8,7 +8,11 @@ import "parley.dev/parley/api/v1alpha1"
 // Finish is an attempt that is done: a reply with these calls, or the results of the calls that Parley runs itself. Somebody
 // may have asked it to stop just then.
 func (c *Chat) Finish(name string, calls ...Call) {
-	c.commit(name, calls)
+	if c.Attempt.Action == v1alpha1.ActionCompact {
+		c.summarize(name)
+	} else {
+		c.commit(name, calls)
+	}
 	if c.Phase == v1alpha1.ChatInterrupting {
 		c.end(v1alpha1.TurnInterrupted)
 		return
@@ -24,6 +28,8 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 		for _, call := range own {
 			m.Answers = append(m.Answers, call.ID)
 		}
+	} else {
+		c.replies = someReplies
 	}
 	c.History = append(c.History, m)
 	c.user().Turn.Decided, c.user().Turn.CallsCancelled = nil, false
@@ -36,8 +42,30 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 		c.end(v1alpha1.TurnInterrupted)
 		return
 	}
-	c.user().Turn.Result, c.user().Turn.Failure = v1alpha1.TurnFailed, reason
-	c.Phase, c.Error, c.Attempt = v1alpha1.ChatError, reason, nil
+	if reason == v1alpha1.ErrorContextTooLong && c.Attempt.Action == v1alpha1.ActionGenerateAssistant && c.compactable() {
+		c.compact()
+		return
+	}
+	if turn := &c.user().Turn; turn.Result == "" {
+		turn.Result, turn.Failure = v1alpha1.TurnFailed, reason
+	}
+	c.Phase, c.Error, c.Attempt, c.compacting = v1alpha1.ChatError, reason, nil, false
+}
+
+// FailForNow is an attempt that ends in an error that may pass: another one follows, in a while.
+func (c *Chat) FailForNow() {
+	switch {
+	case c.Phase == v1alpha1.ChatInterrupting:
+		c.end(v1alpha1.TurnInterrupted)
+	case c.Suspended:
+		c.failed, c.Attempt = c.Attempt.Number, nil
+	default:
+		failed := c.Attempt.Number
+		c.goOn()
+		if c.Attempt != nil {
+			c.Attempt.Number = failed + 1
+		}
+	}
 }
 
 // Lose is an attempt that its pod has lost: another one tries again, unless the chat is suspended.

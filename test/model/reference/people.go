@@ -60,6 +60,7 @@ func (c *Chat) Edit(name string) {
 		}
 		c.Queue = nil
 		c.cut(place(c.History, m))
+		c.replies = unknown
 		c.begin(m)
 	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
 		c.take(m)
@@ -88,12 +89,16 @@ func (c *Chat) CutIn(name string) {
 // with it, and the chat goes on from what is left: again, if that has no answer.
 func (c *Chat) Delete(name string) {
 	c.people = slices.DeleteFunc(c.people, func(m *Message) bool { return m.Name == name })
+	if slices.Contains(c.Queue, name) && c.Phase == v1alpha1.ChatRunning {
+		c.compacting = false // It lasts only as long as nobody steers the chat.
+	}
 	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
 	m := c.Committed(name)
 	if m == nil {
 		return
 	}
 	c.cut(place(c.History, m))
+	c.countReplies()
 	if !c.answerIsDue() {
 		c.rest()
 		return
@@ -108,8 +113,8 @@ func (c *Chat) answerIsDue() bool {
 	if len(c.History) == 0 {
 		return false
 	}
-	last := c.History[len(c.History)-1]
-	return !last.Partial && (last.Role != v1alpha1.RoleAssistant || len(last.Calls) > 0)
+	last := c.last()
+	return last != nil && !last.Partial && (last.Role != v1alpha1.RoleAssistant || len(last.Calls) > 0)
 }
 
 // cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they are no
@@ -119,9 +124,6 @@ func (c *Chat) cut(from int) {
 		m.supersede()
 	}
 	c.History = c.History[:from]
-	c.cleared = slices.DeleteFunc(c.cleared, func(length int) bool { return length > from })
-	c.ContextStart = 0 // The message goes back to the context that it was part of.
-	if n := len(c.cleared); n > 0 {
-		c.ContextStart = c.cleared[n-1]
-	}
+	c.compacting = false
+	c.backToContext()
 }

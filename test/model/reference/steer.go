@@ -21,6 +21,7 @@ func (c *Chat) Interrupt(token string) {
 // stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled, and
 // the turn goes on without them.
 func (c *Chat) stop() {
+	c.compacting = false
 	switch {
 	case c.Phase == v1alpha1.ChatRequiresAction:
 		c.cancelCalls()
@@ -44,8 +45,8 @@ func (c *Chat) Clear(token string) {
 		return
 	}
 	c.Requests[v1alpha1.RequestClear] = Request{token, v1alpha1.RequestDone}
-	c.ContextStart = len(c.History)
-	c.cleared = append(c.cleared, c.ContextStart)
+	c.beginContext(len(c.History))
+	c.replies = unknown
 	c.Phase, c.Error = v1alpha1.ChatWaiting, "" // The error belonged to the old context.
 }
 
@@ -58,7 +59,11 @@ func (c *Chat) Resume() {
 	switch {
 	case c.Phase != v1alpha1.ChatRunning:
 	case c.Attempt == nil:
+		failed := c.failed
 		c.goOn()
+		if c.Attempt != nil && failed > 0 {
+			c.Attempt.Number = failed + 1
+		}
 	case c.Attempt.Lost:
 		c.Lose()
 	}

@@ -23,7 +23,7 @@ func (c *Chat) begin(m *Message) {
 // goOn takes the next step of the turn, or ends the turn. What Parley can do itself comes before what people must do, and both
 // come before the model is asked again: no provider takes a history in which a call has no result.
 func (c *Chat) goOn() {
-	c.Phase, c.Attempt = v1alpha1.ChatRunning, nil
+	c.Phase, c.Attempt, c.failed = v1alpha1.ChatRunning, nil, 0
 	c.stopAsking()
 	own, asked := c.outstanding()
 	switch {
@@ -31,6 +31,10 @@ func (c *Chat) goOn() {
 		c.attempt(v1alpha1.ActionExecuteTools)
 	case len(asked) > 0:
 		c.ask(asked)
+	case c.compacting:
+		c.attempt(v1alpha1.ActionCompact)
+	case c.user().Turn.Result != "": // It was only taken up for a compaction.
+		c.end(c.user().Turn.Result)
 	case c.replyIsLast() && !c.user().Turn.CallsCancelled:
 		c.end(v1alpha1.TurnAnswered)
 	case c.Steps() >= c.Limits.MaxSteps:
@@ -49,7 +53,7 @@ func (c *Chat) attempt(action v1alpha1.GenerationAction) {
 
 // ask waits for clients and for people.
 func (c *Chat) ask(calls []Call) {
-	c.Phase, c.Asked = v1alpha1.ChatRequiresAction, calls
+	c.Phase, c.Asked, c.compacting = v1alpha1.ChatRequiresAction, calls, false
 	if c.Limits.Impatient {
 		c.cancelCalls()
 		c.goOn()
@@ -63,13 +67,15 @@ func (c *Chat) cancelCalls() {
 
 // end ends the turn. The next message begins in the same moment.
 func (c *Chat) end(result v1alpha1.TurnResult) {
-	c.user().Turn.Result = result
+	if turn := &c.user().Turn; turn.Result == "" { // It may have ended before a compaction.
+		turn.Result = result
+	}
 	c.rest()
 }
 
 // rest leaves the chat to the next message of the queue, if there is one.
 func (c *Chat) rest() {
-	c.Phase, c.Attempt, c.Error = v1alpha1.ChatWaiting, nil, ""
+	c.Phase, c.Attempt, c.Error, c.compacting = v1alpha1.ChatWaiting, nil, "", false
 	c.stopAsking()
 	if len(c.Queue) > 0 {
 		c.begin(c.takeFromQueue(c.Queue[0]))
@@ -114,7 +120,7 @@ func Unanswered(messages []*Message) (calls []Call) {
 }
 
 func (c *Chat) replyIsLast() bool {
-	return c.History[len(c.History)-1].Role == v1alpha1.RoleAssistant
+	return c.last().Role == v1alpha1.RoleAssistant
 }
 
 // Steps is how many replies the turn has.

@@ -90,6 +90,8 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionExecuteTools:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionCompact:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonCompacting)
 	case c.Phase == v1alpha1.ChatRunning:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
 	case c.user() == nil:
