@@ -115,7 +115,7 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 		want   string
 		result v1alpha1.TurnResult
 	}{
-		"answered":    {func(w *world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
+		"answered":    {func(*world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
 		"interrupted": {func(w *world) { w.answer(partial(1)) }, "Waiting v6 c-5-1/5 - []", v1alpha1.TurnInterrupted},
 		"nothing was said when it was interrupted": {func(w *world) { w.answer(partial(0)) }, "Waiting v6 c-5-1/4 - []", v1alpha1.TurnInterrupted},
 	} {

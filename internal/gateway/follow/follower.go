@@ -184,17 +184,25 @@ func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
 		}
 		f.shown.status = &status
 	}
-	version := chat.Status.History.Version
-	if chat.Status.LastError != nil && f.shown.errorVersion != version {
-		if err := f.send(EventError, "", errorOf(chat)); err != nil {
+	for _, send := range []func(*v1alpha1.Chat) error{f.sendError, f.sendRetry, f.sendAction} {
+		if err := send(chat); err != nil {
 			return err
 		}
-		f.shown.errorVersion = version
 	}
-	if err := f.sendRetry(chat); err != nil {
+	return nil
+}
+
+// sendError sends why the turn failed, once per version of the history.
+func (f *Follower) sendError(chat *v1alpha1.Chat) error {
+	version := chat.Status.History.Version
+	if chat.Status.LastError == nil || f.shown.errorVersion == version {
+		return nil
+	}
+	if err := f.send(EventError, "", errorOf(chat)); err != nil {
 		return err
 	}
-	return f.sendAction(chat)
+	f.shown.errorVersion = version
+	return nil
 }
 
 // sendRetry tells of each failed attempt once.
