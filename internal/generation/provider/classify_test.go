@@ -47,7 +47,12 @@ func (p protocol) spec(base string) *v1alpha1.ChatModelConfigSpec {
 // callError calls the model and returns the error that the call ends in.
 func callError(t *testing.T, spec *v1alpha1.ChatModelConfigSpec) error {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, key, http.DefaultClient)
+	return callWith(t, spec, http.DefaultClient)
+}
+
+func callWith(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
+	t.Helper()
+	model, err := provider.New(t.Context(), spec, key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +112,6 @@ func geminiBody(status int, message, kind string) string {
 func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 	echoed := "Incorrect API key provided: " + key + ". You can find your API key at https://platform.openai.com/account/api-keys."
 	tooLong := "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-	everyOpenAI := []protocol{chat, responses, compatible}
 	cases := []struct {
 		name      string
 		protocols []protocol

@@ -43,7 +43,10 @@ func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
 		return decodeGoogle(failure)
 	}
 	a := decodeJSON(bodyOf(e.ResponseBody), from)
-	if a.said == "" && len(a.names) == 0 {
+	if a.empty() {
+		a = decodeJSON([]byte(e.Message), from) // fantasy moves a body that it does not understand there.
+	}
+	if a.empty() {
 		// Of an error within a stream, Anthropic's SDK keeps the event and not a body.
 		if event, ok := errors.AsType[interface {
 			error
@@ -103,6 +106,8 @@ func decodeJSON(body []byte, from v1alpha1.ModelProvider) (a answer) {
 	}
 	return a
 }
+
+func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 }
 
 func (a *answer) name(name string) {
 	if name != "" {

@@ -50,6 +50,9 @@ func find(err error, about Subject) *findings {
 		if e.StatusCode >= http.StatusBadRequest {
 			f.status = e.StatusCode
 		}
+		if e.Cause != nil {
+			err = e.Cause // fantasy's own words could be taken for the network's.
+		}
 	default:
 		f.answer = decodeInStream(err)
 	}
@@ -60,7 +63,7 @@ func find(err error, about Subject) *findings {
 	if f.status == 0 {
 		f.status = f.number
 	}
-	if f.status == 0 && f.said == "" && len(f.names) == 0 {
+	if f.status == 0 && f.empty() {
 		f.network, f.host = networkOf(err, about.Spec.BaseURL)
 		f.truncated = f.network == brokenOff && errors.Is(err, io.ErrUnexpectedEOF)
 	}

@@ -6,6 +6,8 @@ package provider
 import (
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -160,7 +162,8 @@ func modelUnknown(f *findings) bool {
 func invalid(f *findings) bool {
 	return f.status >= http.StatusBadRequest && f.status < http.StatusInternalServerError ||
 		f.has(http.StatusNotImplemented, http.StatusHTTPVersionNotSupported) ||
-		f.is("invalid_request_error", "not_found_error", "invalid_argument", "validationexception", "validation", "badrequesterror")
+		f.is("not_found_error", "validationexception", "validation", "badrequesterror") ||
+		slices.ContainsFunc(f.names, func(name string) bool { return strings.HasPrefix(name, "invalid_") || strings.HasPrefix(name, "unsupported_") })
 }
 
 func failed(f *findings) bool {
