@@ -52,13 +52,18 @@ func callError(t *testing.T, spec *v1alpha1.ChatModelConfigSpec) error {
 
 func callWith(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
+	return callOf(t, spec, key, secret, client)
+}
+
+func callOf(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
+	t.Helper()
 	model, err := provider.New(t.Context(), spec, key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maxTokens := int64(777)
 	stream, err := model.Stream(t.Context(), fantasy.Call{
-		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(secret)},
+		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(prompt)},
 		MaxOutputTokens: &maxTokens,
 	})
 	if err != nil {

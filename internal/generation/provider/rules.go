@@ -163,7 +163,9 @@ func invalid(f *findings) bool {
 	return f.status >= http.StatusBadRequest && f.status < http.StatusInternalServerError ||
 		f.has(http.StatusNotImplemented, http.StatusHTTPVersionNotSupported) ||
 		f.is("not_found_error", "validationexception", "validation", "badrequesterror") ||
-		slices.ContainsFunc(f.names, func(name string) bool { return strings.HasPrefix(name, "invalid_") || strings.HasPrefix(name, "unsupported_") })
+		slices.ContainsFunc(f.names, func(name string) bool {
+			return strings.HasPrefix(name, "invalid_") || strings.HasPrefix(name, "unsupported_")
+		})
 }
 
 func failed(f *findings) bool {
