@@ -12,23 +12,23 @@ import (
 type Problem string
 
 const (
-	// ProblemQuota: the account's credit is used up.
+	// ProblemQuota is told when the account's credit is used up.
 	ProblemQuota Problem = "Quota"
-	// ProblemSpendLimit: the limit that the account's owner has set is reached.
+	// ProblemSpendLimit is told when the limit that the account's owner has set is reached.
 	ProblemSpendLimit Problem = "SpendLimit"
-	// ProblemNoAccess: the key may not use the model.
+	// ProblemNoAccess is told when the key may not use the model.
 	ProblemNoAccess Problem = "NoAccess"
-	// ProblemTooMuchAtOnce: the request alone is more than the rate of tokens allows.
+	// ProblemTooMuchAtOnce is told when the request alone is more than the rate of tokens allows.
 	ProblemTooMuchAtOnce Problem = "TooMuchAtOnce"
-	// ProblemContent: the provider does not answer this content.
+	// ProblemContent is told when the provider does not answer this content.
 	ProblemContent Problem = "Content"
-	// ProblemDisabled: the account is disabled.
+	// ProblemDisabled is told when the account is disabled.
 	ProblemDisabled Problem = "Disabled"
-	// ProblemSetting: the model does not take a setting.
+	// ProblemSetting is told when the model does not take a setting.
 	ProblemSetting Problem = "Setting"
-	// ProblemHistory: a tool call has no result.
+	// ProblemHistory is told when a tool call has no result.
 	ProblemHistory Problem = "History"
-	// ProblemCapacity: the model has no capacity.
+	// ProblemCapacity is told when the model has no capacity.
 	ProblemCapacity Problem = "Capacity"
 )
 

@@ -98,13 +98,19 @@ func decodeJSON(body []byte, from v1alpha1.ModelProvider) (a answer) {
 	}
 	a.said = fields.Message
 	a.name(fields.Type)
-	var code string
-	if json.Unmarshal(fields.Code, &code) == nil {
-		a.name(code)
-	} else if json.Unmarshal(fields.Code, &a.number) != nil || a.number < http.StatusBadRequest || a.number > 599 {
-		a.number = 0
-	}
+	a.code(fields.Code)
 	return a
+}
+
+// code reads a name, or a number that is an HTTP status.
+func (a *answer) code(raw json.RawMessage) {
+	var name string
+	var number int
+	if json.Unmarshal(raw, &name) == nil {
+		a.name(name)
+	} else if json.Unmarshal(raw, &number) == nil && number >= http.StatusBadRequest && number <= 599 {
+		a.number = number
+	}
 }
 
 func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 }
