@@ -44,6 +44,13 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		"a part that users may not": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartReasoning, Text: new("a")}}
 		}), "must be of type Text"},
+		"an error that does not pass, with a wait": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Role, s.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{
+				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p", Outcome: v1alpha1.OutcomeFailed,
+				StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(),
+				Error: &v1alpha1.GenerationError{Reason: v1alpha1.ErrorRequestRejected, RetryAfterSeconds: new(int32(5))},
+			}
+		}), "retryAfterSeconds goes with retryable"},
 		"content over 1 MiB":        {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("a", 1<<20+1) }), "1048576"},
 		"content over 1 MiB, UTF-8": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("é", 1<<19+1) }), "content may have at most 1048576 bytes (1 MiB)"},
 		"parts over 1 MiB together": {message(func(s *v1alpha1.ChatMessageSpec) {

@@ -128,6 +128,10 @@ func orNull(s string) *string {
 // apiError is the fault as an HTTP error.
 func (f Fault) apiError(d dialect) apiError {
 	e := apiError{status: f.Status, kind: f.Type, code: f.Code, message: f.Message}
+	if f.Problem != "" {
+		e = f.Problem.in(d.protocol())
+		e.message = cmp.Or(f.Message, e.message)
+	}
 	if f.Kind == FaultContextTooLong {
 		e = d.contextTooLong(cmp.Or(f.UsedTokens, 210_000), cmp.Or(f.MaxTokens, 200_000))
 	}

@@ -4,6 +4,7 @@
 package modelserver
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
@@ -157,7 +158,7 @@ func (x *exchange) runWhole(p *plan) {
 // failBefore carries out a fault that comes in place of the reply.
 func (x *exchange) failBefore(p *plan) bool {
 	switch f := p.fault; {
-	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || f.Kind == FaultError && !x.request.stream:
+	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || (f.Kind == FaultError || f.Kind == FaultFailed) && !x.request.stream:
 		if x.pauseFirst(p.before) {
 			x.fail(f.apiError(x.dialect), f)
 		}
@@ -175,8 +176,8 @@ func (x *exchange) failBefore(p *plan) bool {
 
 // failAfter carries out a fault that breaks off the reply.
 func (x *exchange) failAfter(f *Fault, events streamer) {
-	if f.Kind == FaultError {
-		events.fail(f.apiError(x.dialect))
+	if f.Kind == FaultError || f.Kind == FaultFailed {
+		x.failWithin(f, events)
 	}
 	if events != nil {
 		x.flush()
@@ -189,6 +190,24 @@ func (x *exchange) failAfter(f *Fault, events streamer) {
 	default:
 		x.over = true
 	}
+}
+
+// failWithin sends the events that end a stream with an error.
+func (x *exchange) failWithin(f *Fault, events streamer) {
+	switch {
+	case json.Valid([]byte(f.Body)):
+		x.out.event("error", json.RawMessage(f.Body))
+		return
+	case f.Body != "":
+		x.out.raw(f.Body)
+		return
+	}
+	e := f.apiError(x.dialect)
+	if replies, ok := events.(interface{ failed(e apiError) }); ok && f.Kind == FaultFailed {
+		replies.failed(e)
+		return
+	}
+	events.fail(e)
 }
 
 func after(f *Fault) int {

@@ -86,17 +86,20 @@ func (r Reply) validate() error {
 func (f Fault) validate() error {
 	switch f.Kind {
 	case FaultStatus:
-		if http.StatusText(f.Status) == "" && f.Status != statusOverloaded || f.Status < 400 {
+		if f.Problem != "" {
+			break
+		}
+		if f.Status < http.StatusBadRequest || f.Status > 599 {
 			return fmt.Errorf("a fault of kind Status needs the status of an HTTP error, not %d", f.Status)
 		}
-	case FaultContextTooLong, FaultReset, FaultCut, FaultEnd, FaultError, FaultHang:
+	case FaultContextTooLong, FaultReset, FaultCut, FaultEnd, FaultError, FaultFailed, FaultHang:
 	default:
 		return fmt.Errorf("unknown fault kind %q", f.Kind)
 	}
 	if f.After != nil && *f.After < 0 {
 		return errors.New("after cannot be negative")
 	}
-	return nil
+	return f.Problem.validate()
 }
 
 func (s Step) validate() error {

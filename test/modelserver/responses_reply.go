@@ -4,6 +4,7 @@
 package modelserver
 
 import (
+	"cmp"
 	"encoding/base64"
 	"time"
 )
@@ -195,9 +196,13 @@ func (s *responsesStream) close() {
 
 func (s *responsesStream) fail(e apiError) {
 	e = e.complete(openAIErrors)
-	code := e.code
-	if code == "" {
-		code = e.kind
-	}
-	s.send("error", object{"code": code, "message": e.message, "param": nil})
+	s.send("error", object{"code": cmp.Or(e.code, e.kind), "message": e.message, "param": nil})
+}
+
+// failed ends the reply as one that failed.
+func (s *responsesStream) failed(e apiError) {
+	e = e.complete(openAIErrors)
+	reply := s.begun()
+	reply["status"], reply["error"] = "failed", object{"code": cmp.Or(e.code, e.kind), "message": e.message}
+	s.send("response.failed", object{"response": reply})
 }

@@ -158,6 +158,9 @@ const (
 	FaultEnd FaultKind = "End"
 	// FaultError sends an error event after After parts. A reply that is not streamed gets an HTTP error instead.
 	FaultError FaultKind = "Error"
+	// FaultFailed ends the stream after After parts with a reply that says it failed: response.failed of the responses
+	// protocol. The other protocols have only the event of kind Error.
+	FaultFailed FaultKind = "Failed"
 	// FaultHang sends nothing more until the client goes away, before the header or after After parts.
 	FaultHang FaultKind = "Hang"
 )
@@ -165,16 +168,18 @@ const (
 // Fault is how a reply fails.
 type Fault struct {
 	Kind FaultKind `json:"kind"`
-	// After is the number of parts before the fault. nil: none for Cut, End and Error; before the header for Hang.
+	// After is the number of parts before the fault. nil: none for Cut, End, Error and Failed; before the header for Hang.
 	After *int `json:"after,omitempty"`
-	// Status is the HTTP status of kind Status, and of kind Error where the reply is not streamed (500 if 0). The error
-	// event of a stream has the type that goes with it.
+	// Status is the HTTP status of kind Status, and of kinds Error and Failed where the reply is not streamed (500 if 0).
+	// The error event of a stream has the type that goes with it.
 	Status int `json:"status,omitempty"`
+	// Problem is what the error is about, where its status does not tell; instead of Status.
+	Problem Problem `json:"problem,omitempty"`
 	// Type, Code and Message replace those that the provider uses for the status. Anthropic has no code.
 	Type    string `json:"type,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Body replaces the whole body, as the text/html page of a proxy would.
+	// Body replaces the whole body, as the text/html page of a proxy would; of an event within a stream, its data.
 	Body string `json:"body,omitempty"`
 	// Headers are added to the HTTP error.
 	Headers map[string]string `json:"headers,omitempty"`

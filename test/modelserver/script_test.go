@@ -103,6 +103,7 @@ func TestAScriptThatCannotBeCarriedOutIsRefused(t *testing.T) {
 		"two kinds of step":     {`rules: [{reply: {steps: [{text: a, reasoning: b}]}}]`, "exactly one of"},
 		"two kinds of text":     {`rules: [{reply: {steps: [{text: {value: a, chunks: [b]}}]}}]`, "one of value, chunks and repeat"},
 		"unknown fault":         {`rules: [{reply: {fault: {kind: Flood}}}]`, "unknown fault kind"},
+		"unknown problem":       {`rules: [{reply: {fault: {kind: Status, problem: Boredom}}}]`, "unknown problem"},
 		"no status":             {`rules: [{reply: {fault: {kind: Status}}}]`, "needs the status"},
 		"a good status":         {`rules: [{reply: {fault: {kind: Status, status: 200}}}]`, "needs the status"},
 		"unknown finish":        {`rules: [{reply: {finish: Bored}}]`, "unknown finish"},

@@ -47,13 +47,23 @@ func (p protocol) spec(base string) *v1alpha1.ChatModelConfigSpec {
 // callError calls the model and returns the error that the call ends in.
 func callError(t *testing.T, spec *v1alpha1.ChatModelConfigSpec) error {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, key, http.DefaultClient)
+	return callWith(t, spec, http.DefaultClient)
+}
+
+func callWith(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
+	t.Helper()
+	return callOf(t, spec, key, secret, client)
+}
+
+func callOf(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
+	t.Helper()
+	model, err := provider.New(t.Context(), spec, key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maxTokens := int64(777)
 	stream, err := model.Stream(t.Context(), fantasy.Call{
-		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(secret)},
+		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(prompt)},
 		MaxOutputTokens: &maxTokens,
 	})
 	if err != nil {
@@ -107,7 +117,6 @@ func geminiBody(status int, message, kind string) string {
 func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 	echoed := "Incorrect API key provided: " + key + ". You can find your API key at https://platform.openai.com/account/api-keys."
 	tooLong := "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
-	everyOpenAI := []protocol{chat, responses, compatible}
 	cases := []struct {
 		name      string
 		protocols []protocol
@@ -122,9 +131,9 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 		{"429 of quota", everyOpenAI, 429, openAIBody("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota", `"insufficient_quota"`), v1alpha1.ErrorUsageLimitReached, "billing"},
 		{"429", everyOpenAI, 429, openAIBody("Rate limit reached for some-model in organization org-abc on requests per min", "requests", `"rate_limit_exceeded"`), v1alpha1.ErrorRateLimited, "Wait"},
 		{"500", everyOpenAI, 500, openAIBody("The server had an error while processing your request", "server_error", "null"), v1alpha1.ErrorProviderError, "try again"},
-		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error", "null"), v1alpha1.ErrorProviderUnavailable, "network"},
+		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error", "null"), v1alpha1.ErrorOverloaded, "no capacity"},
 		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+key, "invalid_request_error", `"unsupported_value"`), v1alpha1.ErrorRequestRejected, "Unsupported value"},
-		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error", `"model_not_found"`), v1alpha1.ErrorRequestRejected, "does not exist"},
+		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error", `"model_not_found"`), v1alpha1.ErrorModelNotFound, "does not exist"},
 		{"too long", everyOpenAI, 400, openAIBody(tooLong, "invalid_request_error", `"context_length_exceeded"`), v1alpha1.ErrorContextTooLong, "Start a new chat"},
 		{"a proxy's page", everyOpenAI, 502, "<html>" + key + " " + secret + "</html>", v1alpha1.ErrorProviderUnavailable, ""},
 		{"a body of no meaning", everyOpenAI, 400, "my-prompt-of-great-secrecy", v1alpha1.ErrorRequestRejected, ""},
@@ -146,7 +155,7 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 		{"403", []protocol{gemini}, 403, geminiBody(403, "Permission denied for "+key, "PERMISSION_DENIED"), v1alpha1.ErrorPermissionDenied, ""},
 		{"429", []protocol{gemini}, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"), v1alpha1.ErrorRateLimited, ""},
 		{"500", []protocol{gemini}, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"), v1alpha1.ErrorProviderError, ""},
-		{"503", []protocol{gemini}, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"), v1alpha1.ErrorProviderUnavailable, ""},
+		{"503", []protocol{gemini}, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"), v1alpha1.ErrorOverloaded, ""},
 		{"400", []protocol{gemini}, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"), v1alpha1.ErrorRequestRejected, "generation_config"},
 		{"too long", []protocol{gemini}, 400, geminiBody(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).", "INVALID_ARGUMENT"), v1alpha1.ErrorContextTooLong, ""},
 	}

@@ -3,17 +3,22 @@
 
 package provider
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
-// quoteLength is the length from which a run of the same characters counts as a quotation: no two texts have so many in
-// common by chance.
-const quoteLength = 24
+// quoteLength is the length from which a run of the same letters and digits, in bytes, counts as a quotation: hardly any
+// two texts have so many in common by chance, and if they do, no more is lost than the provider's own words.
+const quoteLength = 18
 
-// quotes tells whether a provider's error message repeats part of the prompt. A message that does is not told: people
-// other than those who may read a conversation read conditions and events.
+// quotes tells whether a provider's error message repeats part of the prompt, however it is spaced, escaped or written in
+// capitals. A message that does is not told: people other than those who may read a conversation read conditions and
+// events.
 func quotes(said string, private []string) bool {
+	said = folded(unescaped.Replace(said))
 	for _, text := range private {
-		text = strings.TrimSpace(text)
+		text = folded(text)
 		if len(text) > 3 && strings.Contains(said, text) {
 			return true
 		}
@@ -24,4 +29,17 @@ func quotes(said string, private []string) bool {
 		}
 	}
 	return false
+}
+
+// unescaped takes away JSON's escapes for white space: their letters would cut a quotation into short runs.
+var unescaped = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
+// folded are the letters and digits of a text, in small letters.
+func folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
 }

@@ -11,6 +11,7 @@ func TestAQuotationOfThePromptIsNoticed(t *testing.T) {
 		"Unsupported parameter: 'temperature' is not supported with this model.": false,
 		"Invalid content: short secret":                                          true,
 		"Could not process 'with Acme will be announced on the first'":           true,
+		`Could not process: the\nMERGER with\tacme will`:                         true,
 		"The merger of two lists failed.":                                        false,
 		"":                                                                       false,
 	} {

@@ -119,7 +119,7 @@ func TestASilentProviderIsGivenUp(t *testing.T) {
 			c := p.newChat("silent", nil)
 			c.config = "impatient"
 			c.ask("silent-u", "hello")
-			if e := c.failure(v1alpha1.ErrorProviderUnavailable); !strings.Contains(e.Message, "nothing for 1s") || !e.Retryable {
+			if e := c.failure(v1alpha1.ErrorProviderSilent); !strings.Contains(e.Message, "nothing for 1s") || !e.Retryable {
 				t.Errorf("the error is %+v", e)
 			}
 			p.aborted()

@@ -6,7 +6,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"charm.land/fantasy"
@@ -59,14 +58,13 @@ func (a *attempt) ask(ctx context.Context, t *target, call fantasy.Call, message
 		return outcome{kind: v1alpha1.OutcomeCompleted, step: reply.Finish()}
 	case a.interrupted():
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
-	case errors.Is(context.Cause(calling), errSilent):
-		return failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorProviderUnavailable, Provider: string(t.config.Spec.Provider),
-			Message: fmt.Sprintf("%s sent nothing for %s. Send a message to try again", t.config.Spec.Provider, silence), Retryable: true,
-		})
 	}
 	about := t.subject()
-	about.Private = textsOf(a.chat.Spec.SystemPrompt, messages)
+	about.Now, about.Private = a.Now(), textsOf(a.chat.Spec.SystemPrompt, messages)
+	if errors.Is(context.Cause(calling), errSilent) {
+		about.Silence = silence
+	}
+	about.Canceled = about.Silence == 0 && calling.Err() != nil
 	return failed(provider.Classify(err, about))
 }
 

@@ -1,0 +1,133 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"charm.land/fantasy"
+)
+
+// network is how the network ended a call.
+type network string
+
+const (
+	// invalidURL: there is nobody to call.
+	invalidURL network = "InvalidURL"
+	// unresolved: the host's name is not known.
+	unresolved network = "Unresolved"
+	// noTLS: who answers speaks no TLS, or does not agree on how to.
+	noTLS network = "NoTLS"
+	// untrusted: who answers cannot prove who it is.
+	untrusted network = "Untrusted"
+	// refused: nobody listens, or no way leads there.
+	refused network = "Refused"
+	// timedOut: nobody answered in time.
+	timedOut network = "TimedOut"
+	// brokenOff: the connection was lost.
+	brokenOff network = "BrokenOff"
+)
+
+// networkKinds: the first that matches wins; what is left of the network's own errors is brokenOff.
+var networkKinds = []struct {
+	kind    network
+	matches func(error) bool
+}{
+	{invalidURL, isInvalidURL},
+	{unresolved, isA[*net.DNSError]},
+	{untrusted, isA[*tls.CertificateVerificationError]},
+	{noTLS, isNoTLS},
+	{refused, isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)},
+	// A cancellation that is not the caller's is the peer's.
+	{brokenOff, isAny(io.EOF, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed)},
+	{brokenOff, fantasy.IsTransportError},
+	{brokenOff, isGoAway},
+	{timedOut, isTimeout},
+	{brokenOff, isA[*net.OpError]},
+	{brokenOff, isA[*url.Error]},
+}
+
+// networkOf says how the network ended the call, and whom it was to reach as far as that is known and no secret.
+func networkOf(err error, baseURL string) (network, string) {
+	for _, k := range networkKinds {
+		if k.matches(err) {
+			return k.kind, hostOf(err, baseURL)
+		}
+	}
+	return "", ""
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func isAny(targets ...error) func(error) bool {
+	return func(err error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// isInvalidURL: net/http tells these apart in words only.
+func isInvalidURL(err error) bool {
+	e, ok := errors.AsType[*url.Error](err)
+	if !ok || e.Err == nil {
+		return false
+	}
+	why := e.Err.Error()
+	return e.Op == "parse" || strings.Contains(why, "unsupported protocol scheme") || strings.Contains(why, "no Host in request URL")
+}
+
+// alertInternalError is TLS's alert for a fault of the peer that has nothing to do with TLS (RFC 8446, section 6).
+const alertInternalError = 80
+
+func isNoTLS(err error) bool {
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		return alert != alertInternalError
+	}
+	return isA[tls.RecordHeaderError](err) || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+func isTimeout(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}
+
+// isGoAway: the error of an HTTP/2 peer that is shutting down has no exported type.
+func isGoAway(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "GOAWAY") || strings.Contains(err.Error(), "http2: client connection lost"))
+}
+
+// hostName is a name that can be shown: nothing else of a URL is.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,253}$`)
+
+// hostOf is the host that could not be resolved, which can be a proxy's, or else the one of baseURL; empty if unknown.
+func hostOf(err error, baseURL string) string {
+	var host string
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		host = e.Name
+	}
+	if u, err := url.Parse(baseURL); err == nil {
+		host = cmp.Or(host, u.Hostname())
+	}
+	if !hostName.MatchString(host) {
+		return ""
+	}
+	return host
+}

@@ -1,0 +1,174 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// again is whether the same call may succeed later.
+type again int
+
+const (
+	// never: somebody must change something first, whatever the provider says.
+	never again = iota
+	// unless: no, unless the provider says so.
+	unless
+	// always: yes, unless the provider says that it will not.
+	always
+)
+
+// statusOverloaded is Anthropic's status for want of capacity.
+const statusOverloaded = 529
+
+// rule is a row of the classification: what an error looks like, and what it is.
+type rule struct {
+	reason  v1alpha1.ErrorReason
+	again   again
+	matches func(*findings) bool
+	// advice, if any, replaces the reason's.
+	advice string
+}
+
+// rules: the first that matches wins, so that the order is part of the meaning. The names and phrases are the providers',
+// in small letters.
+var rules = []rule{
+	{v1alpha1.ErrorCanceled, never, func(f *findings) bool { return f.canceled }, ""},
+	{v1alpha1.ErrorProviderSilent, always, func(f *findings) bool { return f.silence > 0 }, ""},
+	{v1alpha1.ErrorHistoryRejected, never, historyRejected, ""},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.truncated }, adviceTruncated},
+	{v1alpha1.ErrorOverloaded, always, overloaded, ""},
+	{v1alpha1.ErrorUsageLimitReached, never, usedUp, ""},
+	{v1alpha1.ErrorProviderDisabled, never, disabled, ""},
+	{v1alpha1.ErrorAuthenticationFailed, never, unauthenticated, ""},
+	{v1alpha1.ErrorPermissionDenied, never, func(f *findings) bool { return forbidden(f) && !rejected(f) }, ""},
+	{v1alpha1.ErrorRateLimited, always, func(f *findings) bool { return limited(f) && !rejected(f) }, ""},
+	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == untrusted }, ""},
+	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == noTLS }, adviceNoTLS},
+	{v1alpha1.ErrorModelConfigInvalid, never, func(f *findings) bool { return f.network == invalidURL }, ""},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == unresolved }, adviceUnresolved},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == refused }, adviceRefused},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == timedOut }, adviceTimedOut},
+	{v1alpha1.ErrorProviderUnavailable, always, unavailable, ""},
+	{v1alpha1.ErrorContentFiltered, never, filtered, ""},
+	{v1alpha1.ErrorContextTooLong, never, exceedsRate, adviceExceedsRate},
+	{v1alpha1.ErrorContextTooLong, never, tooLong, ""},
+	{v1alpha1.ErrorModelNotFound, never, modelUnknown, ""},
+	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.status == http.StatusNotFound && f.said == "" }, adviceElsewhere},
+	{v1alpha1.ErrorRequestRejected, unless, invalid, ""},
+	{v1alpha1.ErrorProviderError, always, failed, ""},
+	{v1alpha1.ErrorUnknown, unless, func(*findings) bool { return true }, ""},
+}
+
+// rejected tells whether the provider says more precisely what it minds than a status for permission or rate does.
+func rejected(f *findings) bool {
+	return filtered(f) || exceedsRate(f) || tooLong(f) || modelUnknown(f)
+}
+
+// historyRejected: the calls, results, reasoning and former replies that were sent do not belong together.
+func historyRejected(f *findings) bool {
+	return f.is("previous_response_not_found", "invalid_encrypted_content") || f.says(
+		"no tool output found for function call", "no tool call found for function call output", "without its required following item",
+		"without its required 'reasoning' item", "previous response with id", "must be a response to a preceding message with 'tool_calls'",
+		"must be followed by tool messages", "`tool_use` ids were found without", "unexpected `tool_use_id` found in `tool_result`",
+		"invalid `signature` in `thinking` block", "thought_signature", "number of function response parts", "function call turn comes immediately after",
+	)
+}
+
+// serverSide: a message about the server's state counts only where the status does not blame the request.
+func (f *findings) serverSide() bool {
+	return f.status == 0 || f.status == http.StatusTooManyRequests || f.status >= http.StatusInternalServerError
+}
+
+func overloaded(f *findings) bool {
+	return f.status == statusOverloaded || f.is("overloaded_error", "overloaded", "slow_down", "modelnotreadyexception", "engine_overloaded_error") ||
+		f.serverSide() && f.says("overloaded", "at capacity", "over capacity")
+}
+
+// usedUp: a limit that comes back within minutes is one of a rate, whatever the words.
+func usedUp(f *findings) bool {
+	if f.status == http.StatusPaymentRequired || f.daily ||
+		f.is("insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active", "exceeded_current_quota_error", "servicequotaexceededexception") {
+		return true
+	}
+	return f.wait == 0 && f.says("exceeded your current quota", "credit balance is too low", "insufficient credit", "insufficient balance",
+		"billing hard limit", "specified api usage limits", "spending limit", "used all available credits")
+}
+
+func disabled(f *findings) bool {
+	return f.is("account_deactivated", "organization_deactivated", "service_disabled", "consumer_suspended") ||
+		f.says("organization has been disabled", "account has been deactivated", "account has been disabled", "has been suspended",
+			"api has not been used in project")
+}
+
+func unauthenticated(f *findings) bool {
+	if f.status == http.StatusUnauthorized || f.unauthenticated ||
+		f.is("authentication_error", "invalid_api_key", "api_key_invalid", "unauthenticated", "unrecognizedclientexception", "expiredtokenexception", "invalidsignatureexception") {
+		return true
+	}
+	return f.has(0, http.StatusBadRequest, http.StatusForbidden) &&
+		f.says("api key not valid", "api key expired", "invalid api key", "incorrect api key", "invalid x-api-key", "unregistered callers", "security token included in the request is")
+}
+
+func forbidden(f *findings) bool {
+	return f.status == http.StatusForbidden || f.is("permission_error", "permission_denied", "accessdeniedexception")
+}
+
+func limited(f *findings) bool {
+	return f.status == http.StatusTooManyRequests ||
+		f.is("rate_limit_error", "rate_limit_exceeded", "too_many_requests", "resource_exhausted", "throttlingexception")
+}
+
+// unavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they do
+// not reach.
+func unavailable(f *findings) bool {
+	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
+		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception", "vector_store_timeout")
+}
+
+func filtered(f *findings) bool {
+	return f.is("content_filter", "content_policy_violation", "content_filter_error", "responsibleaipolicyviolation", "invalid_prompt", "cyber_policy_violation", "moderation") ||
+		f.says("content management policy", "content filtering policy", "requires moderation", "flagged as potentially violating", "prohibited content")
+}
+
+// exceedsRate: a request that alone is more than the rate allows never gets through.
+func exceedsRate(f *findings) bool {
+	return limited(f) && f.says("request too large for", "request is too large for")
+}
+
+func tooLong(f *findings) bool {
+	return f.contextTooLong || f.status == http.StatusRequestEntityTooLarge ||
+		f.is("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large", "model_context_window_exceeded") ||
+		f.says("prompt is too long", "maximum context length", "context length exceeded", "exceed context limit", "context window", "available context size",
+			"maximum prompt length", "input is too long", "input token count", "too many input tokens")
+}
+
+// modelPhrases are how providers say that there is no such model, or not for this key.
+var modelPhrases = regexp.MustCompile(`\bmodels?\b.{0,300}\b(not found|not exist|no access|not have access|not a valid model|not available to your)\b|` +
+	`\bmodel identifier is invalid|\bis not a valid model id|\baccess to the model\b|\bmodel access is denied|\b(unknown|invalid) model\b|^model: `)
+
+func modelUnknown(f *findings) bool {
+	return f.is("model_not_found", "deploymentnotfound", "invalid_model", "unknown_model") ||
+		f.has(0, http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusTooManyRequests) && modelPhrases.MatchString(f.text)
+}
+
+func invalid(f *findings) bool {
+	return f.status >= http.StatusBadRequest && f.status < http.StatusInternalServerError ||
+		f.has(http.StatusNotImplemented, http.StatusHTTPVersionNotSupported) ||
+		f.is("not_found_error", "validationexception", "validation", "badrequesterror") ||
+		slices.ContainsFunc(f.names, func(name string) bool {
+			return strings.HasPrefix(name, "invalid_") || strings.HasPrefix(name, "unsupported_")
+		})
+}
+
+func failed(f *findings) bool {
+	return f.status >= http.StatusInternalServerError ||
+		f.is("server_error", "api_error", "internal_error", "internal", "internalservererror", "internal_server_error", "internalserverexception", "modelstreamerrorexception", "modelerrorexception")
+}
