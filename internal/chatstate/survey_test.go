@@ -34,7 +34,7 @@ var (
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 3 * 4 * 5 * 8 {
+		for bits := range 4 * 3 * 4 * 5 * 16 {
 			n := bits
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			f := Facts{
@@ -44,10 +44,11 @@ func allFacts() iter.Seq[Facts] {
 				Answers:  allAnswers[pick(5)],
 			}
 			// No event reads two facts of one line.
-			one, two, three := pick(2) == 1, pick(2) == 1, pick(2) == 1
+			one, two, three, four := pick(2) == 1, pick(2) == 1, pick(2) == 1, pick(2) == 1
 			f.FirstMessage, f.PendingCalls, f.Compactable, f.FamilyBusy, f.Suspended = one, one, one, one, one
 			f.Clearable, f.ParentArchived, f.NoCapacity = two, two, two
 			f.Unanswered, f.RetryWaits = three, three
+			f.SubChatsAtWork = four
 			if !yield(f) {
 				return
 			}
@@ -239,6 +240,8 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"repairing what is whole", W, ReconcileInvalid, Facts{}, StateValid},
 		{"facts of another state", R1, FinishTurn, Facts{QueueLen: 0}, FactsContradictState},
 		{"an attempt of a suspended chat", R0, RecordAttempt, Facts{Suspended: true}, Suspended},
+		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", R0, RecordAttempt,
+			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt without capacity", R0, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
 		{"an attempt before its time", R0, RecordAttempt, Facts{RetryWaits: true}, RetryNotDue},
 		{"deleting a message of an archived chat", XW, DeleteMessage, Facts{}, IsArchived},
