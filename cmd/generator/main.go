@@ -97,8 +97,8 @@ func newRunner(log *slog.Logger) (*runner.Runner, error) {
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),
-		HTTP:  &http.Client{Transport: transport()},
-		Log:   log, Now: time.Now,
+		HTTP: &http.Client{Transport: transport()},
+		Log:  log, Now: time.Now,
 	}), nil
 }
 

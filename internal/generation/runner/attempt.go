@@ -173,7 +173,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	s := step.Results(append(a.Tools.Execute(tools.WithCaller(a.working, a.chat), a.chat.Spec.Tools, calls.Run), calls.Denied...))
+	s := step.Results(append(a.Tools.Execute(a.working, a.chat.Spec.Tools, calls.Run), calls.Denied...))
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult
 		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})
