@@ -156,6 +156,22 @@ func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
 	wantTools(t, ns, "root", 4)
 }
 
+func TestAMessageThatASubChatHasYetToTakeUpIsWaitedFor(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	create(t, answer(assigned(t, ns, "sub", 1, 1), nil))
+	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
+	restart := stopManager(t)
+	create(t, say(ns, "sub", "more"))
+	create(t, answer(root, waitFor("sub", 3600)))
+	restart()
+	wantWaiting(t, ns, "root")
+	create(t, answer(assigned(t, ns, "sub", 3, 1), nil))
+	wantTools(t, ns, "root", 2)
+}
+
 func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "other", "first"))
