@@ -49,6 +49,9 @@ const (
 	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because as many
 	// chats are generating as may.
 	ReasonWaitingForCapacity = "WaitingForCapacity"
+	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats, as
+	// calls in status.turn.waitsFor ask. No generation pod has work for the chat meanwhile.
+	ReasonWaitingForSubChats = "WaitingForSubChats"
 	// ReasonArchived surfaces in Ready (True) when the chat is put away.
 	ReasonArchived = "Archived"
 	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be put away and it, or one of its

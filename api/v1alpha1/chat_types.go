@@ -162,7 +162,7 @@ type ChatSpec struct {
 // ChatTools says which tools the model may call.
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
 type ChatTools struct {
-	// builtIn says which of Parley's own tools the model may call. Default: all of them.
+	// builtIn says which of Parley's own tools the model may call. Default: all of them that are of use to the chat.
 	// +optional
 	BuiltIn *BuiltInTools `json:"builtIn,omitempty"`
 
@@ -189,7 +189,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="self != 'current_time'",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 
@@ -215,12 +215,17 @@ type BuiltInTools struct {
 }
 
 // BuiltInTool is the name of a tool that Parley brings.
-// +kubebuilder:validation:Enum=current_time
+// +kubebuilder:validation:Enum=current_time;wait_agent
 // +kubebuilder:validation:MaxLength=64
 type BuiltInTool string
 
-// BuiltInCurrentTime tells the model the time of day.
-const BuiltInCurrentTime BuiltInTool = "current_time"
+const (
+	// BuiltInCurrentTime tells the model the time of day.
+	BuiltInCurrentTime BuiltInTool = "current_time"
+	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it is
+	// offered only to a chat that has sub-chats.
+	BuiltInWaitAgent BuiltInTool = "wait_agent"
+)
 
 // ChatLimits bounds what a chat may do.
 type ChatLimits struct {
@@ -471,6 +476,13 @@ type TurnStatus struct {
 	// +optional
 	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
 
+	// waitsFor lists those of the pending calls that are not run before a sub-chat is done.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	WaitsFor []PendingWait `json:"waitsFor,omitempty"`
+
 	// callingMessage is the reply that made the pending calls.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -612,6 +624,10 @@ type GenerationStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	ModelConfig string `json:"modelConfig"`
+
+	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
+	// +optional
+	HasSubChats bool `json:"hasSubChats,omitempty"`
 
 	// startedAt is when the attempt was assigned.
 	// +required

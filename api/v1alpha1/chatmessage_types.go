@@ -198,6 +198,13 @@ type MessageGeneration struct {
 	// +optional
 	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
 
+	// waitsFor lists the calls that are not run before a sub-chat is done.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	WaitsFor []CallWait `json:"waitsFor,omitempty"`
+
 	// preview is the first line of the reply's text, cut at 28 characters.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional

@@ -93,9 +93,12 @@ func newRunner(log *slog.Logger) (*runner.Runner, error) {
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())},
 		Keys:  func(secret, key string) ([]byte, error) { return os.ReadFile(filepath.Join(keys, secret, key)) },
-		Tools: tools.NewRegistry(builtin.CurrentTime{Now: time.Now}),
-		HTTP:  &http.Client{Transport: transport()},
-		Log:   log, Now: time.Now,
+		Tools: tools.NewRegistry(
+			builtin.CurrentTime{Now: time.Now},
+			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
+		),
+		HTTP: &http.Client{Transport: transport()},
+		Log:  log, Now: time.Now,
 	}), nil
 }
 

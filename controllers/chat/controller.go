@@ -78,6 +78,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("chat").
 		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
 		WatchesRawSource(source.Channel(r.places.bell, &handler.EnqueueRequestForObject{})).
 		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
@@ -144,7 +145,7 @@ func deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
 		return st.Retry.At.Sub(now)
 	}
-	return interruptionEnds(st, now)
+	return sooner(interruptionEnds(st, now), waitEnds(st, now))
 }
 
 // interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.

@@ -54,6 +54,8 @@ type Facts struct {
 	Unanswered bool
 	// Suspended (RecordAttempt) is true when the chat, or a chat above it, is suspended.
 	Suspended bool
+	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.
+	SubChatsAtWork bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
 	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.

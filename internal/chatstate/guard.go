@@ -25,6 +25,7 @@ const (
 	FamilyIsIdle        Guard = "FamilyIsIdle"
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
+	SubChatsAreDone     Guard = "SubChatsAreDone"
 	RetryIsDue          Guard = "RetryIsDue"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
 
@@ -78,6 +79,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.ParentArchived }},
 	{IsNotSuspended, "Neither the chat nor a chat above it is suspended.", Suspended,
 		func(f Facts) bool { return !f.Suspended }},
+	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,
+		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
 		func(f Facts) bool { return !f.RetryWaits }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,

@@ -35,6 +35,7 @@ const (
 	FamilyBusy           Reason = "FamilyBusy"
 	ParentArchived       Reason = "ParentArchived"
 	Suspended            Reason = "Suspended"
+	SubChatsAtWork       Reason = "SubChatsAtWork"
 	RetryNotDue          Reason = "RetryNotDue"
 	NoCapacity           Reason = "NoCapacity"
 )
@@ -70,6 +71,7 @@ var reasonSpecs = []reasonSpec{
 	{FamilyBusy, "a descendant of the chat is still at work"},
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
+	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
 }

@@ -48,6 +48,7 @@ func allFacts() iter.Seq[Facts] {
 			f.FirstMessage, f.PendingCalls, f.Compactable, f.FamilyBusy, f.Suspended = one, one, one, one, one
 			f.Clearable, f.ParentArchived, f.NoCapacity = two, two, two
 			f.Unanswered, f.RetryWaits = three, three
+			f.SubChatsAtWork = f.Answers == AnswersComplete // Attempts depend on no answers.
 			if !yield(f) {
 				return
 			}
@@ -239,6 +240,8 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"repairing what is whole", W, ReconcileInvalid, Facts{}, StateValid},
 		{"facts of another state", R1, FinishTurn, Facts{QueueLen: 0}, FactsContradictState},
 		{"an attempt of a suspended chat", R0, RecordAttempt, Facts{Suspended: true}, Suspended},
+		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", R0, RecordAttempt,
+			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt without capacity", R0, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
 		{"an attempt before its time", R0, RecordAttempt, Facts{RetryWaits: true}, RetryNotDue},
 		{"deleting a message of an archived chat", XW, DeleteMessage, Facts{}, IsArchived},

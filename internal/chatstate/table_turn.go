@@ -41,9 +41,10 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, RetryIsDue, CapacityIsLeft},
+		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue, CapacityIsLeft},
 		Effects: []Effect{NextAttempt},
-		Why:     "The number is durable before the work begins, so that a crash does not refill the budget of attempts.",
+		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A chat that " +
+			"only waits for its sub-chats takes no place, which they may need.",
 	},
 	{
 		Event: RecordRetry, Edges: stay(R0, R1), Effects: []Effect{SetRetry},

@@ -5,6 +5,8 @@ package status
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -98,6 +100,8 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case f.Held == chatstate.Suspended:
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case f.Held == chatstate.SubChatsAtWork:
+		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
 	case f.Held == chatstate.RetryNotDue:
 		return Working(v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d failed: %s. The next one begins at %s",
 			st.Retry.Attempt, st.Retry.Reason, st.Retry.At.UTC().Format(time.RFC3339)))
@@ -113,6 +117,29 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
 	}
 	return Working(v1alpha1.ReasonGenerating, "Asking "+st.Model)
+}
+
+// maxNamedChats is how many of the chats that are waited for a condition names.
+const maxNamedChats = 3
+
+// waitsOf says for which sub-chats calls wait. It changes only with the waits themselves.
+func waitsOf(waits []v1alpha1.PendingWait) string {
+	latest, chats := metav1.Time{}, []string{}
+	for _, w := range waits {
+		if w.Deadline == nil {
+			continue
+		}
+		if latest.Before(w.Deadline) {
+			latest = *w.Deadline
+		}
+		if !slices.Contains(chats, w.Chat) {
+			chats = append(chats, w.Chat)
+		}
+	}
+	if n := len(chats) - maxNamedChats; n > 0 {
+		chats = append(chats[:maxNamedChats], fmt.Sprintf("%d more", n))
+	}
+	return fmt.Sprintf("Waits for sub-chats %s, at most until %s", strings.Join(chats, ", "), latest.UTC().Format(time.RFC3339))
 }
 
 func failedSummary(e *v1alpha1.LastError) Summary {

@@ -126,7 +126,7 @@ func (p *pass) answerOutstanding() {
 	if t == nil || t.PendingCalls == 0 {
 		return
 	}
-	t.PendingCalls, t.AwaitingCalls, t.Decisions, t.LastRole = 0, 0, nil, v1alpha1.RoleTool
+	t.PendingCalls, t.AwaitingCalls, t.WaitsFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.

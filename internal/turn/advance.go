@@ -132,6 +132,7 @@ func (p *pass) nextAction() error {
 	case decide.GenerateAssistant:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionGenerateAssistant)
 	case decide.ExecuteTools:
+		p.beginWaits()
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
 	case decide.Compact:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionCompact)
@@ -162,7 +163,7 @@ func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) e
 	}
 	err := p.fire(event, subject{action: action})
 	refusal, ok := errors.AsType[*chatstate.Refusal](err)
-	if ok && slices.Contains([]chatstate.Reason{chatstate.Suspended, chatstate.RetryNotDue, chatstate.NoCapacity}, refusal.Reason) {
+	if ok && holds(refusal.Reason) {
 		p.held = refusal.Reason
 		return nil
 	}
@@ -174,6 +175,11 @@ func (p *pass) maxAttempts() int32 {
 		return v1alpha1.DefaultMaxAttempts
 	}
 	return p.facts.Model.Retry.MaxAttemptsOrDefault()
+}
+
+// holds tells whether the step is only put off.
+func holds(r chatstate.Reason) bool {
+	return slices.Contains([]chatstate.Reason{chatstate.Suspended, chatstate.SubChatsAtWork, chatstate.RetryNotDue, chatstate.NoCapacity}, r)
 }
 
 func (p *pass) fail(e v1alpha1.GenerationError) error {

@@ -49,6 +49,7 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 		Target:         p.targetOf(s.message),
 		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:      p.facts.Suspended,
+		SubChatsAtWork: p.subChatsAtWork(),
 		NoCapacity:     p.facts.NoCapacity,
 		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
 		FamilyBusy:     p.facts.FamilyAtWork != "",
@@ -113,7 +114,8 @@ var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.BumpHistory:   func(p *pass, _ subject) { p.status().History.Version++ },
 	chatstate.ResetAttempt: func(p *pass, _ subject) {
 		p.status().Generation, p.status().Retry, p.plan.NeedsPod = nil, nil, false
-		if p.held == chatstate.RetryNotDue || p.held == chatstate.TargetNotFound { // That held a step that is no more.
+		switch p.held {
+		case chatstate.RetryNotDue, chatstate.SubChatsAtWork, chatstate.TargetNotFound: // That held a step that is no more.
 			p.held = ""
 		}
 	},
@@ -192,8 +194,10 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 		if g.PendingCalls > 0 {
 			st.Turn.CallingMessage = result.Name
 		}
+		st.Turn.WaitsFor = pendingWaits(g.WaitsFor)
 	} else {
 		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
+		st.Turn.WaitsFor = waitsLeft(st.Turn)
 	}
 	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {

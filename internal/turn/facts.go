@@ -40,6 +40,10 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
+	// SubChatsAtWork names those of the sub-chats for which calls of the turn wait that are not done.
+	SubChatsAtWork []string
+	// HasSubChats is true when the chat has sub-chats.
+	HasSubChats bool
 	// NoCapacity is true when as many other chats are generating as may.
 	NoCapacity bool
 	// Archive is true when the chat is to be put away.

@@ -123,6 +123,7 @@ func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
 	st, model := p.status(), p.nextModel(action)
 	next := &v1alpha1.GenerationStatus{
 		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
+		HasSubChats: p.facts.HasSubChats,
 	}
 	switch {
 	case st.Retry != nil:

@@ -62,7 +62,7 @@ func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	t.LastReply, t.Context = g.Preview, g.Context
 	t.Turn.Steps++
 	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.AwaitingCalls = v1alpha1.RoleAssistant, g.PendingCalls, g.AwaitingCalls
-	t.Turn.CallingMessage = ""
+	t.Turn.CallingMessage, t.Turn.WaitsFor = "", pendingWaits(g.WaitsFor)
 	if g.PendingCalls > 0 {
 		t.Turn.CallingMessage = m.Name
 	}
@@ -87,6 +87,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
+	t.Turn.WaitsFor = waitsLeft(t.Turn)
 }
 
 // resultOf is how the last turn ended, which its message says.

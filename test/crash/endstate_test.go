@@ -22,8 +22,11 @@ import (
 	"parley.dev/parley/internal/history"
 )
 
-// chatName is the name of the chat in every scenario.
-const chatName = "c"
+// chatName is the name of the chat in every scenario, subChatName that of its sub-chat, if it has one.
+const (
+	chatName    = "c"
+	subChatName = "sub"
+)
 
 // snapshot is all that is in a namespace at one time.
 type snapshot struct {
@@ -31,6 +34,8 @@ type snapshot struct {
 	chat *v1alpha1.Chat
 	// messages by name.
 	messages []v1alpha1.ChatMessage
+	// sub is the same of the chat's sub-chat; nil if there is none.
+	sub *snapshot
 	// pods are the generation pods; only a snapshot from the API server has them.
 	pods []corev1.Pod
 }
@@ -44,12 +49,28 @@ func read(ctx context.Context, from client.Reader, ns string) (*snapshot, error)
 			return nil, fmt.Errorf("reading namespace %s: %w", ns, err)
 		}
 	}
-	s := &snapshot{messages: messages.Items}
-	slices.SortFunc(s.messages, func(a, b v1alpha1.ChatMessage) int { return strings.Compare(a.Name, b.Name) })
-	if len(chats.Items) > 0 {
-		s.chat = &chats.Items[0]
+	slices.SortFunc(messages.Items, func(a, b v1alpha1.ChatMessage) int { return strings.Compare(a.Name, b.Name) })
+	s := of(chatName, chats.Items, messages.Items)
+	if sub := of(subChatName, chats.Items, messages.Items); sub.chat != nil || len(sub.messages) > 0 {
+		s.sub = sub
 	}
 	return s, nil
+}
+
+// of is what there is of one chat.
+func of(name string, chats []v1alpha1.Chat, messages []v1alpha1.ChatMessage) *snapshot {
+	s := &snapshot{}
+	for i := range chats {
+		if chats[i].Name == name {
+			s.chat = &chats[i]
+		}
+	}
+	for i := range messages {
+		if messages[i].Spec.ChatRef.Name == name {
+			s.messages = append(s.messages, messages[i])
+		}
+	}
+	return s
 }
 
 // readAll reads everything of the namespace from the API server.
@@ -78,6 +99,9 @@ func (s *snapshot) versions() string {
 	for i := range s.pods {
 		fmt.Fprintln(&b, "pod", s.pods[i].Name, s.pods[i].ResourceVersion)
 	}
+	if s.sub != nil {
+		b.WriteString(s.sub.versions())
+	}
 	return b.String()
 }
 
@@ -86,6 +110,9 @@ func (s *snapshot) message(name string) *v1alpha1.ChatMessage {
 		if s.messages[i].Name == name {
 			return &s.messages[i]
 		}
+	}
+	if s.sub != nil {
+		return s.sub.message(name)
 	}
 	return nil
 }
@@ -151,13 +178,16 @@ func (s *snapshot) render() string {
 			renderStatus(&b, &m.Status)
 		}
 	}
+	if s.sub != nil {
+		b.WriteString("sub-" + s.sub.render())
+	}
 	return b.String()
 }
 
 // volatile are the fields of a status that differ between runs that end the same, by the name that they have anywhere.
 var volatile = []string{
 	"head", "parent", "version", "historyVersion", "attempt", "pod", "time", "startedAt", "interruptedAt", "deadline",
-	"lastTransitionTime", "observedGeneration", "chatUID", "callingMessage",
+	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "callingMessage",
 }
 
 // renderStatus is a status without its volatile fields. What is added to the API is compared unless it is named there.

@@ -30,6 +30,9 @@ func broken(s *snapshot, course []moment) []string {
 	out = append(out, brokenMessages(s, chain)...)
 	out = append(out, brokenUsage(s, chain)...)
 	out = append(out, brokenCourse(course)...)
+	if s.sub != nil {
+		out = append(out, broken(s.sub, nil)...)
+	}
 	if n := len(s.pods); n > maxPods {
 		out = append(out, fmt.Sprintf("%d generation pods were created", n))
 	}

@@ -25,6 +25,8 @@ type world struct {
 	ns        string
 	scenario  *scenario
 	generator *generator
+	// sub plays the generation pods for the sub-chat.
+	sub *generator
 
 	mu    sync.Mutex
 	lives []*manager // every life that any of the run's managers has had
@@ -48,7 +50,7 @@ type outcome struct {
 func run(ctx context.Context, s *scenario, d disturbance) (*outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	w := &world{ns: "t-" + rand.String(8), scenario: s, generator: newGenerator()}
+	w := &world{ns: "t-" + rand.String(8), scenario: s, generator: newGenerator(), sub: newGenerator()}
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func run(ctx context.Context, s *scenario, d disturbance) (*outcome, error) {
 	if end == nil {
 		return nil, err
 	}
-	out := &outcome{state: end.render(), attempts: w.generator.attempts(), common: w.common, broken: broken(end, watched.course(w.ns))}
+	out := &outcome{state: end.render(), attempts: w.generator.attempts() + w.sub.attempts(), common: w.common, broken: broken(end, watched.course(w.ns))}
 	if err = errors.Join(err, w.err); err != nil {
 		out.broken = append(out.broken, err.Error())
 	}
@@ -183,7 +185,7 @@ func (w *world) await(ctx context.Context, what string, holds func(*snapshot) bo
 		if err != nil {
 			return err
 		}
-		if err := w.generator.generate(ctx, s.chat); err != nil {
+		if err := w.generate(ctx, s); err != nil {
 			return err
 		}
 		if holds(s) {
@@ -195,4 +197,14 @@ func (w *world) await(ctx context.Context, what string, holds func(*snapshot) bo
 			return fmt.Errorf("waited in vain until %s", what)
 		}
 	}
+}
+
+// generate lets the generation pods work.
+func (w *world) generate(ctx context.Context, s *snapshot) error {
+	if s.sub != nil {
+		if err := w.sub.generate(ctx, s.sub.chat); err != nil {
+			return err
+		}
+	}
+	return w.generator.generate(ctx, s.chat)
 }

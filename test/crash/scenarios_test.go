@@ -30,7 +30,7 @@ type scenario struct {
 var beingAnswered = reason("c-prompt", v1alpha1.ReasonBeingAnswered)
 
 // scenarios are all of them.
-var scenarios = slices.Concat(goingOn, steering)
+var scenarios = slices.Concat(goingOn, steering, families)
 
 // atRest means that nothing is left to do: the chat waits for a message, every message has had its last word, and nothing
 // lies about.
@@ -44,7 +44,7 @@ func atRest(s *snapshot) bool {
 		return false
 	}
 	// What has left the history is being put aside for as long as the chat says so.
-	return st.History.Superseded == nil && allSettled(s)
+	return st.History.Superseded == nil && allSettled(s) && (s.sub == nil || atRest(s.sub))
 }
 
 func allSettled(s *snapshot) bool {

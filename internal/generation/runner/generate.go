@@ -70,13 +70,16 @@ func (a *attempt) ask(ctx context.Context, t *target, call fantasy.Call, message
 
 // withAwaits says of each call what it waits for besides Parley.
 func (a *attempt) withAwaits(s step.Step) step.Step {
+	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
 			if call.Awaits = tools.Awaits(a.chat.Spec.Tools, call.Name); call.Awaits != "" {
 				s.AwaitingCalls++
 			}
+			calls = append(calls, *call)
 		}
 	}
+	s.WaitsFor = a.Tools.Waits(a.chat.Spec.Tools, calls)
 	return s
 }
 
@@ -113,7 +116,7 @@ func (a *attempt) call(t *target, built []fantasy.Message) fantasy.Call {
 		Prompt: built, MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
 		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
 	}
-	for _, tool := range append(a.Tools.Active(a.chat.Spec.Tools), tools.OfClient(a.chat.Spec.Tools)...) {
+	for _, tool := range append(tools.Suited(a.Tools.Active(a.chat.Spec.Tools), a.chat), tools.OfClient(a.chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
 	}
 	return call

@@ -175,7 +175,7 @@ func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
 	own, cancel := context.WithCancelCause(ctx)
 	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
-	a.working, a.interrupt = context.WithCancelCause(own)
+	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(errInterrupted)
 	}

@@ -158,7 +158,9 @@ type Step struct {
 	PendingCalls int32
 	// AwaitingCalls is how many of the pending calls wait for a client or for approval.
 	AwaitingCalls int32
-	Truncated     bool
+	// WaitsFor are the calls that wait for sub-chats.
+	WaitsFor  []v1alpha1.CallWait
+	Truncated bool
 }
 
 // Finish returns what was collected.

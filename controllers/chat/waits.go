@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/family"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/turn"
+)
+
+// readSubChats finds out whether there are sub-chats, and which of those that calls wait for are at work.
+func (r *Reconciler) readSubChats(ctx context.Context, s *seen) error {
+	chat := s.facts.Chat
+	var children v1alpha1.ChatList
+	err := r.Client.List(ctx, &children, client.InNamespace(chat.Namespace), client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the sub-chats of chat %s: %w", chat.Name, err)
+	}
+	s.facts.HasSubChats = len(children.Items) > 0
+	for _, name := range awaited(&s.facts) {
+		works, err := r.atWork(ctx, chat, name)
+		if err != nil {
+			return err
+		}
+		if works {
+			s.facts.SubChatsAtWork = append(s.facts.SubChatsAtWork, name)
+		}
+	}
+	return nil
+}
+
+// awaited names the chats for which calls wait, or will once this pass has committed what there is.
+func awaited(f *turn.Facts) (names []string) {
+	var waits []v1alpha1.CallWait
+	if f.Result != nil && f.Result.Spec.Generation != nil {
+		waits = append(waits, f.Result.Spec.Generation.WaitsFor...)
+	}
+	turns := []*v1alpha1.TurnStatus{f.Chat.Status.Turn}
+	if f.Truncated != nil {
+		turns = append(turns, f.Truncated.Turn)
+	}
+	for _, t := range turns {
+		if t != nil {
+			for _, w := range t.WaitsFor {
+				waits = append(waits, w.CallWait)
+			}
+		}
+	}
+	for _, w := range waits {
+		if !slices.Contains(names, w.Chat) {
+			names = append(names, w.Chat)
+		}
+	}
+	return names
+}
+
+// atWork tells whether a chat below this one has something under way, or a message that it is about to take up.
+func (r *Reconciler) atWork(ctx context.Context, chat *v1alpha1.Chat, name string) (bool, error) {
+	lookup := func(name string) (*v1alpha1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
+	sub, err := lookup(name)
+	if err != nil || sub == nil {
+		return false, err
+	}
+	if below, err := family.Below(sub, chat.Name, lookup); err != nil || !below {
+		return false, err
+	}
+	if !family.Settled(sub) {
+		return true, nil
+	}
+	var messages v1alpha1.ChatMessageList
+	err = r.Client.List(ctx, &messages, client.InNamespace(sub.Namespace), client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
+	}
+	// One that has been seen and is still open waits for more than this.
+	return slices.ContainsFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
+		return m.Spec.Role == v1alpha1.RoleUser && m.Status.ObservedGeneration != m.Generation && isOpen(sub, &m)
+	}), nil
+}
+
+// relative reads a chat; nil if there is none. One that has just been created may not be in the cache.
+func (r *Reconciler) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		var chat v1alpha1.Chat
+		err := reader.Get(ctx, key, &chat)
+		if err == nil {
+			return r.written.newest(&chat), nil
+		}
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading chat %s: %w", key, err)
+		}
+	}
+	return nil, nil
+}
+
+// waitEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.
+func waitEnds(st *v1alpha1.ChatStatus, now time.Time) (in time.Duration) {
+	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.Turn == nil {
+		return 0
+	}
+	for _, w := range st.Turn.WaitsFor {
+		if w.Deadline != nil && now.Before(w.Deadline.Time) {
+			in = sooner(in, w.Deadline.Sub(now))
+		}
+	}
+	return in
+}
+
+// chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to find out:
+// its status may be about to say so.
+func (r *Reconciler) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	chat, ok := o.(*v1alpha1.Chat)
+	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
+		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+		chat = &v1alpha1.Chat{}
+		ok = r.Client.Get(ctx, key, chat) == nil
+	}
+	return requests
+}
+
+// endsWaits tells the changes of sub-chats after which nobody need wait for them from all the others.
+func endsWaits() predicate.Predicate {
+	sub := func(o client.Object) bool {
+		chat, ok := o.(*v1alpha1.Chat)
+		return ok && chat.Spec.ParentRef != nil
+	}
+	return predicate.Funcs{
+		// A manager that starts looks at every chat anyway, and one that is created has work.
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool { return sub(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Chat)
+			after, also := e.ObjectNew.(*v1alpha1.Chat)
+			return ok && also && sub(after) && family.Settled(after) && differs(before, after)
+		},
+	}
+}
+
+func differs(before, after *v1alpha1.Chat) bool {
+	x, y := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	return before.Status.Phase != after.Status.Phase || before.Status.History.Version != after.Status.History.Version ||
+		x == nil || y == nil || x.Reason != y.Reason || x.Message != y.Message
+}

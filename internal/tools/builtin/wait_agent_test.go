@@ -1,0 +1,180 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package builtin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/builtin"
+)
+
+// namespace is what the tool can read.
+type namespace struct {
+	chats    map[string]*v1alpha1.Chat
+	messages map[string]*v1alpha1.ChatMessage
+	broken   bool
+}
+
+func get[T any](n *namespace, objects map[string]*T, name string) (*T, error) {
+	if n.broken {
+		return nil, errors.New("dial tcp 10.0.0.1:443: no route to host")
+	}
+	if o := objects[name]; o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+}
+
+func (n *namespace) tool() builtin.WaitAgent {
+	return builtin.WaitAgent{
+		Chat:    func(_ context.Context, name string) (*v1alpha1.Chat, error) { return get(n, n.chats, name) },
+		Message: func(_ context.Context, name string) (*v1alpha1.ChatMessage, error) { return get(n, n.messages, name) },
+	}
+}
+
+func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1alpha1.Chat {
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if parent != "" {
+		chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
+	}
+	chat.Status = v1alpha1.ChatStatus{
+		Phase: phase, History: v1alpha1.HistoryStatus{Head: name + "-2-1"}, Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "message of " + reason}},
+	}
+	return chat
+}
+
+func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parent: parent, Generation: &v1alpha1.MessageGeneration{}}}
+	for i := range texts {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &texts[i]})
+	}
+	return m
+}
+
+func theFamily() *namespace {
+	done, idle := metav1.ConditionTrue, v1alpha1.ChatWaiting
+	n := &namespace{chats: map[string]*v1alpha1.Chat{
+		"root":     aChat("root", "", v1alpha1.ChatRunning, metav1.ConditionUnknown, "ExecutingTools"),
+		"done":     aChat("done", "root", idle, done, "Answered"),
+		"deep":     aChat("deep", "done", idle, done, "Answered"),
+		"stopped":  aChat("stopped", "root", idle, done, "MaxStepsReached"),
+		"busy":     aChat("busy", "root", v1alpha1.ChatRequiresAction, metav1.ConditionUnknown, "RequiresAction"),
+		"failed":   aChat("failed", "root", v1alpha1.ChatError, metav1.ConditionFalse, "ContextTooLong"),
+		"silent":   aChat("silent", "root", idle, done, "Answered"),
+		"stranger": aChat("stranger", "", idle, done, "Answered"),
+	}, messages: map[string]*v1alpha1.ChatMessage{
+		"done-2-1":    aMessage(v1alpha1.RoleAssistant, "u", "It is ", "the CNI."),
+		"deep-2-1":    aMessage(v1alpha1.RoleAssistant, "u", strings.Repeat("\n", 2*tools.MaxResultBytes)),
+		"stopped-2-1": aMessage(v1alpha1.RoleTool, "stopped-1-1"),
+		"stopped-1-1": aMessage(v1alpha1.RoleAssistant, "u", "Let me look."),
+		"silent-2-1":  aMessage(v1alpha1.RoleAssistant, "u"),
+		"u":           {Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "a question"}},
+	}}
+	n.chats["stopped"].Status.Turn.Result = v1alpha1.TurnMaxStepsReached
+	return n
+}
+
+func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
+	n := theFamily()
+	ctx := tools.WithCaller(t.Context(), n.chats["root"])
+	for name, c := range map[string]struct{ input, want, err string }{
+		"one that is done":        {input: `{"chat":"done"}`, want: `{"chat":"done","phase":"Waiting","turn":"Answered","report":"It is the CNI."}`},
+		"one that was cut short":  {input: `{"chat":"stopped"}`, want: `{"chat":"stopped","phase":"Waiting","turn":"MaxStepsReached","report":"Let me look."}`},
+		"one that said nothing":   {input: `{"chat":"silent"}`, want: `{"chat":"silent","phase":"Waiting","turn":"Answered"}`},
+		"one that is at work":     {input: `{"chat":"busy"}`, want: `{"chat":"busy","phase":"RequiresAction","timed_out":true,"reason":"RequiresAction"}`},
+		"one that has failed":     {input: `{"chat":"failed"}`, want: `{"chat":"failed","phase":"Error","error":"message of ContextTooLong","reason":"ContextTooLong"}`},
+		"one that does not exist": {input: `{"chat":"nobody"}`, err: "only sub-chats can be waited for"},
+		"one of somebody else":    {input: `{"chat":"stranger"}`, err: "only sub-chats can be waited for"},
+		"the chat itself":         {input: `{"chat":"root"}`, err: "only sub-chats can be waited for"},
+		"nobody":                  {input: `{}`, err: "must be the name"},
+		"a number":                {input: `{"chat":5}`, err: "reading the arguments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := n.tool().Run(ctx, c.input)
+			if c.err != "" {
+				if err == nil || !strings.Contains(err.Error(), c.err) {
+					t.Fatalf("got %s, %v", got, err)
+				}
+				return
+			}
+			if err != nil || got != c.want {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestALongReportIsCutWithinValidJSON(t *testing.T) {
+	n := theFamily()
+	got, err := n.tool().Run(tools.WithCaller(t.Context(), n.chats["root"]), `{"chat":"deep"}`)
+	var result struct{ Report string }
+	if err != nil || len(got) > tools.MaxResultBytes || json.Unmarshal([]byte(got), &result) != nil || !strings.Contains(result.Report, "bytes left out") {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
+
+func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
+	n := theFamily()
+	ctx := tools.WithCaller(t.Context(), n.chats["root"])
+	n.broken = true
+	if _, err := n.tool().Run(ctx, `{"chat":"done"}`); err == nil || err.Error() != "sub-chat done cannot be read at the moment; try again" {
+		t.Errorf("got %v", err)
+	}
+	n = theFamily()
+	delete(n.messages, "done-2-1")
+	if got, err := n.tool().Run(ctx, `{"chat":"done"}`); err != nil || strings.Contains(got, "report") {
+		t.Errorf("a reply that is gone: got %s, %v", got, err)
+	}
+	if _, err := n.tool().Run(t.Context(), `{"chat":"done"}`); err == nil {
+		t.Error("a call of nobody was answered")
+	}
+}
+
+func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
+	for input, want := range map[string]struct {
+		chat    string
+		seconds int32
+	}{
+		`{"chat":"x"}`:                             {"x", 300},
+		`{"chat":"x","timeout_seconds":10}`:        {"x", 10},
+		`{"chat":"x","timeout_seconds":1e9}`:       {"x", 3600},
+		`{"chat":"x","timeout_seconds":0}`:         {"x", 0},
+		`{"chat":"x","timeout_seconds":-5}`:        {"x", 0},
+		`{"chat":"x","timeout_seconds":"an hour"}`: {"", 0},
+		`{}`: {"", 0},
+		``:   {"", 0},
+		`{"chat":"` + strings.Repeat("x", 254) + `"}`: {"", 0},
+	} {
+		if chat, seconds := (builtin.WaitAgent{}).WaitsFor(input); chat != want.chat || seconds != want.seconds {
+			t.Errorf("%.60s: waits for %q for %d s", input, chat, seconds)
+		}
+	}
+}
+
+func TestWaitAgentDescribesItselfAndSuitsParents(t *testing.T) {
+	tool := builtin.WaitAgent{}
+	properties, _ := tool.InputSchema()["properties"].(map[string]any)
+	if tool.Name() != "wait_agent" || tool.Description() == "" || properties["chat"] == nil || properties["timeout_seconds"] == nil {
+		t.Errorf("got %q, %q, %v", tool.Name(), tool.Description(), tool.InputSchema())
+	}
+	chat := &v1alpha1.Chat{}
+	if tool.Suits(chat) {
+		t.Error("a chat without an attempt has a use for it")
+	}
+	chat.Status.Generation = &v1alpha1.GenerationStatus{HasSubChats: true}
+	if !tool.Suits(chat) {
+		t.Error("a parent has no use for it")
+	}
+}

@@ -1,0 +1,65 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Selective is a Tool that is not of use to every chat.
+type Selective interface {
+	Tool
+	// Suits tells whether the chat has a use for it. The model of another chat is not told of it.
+	Suits(chat *v1alpha1.Chat) bool
+}
+
+// Suited are those of the tools that the chat has a use for, or names itself in spec.tools.builtIn.allow.
+func Suited(all []Tool, chat *v1alpha1.Chat) []Tool {
+	return slices.DeleteFunc(all, func(tool Tool) bool {
+		selective, ok := tool.(Selective)
+		return ok && !selective.Suits(chat) && !named(chat.Spec.Tools, tool.Name())
+	})
+}
+
+func named(spec *v1alpha1.ChatTools, name string) bool {
+	return spec != nil && spec.BuiltIn != nil && slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
+}
+
+// Waiter is a Tool whose calls may wait for a sub-chat. A generation pod runs such a call when the wait is over, not before:
+// a chat that waits has no attempt.
+type Waiter interface {
+	Tool
+	// WaitsFor is the sub-chat that a call with these arguments waits for, and for how many seconds; 0: it does not wait.
+	WaitsFor(input string) (chat string, seconds int32)
+}
+
+// Waits are the waits for sub-chats of those of the calls that the chat allows, at most v1alpha1.MaxCallWaits.
+func (r *Registry) Waits(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waits []v1alpha1.CallWait) {
+	for _, call := range calls {
+		waiter, ok := r.tools[call.Name].(Waiter)
+		if !ok || !allows(spec, call.Name) || len(waits) == v1alpha1.MaxCallWaits {
+			continue
+		}
+		if chat, seconds := waiter.WaitsFor(call.Input); seconds > 0 {
+			waits = append(waits, v1alpha1.CallWait{ID: call.ID, Chat: chat, TimeoutSeconds: seconds, Awaits: call.Awaits})
+		}
+	}
+	return waits
+}
+
+type callerKey struct{}
+
+// WithCaller is a context in which tools know for which chat they run.
+func WithCaller(ctx context.Context, chat *v1alpha1.Chat) context.Context {
+	return context.WithValue(ctx, callerKey{}, chat)
+}
+
+// Caller is the chat for which a tool runs, as it was when the step began; nil if nobody said.
+func Caller(ctx context.Context) *v1alpha1.Chat {
+	chat, _ := ctx.Value(callerKey{}).(*v1alpha1.Chat)
+	return chat
+}

@@ -1,0 +1,87 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+)
+
+// waiter waits a minute for the chat that its input names, and suits chats that have sub-chats.
+type waiter struct{ tool }
+
+func (waiter) WaitsFor(input string) (chat string, seconds int32) {
+	if input == "" {
+		return "", 0
+	}
+	return input, 60
+}
+
+func (waiter) Suits(chat *v1alpha1.Chat) bool { return chat.Status.Generation.HasSubChats }
+
+func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
+	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
+	for name, c := range map[string]struct {
+		spec *v1alpha1.ChatTools
+		subs bool
+		want string
+	}{
+		"a plain chat":                        {nil, false, "[clock]"},
+		"a chat with sub-chats":               {nil, true, "[clock wait]"},
+		"a chat that names it":                {only("wait"), false, "[wait]"},
+		"a chat with sub-chats that does not": {only("clock"), true, "[clock]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: c.spec}}
+			chat.Status.Generation = &v1alpha1.GenerationStatus{HasSubChats: c.subs}
+			names := []string{}
+			for _, offered := range tools.Suited(registry.Active(c.spec), chat) {
+				names = append(names, offered.Name())
+			}
+			if fmt.Sprint(names) != c.want {
+				t.Errorf("offered are %v, want %s", names, c.want)
+			}
+		})
+	}
+}
+
+func TestTheWaitsOfCallsAreNoted(t *testing.T) {
+	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
+	calls := []v1alpha1.ToolCall{
+		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"}, {ID: "4", Name: "unknown", Input: "x"},
+		{ID: "5", Name: "wait", Input: "y", Awaits: v1alpha1.AwaitsApproval},
+	}
+	want := []v1alpha1.CallWait{
+		{ID: "2", Chat: "x", TimeoutSeconds: 60}, {ID: "5", Chat: "y", TimeoutSeconds: 60, Awaits: v1alpha1.AwaitsApproval},
+	}
+	if got := registry.Waits(nil, calls); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %+v", got)
+	}
+	if got := registry.Waits(only("clock"), calls); got != nil {
+		t.Errorf("a chat that does not allow the tool waits: %+v", got)
+	}
+	var many []v1alpha1.ToolCall
+	for i := range v1alpha1.MaxCallWaits + 1 {
+		many = append(many, v1alpha1.ToolCall{ID: fmt.Sprint(i), Name: "wait", Input: "x"})
+	}
+	if got := registry.Waits(nil, many); len(got) != v1alpha1.MaxCallWaits {
+		t.Errorf("got %d waits", len(got))
+	}
+}
+
+func TestAToolKnowsForWhichChatItRuns(t *testing.T) {
+	registry := tools.NewRegistry(tool{"who", func(ctx context.Context, _ string) (string, error) { return tools.Caller(ctx).Name, nil }})
+	chat := &v1alpha1.Chat{}
+	chat.Name = "c"
+	if got := registry.Execute(tools.WithCaller(t.Context(), chat), nil, []v1alpha1.ToolCall{{ID: "1", Name: "who"}}); got[0].Output != "c" {
+		t.Errorf("got %+v", got)
+	}
+	if tools.Caller(t.Context()) != nil {
+		t.Error("there is a caller that nobody named")
+	}
+}

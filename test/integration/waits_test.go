@@ -1,0 +1,206 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/capacity"
+)
+
+// waitFor makes the answer one with a call that waits for the chat.
+func waitFor(chat string, seconds int32) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		callTool(m)
+		m.Spec.Parts[0].ToolCall.Name = "wait_agent"
+		m.Spec.Generation.WaitsFor = []v1alpha1.CallWait{{ID: "call_1", Chat: chat, TimeoutSeconds: seconds}}
+	}
+}
+
+// limited begins the next managers with the limits, until the test ends.
+func limited(t *testing.T, limits capacity.Limits) {
+	t.Helper()
+	stopManager(t)(func(o *controllers.Options) { o.NamespaceCapacity = limits })
+	t.Cleanup(func() { stopManager(t)() })
+}
+
+// wantWaiting waits until the chat waits for sub-chats, and holds neither an attempt nor a place in the line.
+func wantWaiting(t *testing.T, ns, chat string) {
+	t.Helper()
+	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
+	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.WaitingSince != nil || st.Turn.WaitsFor[0].Deadline == nil {
+		t.Fatalf("phase %s, generation %+v, waiting since %v, waits %+v", st.Phase, st.Generation, st.WaitingSince, st.Turn.WaitsFor)
+	}
+}
+
+// forgetAlarms lets a new manager look at the chat: it has set itself no alarm but those that the chat's status asks for, so
+// that what happens next must wake it.
+func forgetAlarms(t *testing.T, ns, chat, systemPrompt string) {
+	t.Helper()
+	stopManager(t)()
+	patch(t, newChat(ns, chat, ""), `{"spec":{"systemPrompt":%q}}`, systemPrompt)
+	eventually(t, "chat "+chat+" is looked at", func() bool {
+		c := chatIn(t, ns, chat)
+		return c.Status.ObservedGeneration == c.Generation
+	})
+}
+
+// wantTools waits until the chat has an attempt at running tools.
+func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
+	t.Helper()
+	chat := assigned(t, ns, name, version, 1)
+	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+		t.Fatalf("the attempt is %+v", chat.Status.Generation)
+	}
+	return chat
+}
+
+func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
+	limited(t, capacity.Limits{Chats: 1, SubChats: 1})
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	sub := assigned(t, ns, "sub", 1, 1)
+	create(t, newChat(ns, "other", "first"))
+	waitForReady(t, ns, "other", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+
+	create(t, answer(root, waitFor("sub", 3600)))
+	other := assigned(t, ns, "other", 1, 1) // The place is free, and its turn is not over.
+	wantWaiting(t, ns, "root")
+	create(t, answer(sub, nil))
+	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity) // Done with waiting, it stands in line.
+	create(t, answer(other, nil))
+	root = wantTools(t, ns, "root", 2)
+	create(t, answer(root, toolResult))
+	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	waitForHistory(t, ns, "root", v1alpha1.ChatWaiting, "root-3-1", 4)
+	if st := chatIn(t, ns, "root").Status; st.Turn.WaitsFor != nil {
+		t.Errorf("left are the waits %+v", st.Turn.WaitsFor)
+	}
+}
+
+// A chain of chats of which each waits for the next would stand still if one of them kept the only place of sub-chats.
+func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
+	limited(t, capacity.Limits{Chats: 1, SubChats: 1})
+	ns := namespace(t)
+	root := newChat(ns, "root", "first")
+	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
+	create(t, root)
+	root = assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	sub := assigned(t, ns, "sub", 1, 1)
+	create(t, subChat(ns, "deep", "sub"))
+	waitForReady(t, ns, "deep", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity) // Both limits are reached.
+	create(t, answer(root, waitFor("sub", 3600)))
+	wantWaiting(t, ns, "root")
+	create(t, answer(sub, waitFor("deep", 3600)))
+	create(t, answer(assigned(t, ns, "deep", 1, 1), nil))
+	create(t, answer(wantTools(t, ns, "sub", 2), toolResult))
+	wantWaiting(t, ns, "root")
+	create(t, answer(assigned(t, ns, "sub", 3, 1), nil))
+	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
+	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
+}
+
+func TestAWaitOutlivesTheManagerAndEndsWithItsDeadline(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	sub := assigned(t, ns, "sub", 1, 1)
+	create(t, answer(root, waitFor("sub", 3600)))
+	wantWaiting(t, ns, "root")
+	restart := stopManager(t)
+	create(t, answer(sub, nil))
+	restart()
+	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
+
+	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	create(t, say(ns, "sub", "more"))
+	assigned(t, ns, "sub", 3, 1)
+	create(t, say(ns, "root", "again"))
+	create(t, answer(assigned(t, ns, "root", 5, 1), waitFor("sub", 2)))
+	wantTools(t, ns, "root", 6)
+	if got := chatIn(t, ns, "sub").Status.Phase; got != v1alpha1.ChatRunning {
+		t.Errorf("the sub-chat is %s", got)
+	}
+}
+
+func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "fails", "root"))
+	fails := assigned(t, ns, "fails", 1, 1)
+	create(t, subChat(ns, "goes", "root"))
+	assigned(t, ns, "goes", 1, 1)
+	create(t, answer(root, waitFor("fails", 3600)))
+	wantWaiting(t, ns, "root")
+	forgetAlarms(t, ns, "root", "one")
+	create(t, answer(fails, failed(v1alpha1.ErrorContextTooLong)))
+	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
+	create(t, answer(assigned(t, ns, "root", 3, 1), func(m *v1alpha1.ChatMessage) {
+		waitFor("goes", 3600)(m)
+		m.Spec.Parts[0].ToolCall.ID, m.Spec.Generation.WaitsFor[0].ID = "call_2", "call_2"
+	}))
+	wantWaiting(t, ns, "root")
+	forgetAlarms(t, ns, "root", "two")
+	remove(t, newChat(ns, "goes", ""))
+	wantTools(t, ns, "root", 4)
+}
+
+func TestAMessageThatASubChatHasYetToTakeUpIsWaitedFor(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	create(t, answer(assigned(t, ns, "sub", 1, 1), nil))
+	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
+	restart := stopManager(t)
+	create(t, say(ns, "sub", "more"))
+	create(t, answer(root, waitFor("sub", 3600)))
+	restart()
+	wantWaiting(t, ns, "root")
+	create(t, answer(assigned(t, ns, "sub", 3, 1), nil))
+	wantTools(t, ns, "root", 2)
+}
+
+func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "other", "first"))
+	assigned(t, ns, "other", 1, 1)
+	for chat, waited := range map[string]string{"a": "other", "b": "nobody", "c": "c"} {
+		create(t, newChat(ns, chat, "first"))
+		create(t, answer(assigned(t, ns, chat, 1, 1), waitFor(waited, 3600)))
+		wantTools(t, ns, chat, 2)
+	}
+}
+
+func TestAChatThatWaitsForSubChatsCanBeInterruptedAndPutAway(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "root", "first"))
+	root := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	sub := assigned(t, ns, "sub", 1, 1)
+	create(t, answer(root, waitFor("sub", 3600)))
+	wantWaiting(t, ns, "root")
+	create(t, say(ns, "root", "queued"))
+	eventually(t, "the message is queued", func() bool { return len(chatIn(t, ns, "root").Status.Queue) == 1 })
+	annotate(t, ns, "root", v1alpha1.AnnotationInterrupt, "t")
+	create(t, answer(assigned(t, ns, "root", 3, 1), waitFor("sub", 3600))) // The queued message is answered.
+	wantWaiting(t, ns, "root")
+	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
+	create(t, answer(sub, nil))
+	waitForReady(t, ns, "sub", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+	create(t, answer(wantTools(t, ns, "root", 4), toolResult))
+	create(t, answer(assigned(t, ns, "root", 5, 1), nil))
+	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	waitForReady(t, ns, "sub", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+}
