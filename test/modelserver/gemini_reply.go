@@ -115,8 +115,7 @@ func (p *plan) geminiUsage(sent int) geminiUsage {
 	}
 }
 
-// signed tells whether the block carries a signature: what comes right after thoughts, and the first call of a reply with
-// thoughts.
+// signed tells whether the block carries a signature: what comes right after thoughts, and the first call of a reply.
 func (p *plan) signed(index int) bool {
 	if p.blocks[index].kind == reasoningBlock {
 		return false
@@ -124,8 +123,7 @@ func (p *plan) signed(index int) bool {
 	if index > 0 && p.blocks[index-1].kind == reasoningBlock {
 		return true
 	}
-	is := func(kind blockKind) func(block) bool { return func(b block) bool { return b.kind == kind } }
-	return index == slices.IndexFunc(p.blocks, is(callBlock)) && slices.ContainsFunc(p.blocks[:index], is(reasoningBlock))
+	return index == slices.IndexFunc(p.blocks, func(b block) bool { return b.kind == callBlock })
 }
 
 // geminiPart is a piece of the block; a call comes in one piece.
