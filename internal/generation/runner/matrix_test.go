@@ -64,9 +64,9 @@ var scenarios = []scenario{
 	{
 		name: "more than a message holds",
 		reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
-			Repeat: &modelserver.Repeat{Text: "on and on ", Bytes: 8 << 20}, PieceBytes: 40_000,
+			Repeat: &modelserver.Repeat{Text: "and so on, ", Bytes: 8 << 20}, PieceBytes: 40_000,
 		}}}},
-		aborted: true, committed: `Completed: Text "on and on on and on on…"; truncated`,
+		aborted: true, committed: `Completed: Text "and so on, and so on, …"; truncated`,
 	},
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{
@@ -114,11 +114,12 @@ func TestEachWireFormCommitsWhatItsModelSaid(t *testing.T) {
 					if s.silent {
 						p = hasty
 					}
+					p = p.in(t)
 					got := outline(p.play(s))
 					if want := w.expects(s.name, s.committed); got != want {
 						t.Errorf("\ncommitted %s\nwant      %s", got, want)
 					}
-					p.got(t, s)
+					p.got(s)
 					p.nothingLeft()
 				})
 			}
@@ -149,7 +150,8 @@ func (w *wired) play(s scenario) *v1alpha1.ChatMessage {
 }
 
 // got checks what the server was sent, and how the request ended.
-func (w *wired) got(t *testing.T, s scenario) {
+func (w *wired) got(s scenario) {
+	t := w.t
 	t.Helper()
 	all := w.models.Requests()
 	var requests []modelserver.Record

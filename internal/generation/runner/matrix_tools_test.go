@@ -74,14 +74,15 @@ func TestEachWireFormAnswersTheCallsOfItsModel(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			p := startWired(t, w, toolScript(), nil)
 			for _, s := range toolScenarios {
-				t.Run(s.name, func(t *testing.T) { p.round(t, s) })
+				t.Run(s.name, func(t *testing.T) { p.in(t).round(s) })
 			}
 		})
 	}
 }
 
 // round plays a reply with calls, their results, and the answer.
-func (w *wired) round(t *testing.T, s toolScenario) {
+func (w *wired) round(s toolScenario) {
+	t := w.t
 	t.Helper()
 	c := w.newChat(slug(s.name), nil)
 	c.ask(c.chat.Name+"-u", "Do: "+s.name+"!")
@@ -107,13 +108,14 @@ func (w *wired) round(t *testing.T, s toolScenario) {
 		}
 		at = i
 	}
-	w.replayed(t, calls)
+	w.replayed(calls)
 	w.nothingLeft()
 }
 
 // replayed checks what the request with the results says of the reply before it: each call as it was, and the reasoning as
 // the wire form wants it.
-func (w *wired) replayed(t *testing.T, calls *v1alpha1.ChatMessage) {
+func (w *wired) replayed(calls *v1alpha1.ChatMessage) {
+	t := w.t
 	t.Helper()
 	all := w.models.Requests()
 	body := squeezed(all[len(all)-1].Body)

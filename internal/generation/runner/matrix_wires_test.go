@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,7 +176,10 @@ func startWired(t *testing.T, w wireForm, script modelserver.Script, change func
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(p.models)
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		server.CloseClientConnections() // Close waits for requests that a fault has left open.
+		server.Close()
+	})
 	wrong := w.config(p.ns, "wrong", server.URL)
 	wrong.Spec.APIKey.SecretKeyRef.Key = "wrong"
 	create(t, wrong)
@@ -190,16 +194,31 @@ func startWired(t *testing.T, w wireForm, script modelserver.Script, change func
 	return out
 }
 
+// in is the same pod in a test below the one that it was started in.
+func (w *wired) in(t *testing.T) *wired {
+	inner := *w.pod
+	inner.t = t
+	return &wired{pod: &inner, wireForm: w.wireForm, lines: w.lines}
+}
+
 // ours are marks of the goroutines that a call has: the attempt's, the clients', and those of connections to a model.
 var ours = []string{"runner.(*attempt)", "charm.land/fantasy", "google.golang.org/genai", "anthropic-sdk-go", "openai-go", "modelserver.(*exchange)"}
 
 // nothingLeft waits until no request is open, no connection to the model but idle ones, and no goroutine of a call.
 func (w *wired) nothingLeft() {
 	w.t.Helper()
-	w.eventually("no request, connection or goroutine is left", func() bool {
+	deadline := time.Now().Add(patience)
+	for {
 		w.lines.CloseIdleConnections()
-		return w.models.InFlight() == 0 && w.lines.open.Load() == 0 && leftover() == ""
-	})
+		requests, connections, stack := w.models.InFlight(), w.lines.open.Load(), leftover()
+		if requests == 0 && connections == 0 && stack == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("left over: %d requests, %d connections, and %s", requests, connections, stack)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
 }
 
 // leftover is the stack of a goroutine that a call has left behind; "" if there is none.
