@@ -72,7 +72,7 @@ func toolScript() modelserver.Script {
 func TestEachWireFormAnswersTheCallsOfItsModel(t *testing.T) {
 	for _, w := range wireForms {
 		t.Run(w.name, func(t *testing.T) {
-			p := startWired(t, w, toolScript(), nil)
+			p := startWired(t, w, toolScript())
 			for _, s := range toolScenarios {
 				t.Run(s.name, func(t *testing.T) { p.in(t).round(s) })
 			}

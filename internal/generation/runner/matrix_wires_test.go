@@ -166,7 +166,7 @@ type wired struct {
 	lines *lines
 }
 
-func startWired(t *testing.T, w wireForm, script modelserver.Script, change func(*runner.Options)) *wired {
+func startWired(t *testing.T, w wireForm, script modelserver.Script) *wired {
 	t.Helper()
 	p := &pod{t: t, ns: "w-" + rand.String(8), name: "generation-0", relay: &relay{}, log: &log{}}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.ns}})
@@ -183,13 +183,13 @@ func startWired(t *testing.T, w wireForm, script modelserver.Script, change func
 	wrong := w.config(p.ns, "wrong", server.URL)
 	wrong.Spec.APIKey.SecretKeyRef.Key = "wrong"
 	create(t, wrong)
+	hasty := w.config(p.ns, "hasty", server.URL)
+	hasty.Spec.SilenceTimeoutSeconds = new(int32(1))
+	create(t, hasty)
 	create(t, w.config(p.ns, "default", server.URL))
 	out := &wired{pod: p, wireForm: w, lines: newLines(t, server.URL)}
 	p.launch(func(_ *pod, o *runner.Options) {
 		o.HTTP = &http.Client{Transport: out.lines}
-		if change != nil {
-			change(o)
-		}
 	})
 	return out
 }
