@@ -70,22 +70,22 @@ var scenarios = []scenario{
 	{
 		name:      "too many requests",
 		reply:     fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(7)}}),
-		committed: "Failed: RateLimited 429",
+		committed: "Failed: RateLimited 429, again after 7 s",
 	},
-	{name: "a server error", reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 500}), committed: "Failed: ProviderError 500"},
+	{name: "a server error", reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 500}), committed: "Failed: ProviderError 500, again"},
 	{
 		name: "an error within the stream", reply: fault(modelserver.Fault{Kind: modelserver.FaultError, Status: 500, After: one}),
-		committed: "Failed: ProviderError 0",
+		committed: "Failed: ProviderError 0, again",
 	},
-	{name: "reset before the answer", reply: fault(modelserver.Fault{Kind: modelserver.FaultReset}), committed: "Failed: ProviderUnavailable 0"},
-	{name: "cut", reply: fault(modelserver.Fault{Kind: modelserver.FaultCut, After: one}), committed: "Failed: ProviderUnavailable 0"},
-	{name: "ended early", reply: fault(modelserver.Fault{Kind: modelserver.FaultEnd, After: one}), committed: "Failed: ProviderUnavailable 0"},
+	{name: "reset before the answer", reply: fault(modelserver.Fault{Kind: modelserver.FaultReset}), committed: "Failed: ProviderUnavailable 0, again"},
+	{name: "cut", reply: fault(modelserver.Fault{Kind: modelserver.FaultCut, After: one}), committed: "Failed: ProviderUnavailable 0, again"},
+	{name: "ended early", reply: fault(modelserver.Fault{Kind: modelserver.FaultEnd, After: one}), committed: "Failed: ProviderUnavailable 0, again"},
 	{
 		name: "interrupted", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), interrupt: true, aborted: true,
 		committed: `Interrupted: Text "Well"`,
 	},
-	{name: "silent from the beginning", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0"},
-	{name: "silent after a word", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0"},
+	{name: "silent from the beginning", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
+	{name: "silent after a word", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
 }
 
 // scriptOf lets the model follow the scenario that the user names.
@@ -214,7 +214,7 @@ func outline(m *v1alpha1.ChatMessage) string {
 		said = append(said, line)
 	}
 	if g.Error != nil {
-		said = append(said, fmt.Sprintf("%s %d", g.Error.Reason, g.Error.StatusCode))
+		said = append(said, failure(g.Error))
 	}
 	if g.Truncated {
 		said = append(said, "truncated")
@@ -227,6 +227,17 @@ func outline(m *v1alpha1.ChatMessage) string {
 			u.InputTokens, u.CacheReadTokens, u.OutputTokens, u.ReasoningTokens, u.TotalTokens))
 	}
 	return string(g.Outcome) + ": " + strings.Join(said, "; ")
+}
+
+func failure(e *v1alpha1.GenerationError) string {
+	line := fmt.Sprintf("%s %d", e.Reason, e.StatusCode)
+	if e.Retryable {
+		line += ", again"
+	}
+	if e.RetryAfterSeconds != nil {
+		line += fmt.Sprintf(" after %d s", *e.RetryAfterSeconds)
+	}
+	return line
 }
 
 func clipped(text string) string {
