@@ -38,6 +38,9 @@ func main() {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	// Google's client writes each stream that ends early to the standard logger; the attempt's result says it better.
+	slog.SetLogLoggerLevel(slog.LevelDebug)
+	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
 	if err := run(ctx, log, *health); err != nil {

@@ -3,7 +3,8 @@
 
 // Package modelserver is a scripted model: a real HTTP server that speaks OpenAI chat completions, OpenAI responses and
 // Anthropic messages, streamed and not, says what a script tells it, fails how a script tells it, refuses what the real
-// ones refuse, and records every request.
+// ones refuse, and records every request. It also speaks Gemini's protocol, and those of OpenAI and Anthropic as Azure,
+// OpenRouter, Vercel and AWS Bedrock host them, each at its own paths (see hosts).
 //
 // A script, as YAML:
 //

@@ -19,6 +19,8 @@ type apiError struct {
 	code    string
 	param   string
 	message string
+	// retry is when to come back, for a provider that says so in the body.
+	retry *RetryAfter
 }
 
 func badRequest(param, code, format string, args ...any) *apiError {

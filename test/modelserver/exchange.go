@@ -114,7 +114,11 @@ func (x *exchange) part() {
 func (x *exchange) flush() {
 	if !x.begun {
 		x.begun = true
-		x.header(http.StatusOK, "text/event-stream; charset=utf-8")
+		contentType := "text/event-stream; charset=utf-8"
+		if d, ok := x.dialect.(interface{ contentType() string }); ok {
+			contentType = d.contentType()
+		}
+		x.header(http.StatusOK, contentType)
 	}
 	// An error means that the client went away, which the request's context says too.
 	_, _ = x.w.Write(x.out.buf.Bytes())
@@ -221,6 +225,15 @@ func after(f *Fault) int {
 func (x *exchange) fail(e apiError, fault *Fault) {
 	requestID := newID("req_")
 	x.w.Header().Set(x.dialect.requestIDHeader(), requestID)
+	if d, ok := x.dialect.(interface {
+		errorHeader(apiError) (name, value string)
+	}); ok {
+		name, value := d.errorHeader(e)
+		x.w.Header().Set(name, value)
+	}
+	if fault != nil {
+		e.retry = fault.RetryAfter
+	}
 	body, contentType := encode(x.dialect.errorShape(e, requestID)), "application/json"
 	if fault != nil {
 		fault.setHeaders(x.w.Header(), time.Now())

@@ -20,8 +20,11 @@ func itemID(kind blockKind) string {
 
 // callID is the id of a tool call in the form of the protocol.
 func callID(p Protocol) string {
-	if p == Anthropic {
+	switch p {
+	case Anthropic:
 		return newID("toolu_")
+	case Bedrock:
+		return newID("toolu_bdrk_")
 	}
 	return newID("call_")
 }

@@ -58,7 +58,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 
 func (m Match) validate() error {
 	switch m.Protocol {
-	case "", OpenAIChat, OpenAIResponses, Anthropic:
+	case "", OpenAIChat, OpenAIResponses, Anthropic, Gemini, Bedrock:
 	default:
 		return fmt.Errorf("unknown protocol %q", m.Protocol)
 	}

@@ -14,6 +14,8 @@ import (
 // Record is one request and what became of it.
 type Record struct {
 	Protocol Protocol `json:"protocol"`
+	// Path of the request, with its query.
+	Path string `json:"path"`
 	// Rule is the name of the rule that answered; empty for a request that was refused.
 	Rule string `json:"rule,omitempty"`
 	// Status is the HTTP status of the answer.
@@ -103,7 +105,7 @@ func (r *records) forget() { r.change(func() { r.all, r.bodies, r.oldest = nil, 
 func withoutKeys(all []Record) []Record {
 	for i := range all {
 		header := all[i].Header.Clone()
-		for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+		for _, name := range append([]string{"Authorization"}, keyHeaders...) {
 			if header.Get(name) != "" {
 				header.Set(name, "[hidden]")
 			}

@@ -33,6 +33,7 @@ func New(s Script) (*Server, error) {
 	} {
 		server.mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { server.answer(w, r, d) })
 	}
+	server.serveHosts()
 	server.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)
@@ -127,7 +128,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect) {
 	}
 	// The program is taken before the request is seen: who sees it and then puts a new script does not change its answer.
 	program := s.program.Load()
-	record := &Record{Protocol: d.protocol(), Arrived: arrived, Header: r.Header.Clone(), Body: asJSON(body)}
+	record := &Record{Protocol: d.protocol(), Path: r.URL.RequestURI(), Arrived: arrived, Header: r.Header.Clone(), Body: asJSON(body)}
 	s.records.add(record)
 	x := newExchange(w, r, d, &s.records, record)
 	defer x.end()
@@ -174,5 +175,10 @@ func keyOf(h http.Header) string {
 	if key, ok := strings.CutPrefix(h.Get("Authorization"), "Bearer "); ok {
 		return key
 	}
-	return h.Get("X-Api-Key")
+	for _, name := range keyHeaders {
+		if key := h.Get(name); key != "" {
+			return key
+		}
+	}
+	return ""
 }

@@ -42,6 +42,8 @@ type streamer interface {
 type sse struct {
 	buf bytes.Buffer
 	enc *json.Encoder
+	// frame is the form of an event that is not a server-sent one; nil: they are.
+	frame func(data []byte) []byte
 }
 
 func newSSE() *sse {
@@ -53,6 +55,10 @@ func newSSE() *sse {
 
 // event adds an event. An empty name leaves the event line out.
 func (s *sse) event(name string, data any) {
+	if s.frame != nil {
+		s.buf.Write(s.frame(bytes.TrimSpace(encode(data))))
+		return
+	}
 	if name != "" {
 		s.buf.WriteString("event: ")
 		s.buf.WriteString(name)

@@ -102,7 +102,11 @@ func newGoogle(s settings) (fantasy.Provider, error) {
 	if s.spec.BaseURL != "" {
 		options = append(options, google.WithBaseURL(s.spec.BaseURL))
 	}
-	return google.New(options...)
+	p, err := google.New(options...)
+	if err != nil {
+		return nil, err
+	}
+	return signedProvider{p}, nil
 }
 
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {

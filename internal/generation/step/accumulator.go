@@ -37,6 +37,8 @@ type block struct {
 	part     v1alpha1.MessagePart
 	text     strings.Builder
 	metadata fantasy.ProviderMetadata
+	// ended is whether the provider has ended it; text can still follow.
+	ended bool
 }
 
 // NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids already.
@@ -67,12 +69,20 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 }
 
 func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
-	b := a.block(kind, p.ID)
+	// Some providers use the id again for the next reasoning of the reply, which has a signature of its own.
+	key := blockKey{kind, p.ID}
+	if p.Type == fantasy.StreamPartTypeReasoningStart && a.index[key] != nil && a.index[key].ended {
+		delete(a.index, key)
+	}
+	b := a.block(key)
 	if b == nil {
 		return parts.Part{}, false
 	}
 	if p.ProviderMetadata != nil {
 		b.metadata = p.ProviderMetadata
+	}
+	if p.Type == fantasy.StreamPartTypeReasoningEnd {
+		b.ended = true
 	}
 	text := a.room.text(p.Delta)
 	if text == "" {
@@ -85,12 +95,11 @@ func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantas
 	return parts.Part{Type: show, ID: p.ID, Text: text}, true
 }
 
-func (a *Accumulator) block(kind v1alpha1.PartType, id string) *block {
-	key := blockKey{kind, id}
+func (a *Accumulator) block(key blockKey) *block {
 	if b := a.index[key]; b != nil {
 		return b
 	}
-	b := &block{part: v1alpha1.MessagePart{Type: kind}}
+	b := &block{part: v1alpha1.MessagePart{Type: key.kind}}
 	if !a.room.part(&b.part) {
 		return nil
 	}

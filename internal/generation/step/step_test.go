@@ -153,6 +153,19 @@ func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 	}
 }
 
+func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
+	a := step.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
+	begin, end := part(fantasy.StreamPartTypeReasoningStart, "0", ""), part(fantasy.StreamPartTypeReasoningEnd, "0", "")
+	collect(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"), call("c", "t", "{}"))
+	got := a.Finish()
+	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
+		t.Fatalf("got %s\nwant %s", outline(&got), want)
+	}
+	if !strings.Contains(got.Parts[0].ProviderMetadata, `"first"`) || !strings.Contains(got.Parts[2].ProviderMetadata, `"second"`) {
+		t.Errorf("got %+v", got.Parts)
+	}
+}
+
 func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 	cases := map[string]struct {
 		deltas []string
