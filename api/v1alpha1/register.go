@@ -34,6 +34,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ChatMessage{}, &ChatMessageList{},
 		&ChatModelConfig{}, &ChatModelConfigList{},
 		&ToolApproval{}, &ToolApprovalList{},
+		&ChatQuota{}, &ChatQuotaList{},
+		&ClusterChatQuota{}, &ClusterChatQuotaList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
