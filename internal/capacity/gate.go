@@ -73,7 +73,7 @@ func NewGate() *Gate {
 	}
 }
 
-// SetCluster sets the limits of all namespaces together, and of each that has none of its own. Who generates already goes on.
+// SetCluster sets the limits of all namespaces together, and of each that has none of its own. Nobody's step is cut off.
 func (g *Gate) SetCluster(limits ClusterLimits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *Gate) SetCluster(limits ClusterLimits) {
 	}
 }
 
-// SetNamespace sets the limits that the namespace's own quotas say. Who generates already goes on.
+// SetNamespace sets the limits that the namespace's own quotas say. Nobody's step is cut off.
 func (g *Gate) SetNamespace(name string, own Limits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,18 +168,19 @@ func (g *Gate) Leave(key types.NamespacedName) {
 	}
 }
 
-// Enter gives the chat a place if it may generate: it does already, or there is a place. Else it says what holds it. The
-// caller says afterwards, with Hold, Wait or Leave, what became of that.
+// Enter gives the chat a place for its next step if it has none and there is one. Else it says what holds it: that is also
+// said to a chat that has a place while more generate than may, since a limit was lowered. The caller says afterwards, with
+// Hold, Wait or Leave, what became of that.
 func (g *Gate) Enter(chat Chat) *Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.places[chat.Key]
-	if p != nil && p.index == generates && p.Sub == chat.Sub {
-		return nil
-	}
 	n := g.namespaceOf(chat.Key.Namespace)
+	if p != nil && p.index == generates && p.Sub == chat.Sub {
+		return g.heldBy(chat.Key.Namespace, n, chat.Sub, 1)
+	}
 	defer g.forgetEmpty(chat.Key.Namespace)
-	if held := g.heldBy(chat.Key.Namespace, n, chat.Sub); held != nil {
+	if held := g.heldBy(chat.Key.Namespace, n, chat.Sub, 0); held != nil {
 		return held
 	}
 	g.remove(chat.Key)
@@ -238,14 +239,14 @@ func (g *Gate) next(sub bool) (best *namespace) {
 	return best
 }
 
-// heldBy is what keeps another chat of the namespace from generating; nil if there is a place. The limit that is the nearest
-// to the chat comes first.
-func (g *Gate) heldBy(name string, n *namespace, sub bool) *Held {
+// heldBy is what keeps a chat of the namespace from generating; nil if there is a place for it. has is 1 for a chat that is
+// counted already, else 0. The limit that is the nearest to the chat comes first.
+func (g *Gate) heldBy(name string, n *namespace, sub bool, has int) *Held {
 	limit, scope := g.limitOf(n, sub)
-	if *n.generating.of(sub) >= int(limit.Max) {
+	if *n.generating.of(sub)-has >= int(limit.Max) {
 		return &Held{Limit: limit, Scope: scope, Namespace: name, Sub: sub}
 	}
-	if all := g.cluster.All.of(sub); *g.generating.of(sub) >= int(all.Max) {
+	if all := g.cluster.All.of(sub); *g.generating.of(sub)-has >= int(all.Max) {
 		return &Held{Limit: all, Scope: AllNamespaces, Namespace: name, Sub: sub}
 	}
 	return nil

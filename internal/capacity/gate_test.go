@@ -136,21 +136,26 @@ func TestRaisedLimitsLetInAtOnceInFairOrder(t *testing.T) {
 	}
 }
 
-func TestLoweredLimitsCutNobodyOff(t *testing.T) {
+func TestLoweredLimitsCutNobodyOffButHoldTheNextSteps(t *testing.T) {
 	g := newGate(100, 100)
 	for i := range 4 {
 		g.Hold(chat("a", fmt.Sprint(i), 0))
 	}
 	g.SetNamespace("a", limits("team", 2, 2))
-	g.Wait(chat("a", "w", 0))
-	for i := range 4 {
-		if held := g.Enter(chat("a", fmt.Sprint(i), 0)); held != nil {
-			t.Errorf("%d lost its place to %s", i, held)
-		}
+	g.Wait(chat("a", "w", time.Hour))
+	if generating, _ := g.Counts(); generating.Chats != 4 {
+		t.Errorf("%d generate", generating.Chats)
 	}
-	for i := range 2 {
-		g.Leave(chat("a", fmt.Sprint(i), 0).Key)
-		wantCalled(t, g) // As many as may or more generate still.
+	for i := range 2 { // Two come to the end of their steps first.
+		c := chat("a", fmt.Sprint(i), time.Minute)
+		if held := g.Enter(c); held == nil || held.Quota != "team" {
+			t.Errorf("the next step of %d is held by %v", i, held)
+		}
+		g.Wait(c)
+		wantCalled(t, g) // As many generate as may, or more.
+	}
+	if held := g.Enter(chat("a", "2", 0)); held != nil {
+		t.Errorf("with as many as may, the next step is held by %s", held)
 	}
 	g.Leave(chat("a", "2", 0).Key)
 	wantCalled(t, g, "a/w")
@@ -249,7 +254,7 @@ func audit(g *Gate) string {
 		if p.index != generates {
 			*waiting.of(p.Sub)++
 			n := g.namespaces[key.Namespace]
-			if held := g.heldBy(key.Namespace, n, p.Sub); held == nil {
+			if held := g.heldBy(key.Namespace, n, p.Sub, 0); held == nil {
 				return key.String() + " waits though it has a place"
 			}
 			if q := n.queues[sortOf(p.Sub)]; p.index >= len(q) || q[p.index] != p {

@@ -14,10 +14,10 @@ import (
 // ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,
 // limits what counts for the namespace.
 func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.Time) {
-	counts := fmt.Sprintf("At most %d chats and %d sub-chats of the namespace generate at once", limits.Chats.Max, limits.SubChats.Max)
+	counts := fmt.Sprintf("In the namespace may generate at once: chats %d, sub-chats %d", limits.Chats.Max, limits.SubChats.Max)
 	summary := Done(v1alpha1.ReasonInForce, counts)
 	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
-		summary = Done(v1alpha1.ReasonSmallerQuota, counts+": ChatQuota "+decisive(quota, own)+" allows no more than this one, and comes first")
+		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+" decides, since it allows as many or fewer")
 	}
 	summary.apply(&quota.Status.Conditions, quota.Generation, now)
 	quota.Status.ObservedGeneration = quota.Generation
@@ -35,7 +35,7 @@ func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
 func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
 	all, each := limits.All, limits.Namespace
 	Done(v1alpha1.ReasonInForce, fmt.Sprintf(
-		"At most %d chats and %d sub-chats generate at once in all namespaces together, %d and %d in a namespace whose ChatQuotas do not say otherwise",
+		"In all namespaces together may generate at once: chats %d, sub-chats %d; in a namespace without a ChatQuota for them: %d, %d",
 		all.Chats.Max, all.SubChats.Max, each.Chats.Max, each.SubChats.Max,
 	)).apply(&quota.Status.Conditions, quota.Generation, now)
 	quota.Status.ObservedGeneration = quota.Generation

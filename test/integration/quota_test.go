@@ -99,11 +99,16 @@ func TestAQuotaHoldsChatsAndLetsThemInAtOnceWhenItIsRaised(t *testing.T) {
 	held = strings.ReplaceAll(held, "allows 2 chats", "allows 5 chats")
 	eventually(t, "the other 5 say what holds them now", func() bool { return waiting(held) == 5 })
 
+	busy := generating(t, ns)[0]
+	create(t, say(ns, busy, "more"))
+	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 	patch(t, chatQuota(ns, "team", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
 	waitForQuota(t, ns, "team", 3, v1alpha1.ReasonInForce)
 	if names := generating(t, ns); len(names) != 5 {
 		t.Errorf("a lowered quota leaves %v", names)
 	}
+	create(t, answer(assigned(t, ns, busy, 1, 1), nil)) // Its step counts, and the next one waits.
+	waitForHolder(t, ns, busy, "ChatQuota team allows 1 chat ")
 	remove(t, chatQuota(ns, "team", nil, nil))
 	eventually(t, "all generate without the quota", func() bool { return len(generating(t, ns)) == 10 })
 }
