@@ -29,7 +29,7 @@ func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 	}
 	chat, f := s.facts.Chat, &s.facts
 	idle := chat.Status.Phase == v1alpha1.ChatWaiting || chat.Status.Phase == v1alpha1.ChatError || chat.Status.Phase == ""
-	if idle && len(f.Open) == 0 && len(f.Queued) == 0 && f.Edited == nil && f.Truncated == nil {
+	if idle && len(f.Open) == 0 && len(f.Queued) == 0 && len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil {
 		return nil
 	}
 	if held := r.Gate.Enter(asPlace(chat)); held != nil {

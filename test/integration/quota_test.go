@@ -130,6 +130,11 @@ func TestZeroHoldsAllChatsVisiblyAndStillAfterARestart(t *testing.T) {
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
 	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+
+	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":0}}}`)
+	waitForQuota(t, ns, "none", 3, v1alpha1.ReasonInForce)
+	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "t") // A summary is generated, too.
+	waitForHolder(t, ns, "c", held)
 }
 
 func TestChatsWaitForCapacityInTheOrderInWhichTheyCame(t *testing.T) {
