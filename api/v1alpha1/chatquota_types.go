@@ -7,11 +7,14 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Defaults of the limits that no quota sets.
 const (
-	// DefaultClusterChats and DefaultClusterSubChats are how many chats without a parent, and sub-chats, generate at once
-	// in all namespaces together: 2000 and 4000.
-	DefaultClusterChats, DefaultClusterSubChats = 2000, 4000
-	// DefaultNamespaceChats and DefaultNamespaceSubChats are the same for one namespace: 500 and 1000.
-	DefaultNamespaceChats, DefaultNamespaceSubChats = 500, 1000
+	// DefaultClusterChats is how many chats without a parent generate at once in all namespaces together.
+	DefaultClusterChats = 2000
+	// DefaultClusterSubChats is how many sub-chats generate at once in all namespaces together.
+	DefaultClusterSubChats = 4000
+	// DefaultNamespaceChats is how many chats without a parent generate at once in one namespace.
+	DefaultNamespaceChats = 500
+	// DefaultNamespaceSubChats is how many sub-chats generate at once in one namespace.
+	DefaultNamespaceSubChats = 1000
 )
 
 // ClusterChatQuotaName is the name of the one ClusterChatQuota that there may be.

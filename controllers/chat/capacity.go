@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/turn"
 )
 
 // places tells whether the gate that chats pass before they generate knows how things stand.
@@ -27,15 +28,22 @@ func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 	if err := r.primeGate(ctx); err != nil {
 		return err
 	}
-	chat, f := s.facts.Chat, &s.facts
-	idle := chat.Status.Phase == v1alpha1.ChatWaiting || chat.Status.Phase == v1alpha1.ChatError || chat.Status.Phase == ""
-	if idle && len(f.Open) == 0 && len(f.Queued) == 0 && len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil {
+	if rests(&s.facts) {
 		return nil
 	}
-	if held := r.Gate.Enter(asPlace(chat)); held != nil {
-		f.NoCapacity = held.String()
+	if held := r.Gate.Enter(asPlace(s.facts.Chat)); held != nil {
+		s.facts.NoCapacity = held.String()
 	}
 	return nil
+}
+
+// rests tells whether the chat is idle and nothing asks anything of it.
+func rests(f *turn.Facts) bool {
+	switch f.Chat.Status.Phase {
+	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
+		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil
+	}
+	return false
 }
 
 // primeGate tells the gate once what its limits are, who has a place and who waits. Those who wait come last: before all
