@@ -6,13 +6,16 @@
 package controllers
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/controllers/chat"
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
+	"parley.dev/parley/controllers/chatquota"
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
@@ -29,11 +32,10 @@ type Options struct {
 	PodCapacity int
 	// PodIdle is how long a generation pod without work is kept.
 	PodIdle time.Duration
-	// ClusterCapacity and NamespaceCapacity are how many chats generate at once, in all namespaces and in each. Zero:
-	// package capacity's defaults.
-	ClusterCapacity, NamespaceCapacity capacity.Limits
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
+	// Metrics is where the controllers' own gauges are registered; nil: nowhere.
+	Metrics prometheus.Registerer
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -41,14 +43,22 @@ type Options struct {
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	ledger := placement.NewLedger()
-	gate := capacity.NewGate(orDefault(o.ClusterCapacity, capacity.DefaultCluster), orDefault(o.NamespaceCapacity, capacity.DefaultNamespace))
+	gate := capacity.NewGate()
+	if o.Metrics != nil {
+		if err := o.Metrics.Register(gateGauges{gate}); err != nil {
+			return fmt.Errorf("registering the gauges: %w", err)
+		}
+	}
+	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
-			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, Workers: o.Workers, Now: o.Now,
+			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
+			Workers: o.Workers, Now: o.Now,
 		},
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
+		quotas,
 		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Idle: o.PodIdle, Now: o.Now},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
@@ -56,11 +66,4 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	return nil
-}
-
-func orDefault(limits, fallback capacity.Limits) capacity.Limits {
-	if limits == (capacity.Limits{}) {
-		return fallback
-	}
-	return limits
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds Parley's resources: Chat, ChatMessage and ChatModelConfig.
+// Package v1alpha1 holds Parley's resources: Chat, ChatMessage, ChatModelConfig, ToolApproval, ChatQuota and ClusterChatQuota.
 //
 // The package is the contract with users: every field is bounded, every condition type and reason that the operator
 // ever sets is a documented constant here, and whatever one object can check about itself is checked by the API server
@@ -34,6 +34,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ChatMessage{}, &ChatMessageList{},
 		&ChatModelConfig{}, &ChatModelConfigList{},
 		&ToolApproval{}, &ToolApprovalList{},
+		&ChatQuota{}, &ChatQuotaList{},
+		&ClusterChatQuota{}, &ClusterChatQuotaList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/controllers/generationpod"
-	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 )
@@ -33,7 +33,6 @@ type flags struct {
 	metricsAddress, healthAddress           string
 	leaderElect                             bool
 	capacity, workers                       int
-	cluster, namespace                      capacity.Limits
 	idle                                    time.Duration
 	verbose                                 bool
 }
@@ -47,20 +46,6 @@ func main() {
 	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "let one of several replicas work at a time; needed for none, since every write is fenced")
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
-	limits := []struct {
-		name  string
-		into  *int
-		value int
-		what  string
-	}{
-		{"max-generating", &f.cluster.Chats, capacity.DefaultCluster.Chats, "chats without a parent generate at once in all namespaces"},
-		{"max-generating-sub-chats", &f.cluster.SubChats, capacity.DefaultCluster.SubChats, "sub-chats generate at once in all namespaces"},
-		{"namespace-max-generating", &f.namespace.Chats, capacity.DefaultNamespace.Chats, "chats without a parent generate at once in one namespace"},
-		{"namespace-max-generating-sub-chats", &f.namespace.SubChats, capacity.DefaultNamespace.SubChats, "sub-chats generate at once in one namespace"},
-	}
-	for _, limit := range limits {
-		flag.IntVar(limit.into, limit.name, limit.value, "how many "+limit.what+"; the others wait")
-	}
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every step")
@@ -107,7 +92,7 @@ func run(ctx context.Context, f flags) error {
 			GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 		},
 		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
-		ClusterCapacity: f.cluster, NamespaceCapacity: f.namespace,
+		Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return err

@@ -8,48 +8,65 @@ import (
 	"fmt"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/turn"
 )
 
-// places is the gate that chats pass before they generate, and the bell for those that wait at it.
+// places tells whether the gate that chats pass before they generate knows how things stand.
 type places struct {
 	mu     sync.Mutex
 	primed bool
-	bell   chan event.GenericEvent
 }
 
-// readCapacity asks for a place if the chat may come to need one in this pass. release gives it back unless it is needed.
+// readCapacity asks for a place if the chat may come to need one in this pass.
 func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 	if err := r.primeGate(ctx); err != nil {
 		return err
 	}
-	chat, f := s.facts.Chat, &s.facts
-	idle := chat.Status.Phase == v1alpha1.ChatWaiting || chat.Status.Phase == v1alpha1.ChatError || chat.Status.Phase == ""
-	if idle && len(f.Open) == 0 && len(f.Queued) == 0 && f.Edited == nil && f.Truncated == nil {
+	if rests(&s.facts) {
 		return nil
 	}
-	f.NoCapacity = !r.Gate.Enter(asPlace(chat))
+	if held := r.Gate.Enter(asPlace(s.facts.Chat)); held != nil {
+		s.facts.NoCapacity = held.String()
+	}
 	return nil
 }
 
-// primeGate tells the gate once who has a place and who waits.
+// rests tells whether the chat is idle and nothing asks anything of it.
+func rests(f *turn.Facts) bool {
+	switch f.Chat.Status.Phase {
+	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
+		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil
+	}
+	return false
+}
+
+// primeGate tells the gate once what its limits are, who has a place and who waits. Those who wait come last: before all
+// that have a place are known, a place may only seem free.
 func (r *Reconciler) primeGate(ctx context.Context) error {
 	r.places.mu.Lock()
 	defer r.places.mu.Unlock()
 	if r.places.primed {
 		return nil
 	}
+	if err := r.LoadLimits(ctx); err != nil {
+		return err
+	}
 	var chats v1alpha1.ChatList
 	if err := r.Client.List(ctx, &chats, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
-	for i := range chats.Items {
-		r.settlePlace(&chats.Items[i], &chats.Items[i].Status)
+	for _, waits := range []bool{false, true} {
+		for i := range chats.Items {
+			if chat := &chats.Items[i]; waits == (chat.Status.Generation == nil) {
+				r.settlePlace(chat, &chat.Status)
+			}
+		}
 	}
 	r.places.primed = true
 	return nil
@@ -63,6 +80,7 @@ func asPlace(chat *v1alpha1.Chat) capacity.Chat {
 	return place
 }
 
+// settlePlace tells the gate what became of the chat.
 func (r *Reconciler) settlePlace(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 	place := asPlace(chat)
 	switch {
@@ -76,21 +94,22 @@ func (r *Reconciler) settlePlace(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 	}
 }
 
-// wakeNext wakes the chats that have a place now.
-func (r *Reconciler) wakeNext(ctx context.Context) {
-	for _, key := range r.Gate.Next() {
-		chat := &v1alpha1.Chat{}
-		chat.Namespace, chat.Name = key.Namespace, key.Name
-		select {
-		case r.places.bell <- event.GenericEvent{Object: chat}:
-		case <-ctx.Done():
-			return
-		}
+// givePlaceUp is for a pass that has failed: a chat that cannot begin keeps no place from others. It asks anew when it is
+// tried again; to be told to wait now would call it back at once, for as long as it fails.
+func (r *Reconciler) givePlaceUp(chat *v1alpha1.Chat) {
+	if chat.Status.Generation == nil {
+		r.Gate.Leave(keyOf(chat))
 	}
 }
 
-// leave gives the place of a chat back that is gone.
-func (r *Reconciler) leave(ctx context.Context, key types.NamespacedName) {
-	r.Gate.Leave(key)
-	r.wakeNext(ctx)
+// called brings chats back when the gate calls them. It ends with the context.
+func (r *Reconciler) called(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for ctx.Err() == nil {
+			for _, key := range r.Gate.Called(ctx) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}()
+	return nil
 }

@@ -37,9 +37,6 @@ import (
 // it goes back to the queue.
 const maxConflicts = 5
 
-// bellSize is how many wake-ups may be under way before whoever rings has to wait.
-const bellSize = 1024
-
 // Reconciler drives Chats.
 type Reconciler struct {
 	// Client reads from the cache and writes.
@@ -58,6 +55,8 @@ type Reconciler struct {
 	PodCapacity int
 	// Gate bounds how many chats generate at once.
 	Gate *capacity.Gate
+	// LoadLimits tells the gate what all quotas say. It is called before the first chat passes.
+	LoadLimits func(context.Context) error
 	// Workers is how many chats are reconciled at once.
 	Workers int
 	// Now tells the time.
@@ -73,13 +72,12 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// A status follows from what this reconciler decided: it needs no second look.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	r.places.bell = make(chan event.GenericEvent, bellSize)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
 		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
-		WatchesRawSource(source.Channel(r.places.bell, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Func(r.called)).
 		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
@@ -111,12 +109,15 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err != nil || seen == nil {
 		return ctrl.Result{}, err
 	}
-	defer r.wakeNext(ctx)
 	if seen.orphan {
 		return ctrl.Result{}, r.removeOrphan(ctx, seen.facts.Chat)
 	}
-	settled := &seen.facts.Chat.Status // What counts if this pass fails.
-	defer func() { r.settlePlace(seen.facts.Chat, settled) }()
+	settled := false
+	defer func() {
+		if !settled {
+			r.givePlaceUp(seen.facts.Chat)
+		}
+	}()
 	plan, err := turn.Advance(seen.facts)
 	if err != nil {
 		return ctrl.Result{}, reconcile.TerminalError(err)
@@ -127,7 +128,8 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if err := r.report(ctx, seen, &plan); err != nil {
 		return ctrl.Result{}, err
 	}
-	settled = &plan.Status
+	r.settlePlace(seen.facts.Chat, &plan.Status)
+	settled = true
 	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}

@@ -63,7 +63,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 		r.written.forget(key)
 		r.chains.forget(key)
 		r.Ledger.Book(key.String(), "")
-		r.leave(ctx, key)
+		r.Gate.Leave(key)
 		return nil, r.refuseApprovals(ctx, key)
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 	newest := r.written.newest(&chat)
 	if !newest.DeletionTimestamp.IsZero() || !chat.DeletionTimestamp.IsZero() {
 		r.Ledger.Book(keyOf(newest).String(), "")
-		r.leave(ctx, key)
+		r.Gate.Leave(key)
 		return nil, nil
 	}
 	return newest, nil

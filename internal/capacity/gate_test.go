@@ -4,9 +4,15 @@
 package capacity
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -21,8 +27,42 @@ func sub(c Chat) Chat {
 	return c
 }
 
+// limits are those of a quota of the name.
+func limits(quota string, chats, subChats int32) Limits {
+	return Limits{Chats: Limit{chats, quota}, SubChats: Limit{subChats, quota}}
+}
+
+// newGate returns a gate with the limits for all namespaces together and for each.
+func newGate(all, each int32) *Gate {
+	g := NewGate()
+	g.SetCluster(ClusterLimits{All: limits("default", all, all), Namespace: limits("default", each, each)})
+	return g
+}
+
+// called are the chats that the gate calls now, none if it calls none.
+func called(g *Gate) (names []string) {
+	select {
+	case <-g.bell:
+		g.bell <- struct{}{}
+	default:
+		return nil
+	}
+	for _, key := range g.Called(context.Background()) {
+		names = append(names, key.String())
+	}
+	return names
+}
+
+func wantCalled(t *testing.T, g *Gate, want ...string) {
+	t.Helper()
+	if got := called(g); !slices.Equal(got, want) {
+		t.Errorf("called are %q, want %q", got, want)
+	}
+}
+
 func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
-	g := NewGate(Limits{Chats: 3, SubChats: 1}, Limits{Chats: 2, SubChats: 1})
+	g := NewGate()
+	g.SetCluster(ClusterLimits{All: limits("default", 3, 1), Namespace: limits("default", 2, 1)})
 	for _, c := range []struct {
 		chat Chat
 		want bool
@@ -36,57 +76,284 @@ func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
 		{sub(chat("b", "3", 0)), true},  // Sub-chats count apart.
 		{sub(chat("a", "4", 0)), false}, //
 	} {
-		if got := g.Enter(c.chat); got != c.want {
-			t.Errorf("%s enters: %v", c.chat.Key, got)
+		if held := g.Enter(c.chat); (held == nil) != c.want {
+			t.Errorf("%s is held by %v", c.chat.Key, held)
 		}
 	}
 }
 
 func TestAFreePlaceGoesToTheNamespaceWithTheFewestThenToWhoWaitedLongest(t *testing.T) {
-	g := NewGate(Limits{Chats: 3}, Limits{Chats: 3})
+	g := newGate(3, 3)
 	for _, c := range []Chat{chat("a", "1", 0), chat("a", "2", 0), chat("b", "1", 0)} {
-		if !g.Enter(c) {
-			t.Fatalf("%s has no place", c.Key)
-		}
+		g.Hold(c)
 	}
-	waiting := []Chat{chat("a", "old", time.Hour), chat("b", "new", time.Second), chat("b", "newer", 0)}
-	for _, c := range waiting {
+	for _, c := range []Chat{chat("b", "newer", 0), chat("a", "old", time.Hour), chat("b", "new", time.Second)} {
 		g.Wait(c)
 	}
-	if next := g.Next(); len(next) != 0 {
-		t.Errorf("%v are woken though no place is free", next)
+	wantCalled(t, g)
+	g.Leave(chat("a", "2", 0).Key)
+	wantCalled(t, g, "a/old") // Both have one; this one has waited longer.
+	g.Leave(chat("a", "1", 0).Key)
+	wantCalled(t, g, "b/new") // Both have one again.
+	g.Leave(chat("b", "1", 0).Key)
+	wantCalled(t, g, "b/newer")
+}
+
+func TestAPlaceBelongsToWhoIsCalledAndNobodyOvertakes(t *testing.T) {
+	g := newGate(1, 1)
+	g.Hold(chat("a", "1", 0))
+	g.Wait(chat("a", "2", time.Hour))
+	g.Leave(chat("a", "1", 0).Key)
+	if g.Enter(chat("a", "3", 0)) == nil {
+		t.Error("a newcomer overtakes")
 	}
-	g.Leave(types.NamespacedName{Namespace: "a", Name: "1"})
-	for _, want := range []string{"a/old", "b/new", "b/newer"} {
-		next := g.Next()
-		if len(next) != 1 {
-			t.Fatalf("%v are woken", next)
-		}
-		// With a place for each namespace the one with fewer comes first; between equals the one that waited longest.
-		for _, c := range waiting {
-			if entered := g.Enter(c); entered != (c.Key.String() == next[0].String()) {
-				t.Errorf("%s enters though %s is next: %v", c.Key, next[0], entered)
-			}
-		}
-		if next[0].String() != want {
-			t.Errorf("next is %s, want %s", next[0], want)
-		}
-		g.Leave(next[0])
-	}
-	if g.Enter(chat("c", "stranger", 0)); len(g.Next()) != 0 {
-		t.Error("somebody waits still")
+	if held := g.Enter(chat("a", "2", time.Hour)); held != nil {
+		t.Errorf("who waited longest is held by %s", held)
 	}
 }
 
-func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
-	g := NewGate(Limits{Chats: 1}, Limits{Chats: 1})
-	g.Hold(chat("a", "1", 0))
-	g.Wait(chat("a", "2", time.Hour))
-	g.Leave(types.NamespacedName{Namespace: "a", Name: "1"})
-	if g.Enter(chat("a", "3", 0)) {
-		t.Error("a newcomer overtakes")
+func TestRaisedLimitsLetInAtOnceInFairOrder(t *testing.T) {
+	g := newGate(100, 100)
+	g.SetNamespace("a", limits("team", 1, 1))
+	g.Hold(chat("a", "0", 0))
+	for i := range 5 {
+		g.Wait(chat("a", fmt.Sprint("w", i), time.Duration(i)*time.Minute))
 	}
-	if !g.Enter(chat("a", "2", time.Hour)) {
-		t.Error("who waited longest has no place")
+	g.Wait(sub(chat("a", "s", 0)))
+	wantCalled(t, g, "a/s")
+	g.SetNamespace("a", limits("team", 3, 1))
+	wantCalled(t, g, "a/w4", "a/w3", "a/w2", "a/w1", "a/w0") // Two got in, and three are told what holds them now.
+	for name, in := range map[string]bool{"w4": true, "w3": true, "w2": false, "w1": false, "w0": false} {
+		if held := g.Enter(chat("a", name, 0)); (held == nil) != in {
+			t.Errorf("%s is held by %v", name, held)
+		}
+	}
+	g.SetNamespace("a", limits("team", 3, 1))
+	wantCalled(t, g) // Nothing has changed.
+	g.SetNamespace("a", Limits{})
+	if generating, waiting := g.Counts(); generating != (Counts{6, 1}) || waiting != (Counts{}) {
+		t.Errorf("without a quota %v generate and %v wait", generating, waiting)
+	}
+}
+
+func TestLoweredLimitsCutNobodyOffButHoldTheNextSteps(t *testing.T) {
+	g := newGate(100, 100)
+	for i := range 4 {
+		g.Hold(chat("a", fmt.Sprint(i), 0))
+	}
+	g.SetNamespace("a", limits("team", 2, 2))
+	g.Wait(chat("a", "w", time.Hour))
+	if generating, _ := g.Counts(); generating.Chats != 4 {
+		t.Errorf("%d generate", generating.Chats)
+	}
+	for i := range 2 { // Two come to the end of their steps first.
+		c := chat("a", fmt.Sprint(i), time.Minute)
+		if held := g.Enter(c); held == nil || held.Quota != "team" {
+			t.Errorf("the next step of %d is held by %v", i, held)
+		}
+		g.Wait(c)
+		wantCalled(t, g) // As many generate as may, or more.
+	}
+	if held := g.Enter(chat("a", "2", 0)); held != nil {
+		t.Errorf("with as many as may, the next step is held by %s", held)
+	}
+	g.Leave(chat("a", "2", 0).Key)
+	wantCalled(t, g, "a/w")
+}
+
+func TestZeroHoldsAllUntilItIsRaised(t *testing.T) {
+	g := NewGate()
+	g.SetCluster(ClusterLimits{All: limits("default", 0, 5), Namespace: limits("default", 5, 5)})
+	g.Wait(chat("a", "1", 0))
+	if held := g.Enter(chat("b", "1", 0)); held == nil || held.Scope != AllNamespaces {
+		t.Errorf("held by %v", held)
+	}
+	if held := g.Enter(sub(chat("a", "2", 0))); held != nil {
+		t.Errorf("a sub-chat is held by %s", held)
+	}
+	wantCalled(t, g)
+	g.SetCluster(OfCluster(nil))
+	wantCalled(t, g, "a/1")
+}
+
+func TestAFullNamespaceHoldsNoOther(t *testing.T) {
+	g := newGate(100, 2)
+	g.SetNamespace("a", limits("team", 0, 0))
+	for i := range 50 {
+		g.Wait(chat("a", fmt.Sprint(i), time.Hour))
+	}
+	for i := range 2 {
+		if held := g.Enter(chat("b", fmt.Sprint(i), 0)); held != nil {
+			t.Errorf("held by %s", held)
+		}
+	}
+}
+
+func TestAChatOfAnotherSortTakesTheNameOfOneThatIsGone(t *testing.T) {
+	g := newGate(1, 1)
+	g.Hold(chat("a", "1", 0))
+	if held := g.Enter(sub(chat("a", "1", 0))); held != nil {
+		t.Errorf("held by %s", held)
+	}
+	if generating, _ := g.Counts(); generating != (Counts{0, 1}) {
+		t.Errorf("%v generate", generating)
+	}
+}
+
+func TestTheAccountForgetsWhoIsGone(t *testing.T) {
+	g := newGate(1, 1)
+	for i := range 100 {
+		ns := fmt.Sprint("ns", i)
+		g.SetNamespace(ns, limits("team", 1, 1))
+		_ = g.Enter(chat(ns, "1", 0))
+		g.Wait(chat(ns, "2", 0))
+		g.SetNamespace(ns, Limits{})
+		g.Leave(chat(ns, "1", 0).Key)
+		g.Leave(chat(ns, "2", 0).Key)
+	}
+	if len(g.namespaces) != 0 || len(g.places) != 0 || len(g.crowded[0]) != 0 {
+		t.Errorf("%d namespaces, %d places and %d crowds are left", len(g.namespaces), len(g.places), len(g.crowded[0]))
+	}
+}
+
+// TestTheCountsAreThoseOfTheAccount does things at random, and counts again after each.
+func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	g := newGate(4, 3)
+	var trail []string
+	for range 20000 {
+		c := chat(fmt.Sprint("ns", random.IntN(3)), fmt.Sprint(random.IntN(6)), time.Duration(random.IntN(5)))
+		c.Sub = c.Key.Name == "0" || c.Key.Name == "1" && random.IntN(10) == 0
+		does := random.IntN(7)
+		trail = append(trail, fmt.Sprint(does, " ", c.Key, " ", c.Sub))
+		switch does {
+		case 0:
+			g.Hold(c)
+		case 1, 2:
+			g.Wait(c)
+		case 3:
+			g.Leave(c.Key)
+		case 4:
+			_ = g.Enter(c)
+		case 5:
+			g.SetNamespace(c.Key.Namespace, []Limits{{}, limits("q", 0, 1), limits("q", 2, 0), {Chats: Limit{5, "q"}}}[random.IntN(4)])
+		case 6:
+			n := int32(random.IntN(8))
+			g.SetCluster(ClusterLimits{All: limits("default", n, 3), Namespace: limits("default", 3, n)})
+		}
+		if problem := audit(g); problem != "" {
+			t.Fatalf("%s, after\n%s", problem, strings.Join(trail[max(0, len(trail)-10):], "\n"))
+		}
+	}
+}
+
+// audit counts anew. It says what is wrong with the account.
+func audit(g *Gate) string {
+	generating, waiting := map[string]*Counts{"": {}}, Counts{}
+	for key, p := range g.places {
+		if p.index != generates {
+			*waiting.of(p.Sub)++
+			n := g.namespaces[key.Namespace]
+			if held := g.heldBy(key.Namespace, n, p.Sub, 0); held == nil {
+				return key.String() + " waits though it has a place"
+			}
+			if q := n.queues[sortOf(p.Sub)]; p.index >= len(q) || q[p.index] != p {
+				return key.String() + " is not where it waits"
+			}
+			continue
+		}
+		if generating[key.Namespace] == nil {
+			generating[key.Namespace] = &Counts{}
+		}
+		*generating[key.Namespace].of(p.Sub)++
+		*generating[""].of(p.Sub)++
+	}
+	for name, n := range g.namespaces {
+		if got := generating[name]; got == nil && n.generating != (Counts{}) || got != nil && *got != n.generating {
+			return fmt.Sprintf("%v generate in %s, it counts %v", got, name, n.generating)
+		}
+	}
+	if *generating[""] != g.generating || waiting != g.waiting {
+		return fmt.Sprintf("%v generate and %v wait, it counts %v and %v", *generating[""], waiting, g.generating, g.waiting)
+	}
+	return ""
+}
+
+func TestCalledEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if keys := NewGate().Called(ctx); keys != nil {
+		t.Errorf("called are %v", keys)
+	}
+}
+
+func TestWhatHoldsAChatIsNamedWithTheWayOut(t *testing.T) {
+	for _, c := range []struct {
+		held Held
+		want string
+	}{
+		{
+			Held{Limit{2, "team"}, OwnNamespace, "demo", false},
+			"ChatQuota team allows 2 chats to generate at once in namespace demo: wait until a chat is done, or raise spec.generating.chats there",
+		},
+		{
+			Held{Limit{0, "team"}, OwnNamespace, "demo", true},
+			"ChatQuota team allows no sub-chats to generate in namespace demo: raise spec.generating.subChats there",
+		},
+		{
+			Held{Limit{1, "default"}, EachNamespace, "demo", false},
+			"ClusterChatQuota default allows 1 chat to generate at once in a namespace without a ChatQuota for them: wait until a chat is done, " +
+				"or set spec.generating.chats in a ChatQuota of namespace demo",
+		},
+		{
+			Held{Limit{500, ""}, EachNamespace, "demo", false},
+			"Parley's default allows 500 chats to generate at once in a namespace without a ChatQuota for them: wait until a chat is done, " +
+				"or set spec.generating.chats in a ChatQuota of namespace demo",
+		},
+		{
+			Held{Limit{9, "default"}, AllNamespaces, "demo", false},
+			"ClusterChatQuota default allows 9 chats to generate at once in all namespaces together: wait until a chat is done, " +
+				"or raise spec.generating.chats there",
+		},
+		{
+			Held{Limit{2000, ""}, AllNamespaces, "demo", false},
+			"Parley's default allows 2000 chats to generate at once in all namespaces together: wait until a chat is done, " +
+				"or set spec.generating.chats in ClusterChatQuota default",
+		},
+	} {
+		if diff := cmp.Diff(c.want, c.held.String()); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func BenchmarkATurnWhileThousandsGenerateAndNobodyWaits(b *testing.B) {
+	g := newGate(10000, 10000)
+	for i := range 5000 {
+		g.Hold(chat(fmt.Sprint("ns", i%500), fmt.Sprint(i), 0))
+	}
+	c := chat("ns1", "one", 0)
+	for b.Loop() {
+		if g.Enter(c) != nil {
+			b.Fatal("no place")
+		}
+		g.Hold(c)
+		g.Leave(c.Key)
+	}
+}
+
+func BenchmarkATurnWhileChatsOfAThousandFullNamespacesWait(b *testing.B) {
+	g := newGate(10000, 1)
+	for i := range 1000 {
+		g.Hold(chat(fmt.Sprint("ns", i), "holds", 0))
+		g.Wait(chat(fmt.Sprint("ns", i), "waits", 0))
+	}
+	c := chat("free", "one", 0)
+	for b.Loop() {
+		if g.Enter(c) != nil {
+			b.Fatal("no place")
+		}
+		g.Hold(c)
+		g.Leave(c.Key)
 	}
 }

@@ -28,6 +28,8 @@ type ChatFacts struct {
 	Blocked *v1alpha1.GenerationError
 	// Held is why work that is due may not begin; empty if it may.
 	Held chatstate.Reason
+	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
+	NoCapacity string
 	// Archiving is true while the chat is to be put away and is not yet; FamilyAtWork names who is still at work.
 	Archiving    bool
 	FamilyAtWork string
@@ -106,7 +108,7 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d failed: %s. The next one begins at %s",
 			st.Retry.Attempt, st.Retry.Reason, st.Retry.At.UTC().Format(time.RFC3339)))
 	case f.Held == chatstate.NoCapacity:
-		return Working(v1alpha1.ReasonWaitingForCapacity, "Waits until fewer chats are generating")
+		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
 	case st.Generation == nil:
 		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 	case f.PodStarting != "":

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/chatstate"
 	parley "parley.dev/parley/internal/status"
 )
 
@@ -81,6 +83,8 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 		"pod starting":           {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn}, parley.ChatFacts{PodStarting: "pulling"}, status.InProgressStatus, "WaitingForPod"},
 		"running without a pod":  {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "Generating"},
 		"interrupting":           {v1alpha1.ChatStatus{Phase: v1alpha1.ChatInterrupting, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "Interrupting"},
+		"suspended":              {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{Held: chatstate.Suspended}, status.InProgressStatus, "Suspended"},
+		"held by a quota":        {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{Held: chatstate.NoCapacity, NoCapacity: "ChatQuota"}, status.InProgressStatus, "WaitingForCapacity"},
 		"waiting for a person":   {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "RequiresAction"},
 		"failed":                 {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn, LastError: failure}, parley.ChatFacts{}, status.FailedStatus, "RateLimited"},
 		"failed, without reason": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn}, parley.ChatFacts{}, status.FailedStatus, "InternalError"},
@@ -163,6 +167,64 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 				t.Errorf("of one that names what does not exist kstatus says %s", got)
 			}
 		})
+	}
+}
+
+func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
+	two, nine := new(int32(2)), new(int32(9))
+	for name, c := range map[string]struct {
+		own     capacity.Limits
+		spec    v1alpha1.GeneratingLimits
+		reason  string
+		message string
+	}{
+		"alone": {
+			capacity.Limits{Chats: capacity.Limit{Max: 2, Quota: "a"}}, v1alpha1.GeneratingLimits{Chats: two},
+			"InForce", "In the namespace may generate at once: chats 2, sub-chats 1000",
+		},
+		"smaller in one number": {
+			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 9, Quota: "a"}},
+			v1alpha1.GeneratingLimits{Chats: two, SubChats: nine},
+			"InForce", "In the namespace may generate at once: chats 1, sub-chats 9",
+		},
+		"larger in chats": {
+			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1alpha1.GeneratingLimits{Chats: two},
+			"SmallerQuota", "In the namespace may generate at once: chats 1, sub-chats 1000. ChatQuota b decides, since it allows as many or fewer",
+		},
+		"larger in sub-chats": {
+			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}}, v1alpha1.GeneratingLimits{SubChats: nine},
+			"SmallerQuota", "In the namespace may generate at once: chats 1, sub-chats 3. ChatQuota c decides, since it allows as many or fewer",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			quota := &v1alpha1.ChatQuota{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatQuota"},
+				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 2}, Spec: v1alpha1.ChatQuotaSpec{Generating: c.spec},
+			}
+			parley.ChatQuota(quota, c.own, c.own.Or(capacity.OfCluster(nil).Namespace), now)
+			checkInvariants(t, quota.Status.Conditions, 2)
+			if got := computed(t, quota); got != status.CurrentStatus {
+				t.Errorf("kstatus says %s", got)
+			}
+			if ready := quota.Status.Conditions[0]; ready.Reason != c.reason || ready.Message != c.message {
+				t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
+			}
+		})
+	}
+}
+
+func TestKstatusUnderstandsTheClusterQuota(t *testing.T) {
+	quota := &v1alpha1.ClusterChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ClusterChatQuota"},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 2}, Status: v1alpha1.ChatQuotaStatus{ObservedGeneration: -1},
+	}
+	if got := computed(t, quota); got != status.InProgressStatus {
+		t.Errorf("before it is in force kstatus says %s", got)
+	}
+	parley.ClusterChatQuota(quota, capacity.OfCluster(quota), now)
+	checkInvariants(t, quota.Status.Conditions, 2)
+	if got := computed(t, quota); got != status.CurrentStatus {
+		t.Errorf("kstatus says %s", got)
 	}
 }
 

@@ -244,7 +244,7 @@ func (p *pass) report() {
 	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
 		facts.Blocked = p.facts.Blocked
 	}
-	facts.Held = p.held
+	facts.Held, facts.NoCapacity = p.held, p.facts.NoCapacity
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.ParentUID = p.facts.ParentUID

@@ -50,7 +50,7 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:      p.facts.Suspended,
 		SubChatsAtWork: p.subChatsAtWork(),
-		NoCapacity:     p.facts.NoCapacity,
+		NoCapacity:     p.facts.NoCapacity != "",
 		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
 		FamilyBusy:     p.facts.FamilyAtWork != "",
 		ParentArchived: p.facts.ParentArchived,

@@ -44,8 +44,8 @@ type Facts struct {
 	SubChatsAtWork []string
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
-	// NoCapacity is true when as many other chats are generating as may.
-	NoCapacity bool
+	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
+	NoCapacity string
 	// Archive is true when the chat is to be put away.
 	Archive bool
 	// FamilyAtWork names a chat of the family to be put away that is still at work; empty if there is none.

@@ -261,3 +261,26 @@ func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
 	}
 	w.say("c").want("Running v4 b/3 1:GenerateAssistant [c]")
 }
+
+func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
+	held := func(by string) func(*Facts) {
+		return func(f *Facts) { f.NoCapacity = by }
+	}
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.NoCapacity = messages(false, "a"), "ChatQuota q allows 1 chat" })
+	since := w.chat.Status.WaitingSince
+	if since == nil || w.chat.Status.Generation != nil {
+		t.Fatalf("waits since %v with the attempt %v", since, w.chat.Status.Generation)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.pass(held("ChatQuota q allows 2 chats"))
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != v1alpha1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
+		t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
+	}
+	if !w.chat.Status.WaitingSince.Equal(since) {
+		t.Errorf("waits since %v, after %v", w.chat.Status.WaitingSince, since)
+	}
+	if w.pass(held("")); w.chat.Status.WaitingSince != nil || w.chat.Status.Generation == nil {
+		t.Errorf("with a place it waits since %v with the attempt %v", w.chat.Status.WaitingSince, w.chat.Status.Generation)
+	}
+}

@@ -75,12 +75,12 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 
 func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
 	w := newWorld(t).say("a")
-	full := func(f *Facts) { f.SubChatsAtWork, f.NoCapacity = []string{"x"}, true }
+	full := func(f *Facts) { f.SubChatsAtWork, f.NoCapacity = []string{"x"}, "full" }
 	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if w.chat.Status.WaitingSince != nil {
 		t.Error("the chat waits for capacity, too")
 	}
-	w.pass(func(f *Facts) { f.NoCapacity = true }).wantReason(v1alpha1.ReasonWaitingForCapacity)
+	w.pass(func(f *Facts) { f.NoCapacity = "full" }).wantReason(v1alpha1.ReasonWaitingForCapacity)
 	if w.chat.Status.WaitingSince == nil {
 		t.Error("the chat does not wait for capacity")
 	}

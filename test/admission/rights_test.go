@@ -20,6 +20,7 @@ var (
 	resources = []string{
 		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages", "parley.dev/chatmessages/status",
 		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals", "parley.dev/toolapprovals/status",
+		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas", "parley.dev/clusterchatquotas/status",
 		"/secrets", "/configmaps", "/pods", "/pods/exec", "/serviceaccounts", "/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
 	}
@@ -67,15 +68,16 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		{podA, ns, []string{"chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
-		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chats/stream: get", "chats: " + read + " " + change}},
+		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read + " " + change}},
 		{chatter, otherNS, nil},
 		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
 		{approver, otherNS, nil},
-		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chats/stream: get", "chats: " + read}},
+		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read}},
 		{owner, ns, []string{
-			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chats/stream: get",
+			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read, "chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
 		}},
+		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
 	} {
 		t.Run(c.who.name+" in "+c.namespace, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, rights(t, c.who, c.namespace, all)); diff != "" {
@@ -90,7 +92,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 	})
 	t.Run("the manager writes status, but no conversation", func(t *testing.T) {
 		got := rights(t, manager, ns, writes)
-		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status, "chatmodelconfigs/status: " + status, "toolapprovals/status: " + status} {
+		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status, "chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status, "clusterchatquotas/status: " + status} {
 			if !slices.Contains(got, want) {
 				t.Errorf("it may not %q, but %q", want, got)
 			}
@@ -99,11 +101,21 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			kind, verbs, _ := strings.Cut(right, ": ")
 			for _, verb := range strings.Fields(verbs) {
 				if verb == "update" || verb == "patch" {
-					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "secrets"}, kind) {
+					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas", "clusterchatquotas", "secrets"}, kind) {
 						t.Errorf("it may %s %s", verb, kind)
 					}
 				}
 			}
 		}
 	})
+}
+
+func TestOnlyThoseWhoGovernMayChangeQuotas(t *testing.T) {
+	s := newScene(t)
+	raise := patches(s.quota, `{"spec":{"generating":{"chats":9}}}`)
+	var all []write
+	for _, who := range []actor{chatter, owner, viewer, approver, gateway, podA, manager} {
+		all = append(all, write{who, "raises a quota", raise, noRight}, write{who, "removes a quota", deletes(s.quota), noRight})
+	}
+	try(t, append(all, write{governor, "raises a quota", raise, ""}, write{governor, "removes a quota", deletes(s.quota), ""}))
 }

@@ -23,6 +23,7 @@ type scene struct {
 	asked, replied *v1alpha1.ChatMessage
 	config         *v1alpha1.ChatModelConfig
 	approval       *v1alpha1.ToolApproval
+	quota          *v1alpha1.ChatQuota
 }
 
 // newScene is written by those who may write it, so that it is a test as well.
@@ -34,7 +35,11 @@ func newScene(t *testing.T) scene {
 		config: &v1alpha1.ChatModelConfig{ObjectMeta: meta("model"), Spec: v1alpha1.ChatModelConfigSpec{
 			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
 		}},
+		quota: &v1alpha1.ChatQuota{ObjectMeta: meta("quota"), Spec: v1alpha1.ChatQuotaSpec{
+			Generating: v1alpha1.GeneratingLimits{Chats: new(int32(1))},
+		}},
 	}
+	mustCreate(t, governor, s.quota)
 	mustCreate(t, chatter, s.chat)
 	mustCreate(t, chatter, s.asked)
 	mustCreate(t, approver, s.approval)

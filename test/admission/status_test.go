@@ -25,6 +25,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		{"writes the status of a message", s.asked, "chatmessages: edit the content of the message, or delete it"},
 		{"writes the status of a result", s.replied, "chatmessages: edit the content of the message, or delete it"},
 		{"writes the status of a model configuration", s.config, "chatmodelconfigs: change the spec, and the status follows"},
+		{"writes the status of a quota", s.quota, "chatquotas: change the spec, and the status follows"},
 		{"writes the status of an approval", s.approval, "toolapprovals: create another ToolApproval"},
 	} {
 		act := patchesStatus(kind.object, body)
@@ -32,7 +33,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		for _, who := range []actor{administrator, root, boss, deployer, impostor} {
 			writes = append(writes, write{who, kind.does, act, kind.instead})
 		}
-		for _, who := range []actor{owner, chatter, approver, viewer, gateway, podA} {
+		for _, who := range []actor{owner, chatter, approver, viewer, governor, gateway, podA} {
 			writes = append(writes, write{who, kind.does, act, noRight})
 		}
 	}

@@ -123,6 +123,10 @@ func populate(ctx context.Context) error {
 			Subjects:   append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account, Namespace: deployer.namespace}),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "governor"}, Subjects: person("governor"),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-quota-admin"},
+		},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: deployer.account, Namespace: deployer.namespace}},
 		// Of the manager's name, with every right in its own namespace.
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager", Namespace: ns}},

@@ -73,6 +73,13 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			s.Provider = v1alpha1.ProviderAnthropic
 			s.Transport = v1alpha1.TransportResponses
 		}), "transport can only be set"},
+		"a quota that says nothing": {chatQuota(ns, "q", nil, nil), "set chats, subChats or both; 0 lets none generate"},
+		"a quota below zero":        {chatQuota(ns, "q", new(int32(-1)), nil), "spec.generating.chats"},
+		"a quota of another cluster": {&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+			"a ClusterChatQuota must be named default: there is one for the whole cluster"},
+		"a cluster quota with an empty limit": {&v1alpha1.ClusterChatQuota{
+			ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ClusterChatQuotaSpec{Generating: &v1alpha1.GeneratingLimits{}},
+		}, "set chats, subChats or both"},
 		"a temperature out of range": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Temperature = new(3.0) }), "spec.temperature"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/capacity"
 )
 
 func subChat(ns, name, parent string) *v1alpha1.Chat {
@@ -87,26 +85,4 @@ func TestTheRootLimitsItsFamily(t *testing.T) {
 	waitForReady(t, ns, "deep", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
 	patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
 	assigned(t, ns, "b", 1, 1)
-}
-
-func TestChatsWaitForCapacityInTheOrderInWhichTheyCame(t *testing.T) {
-	restart := stopManager(t)
-	restart(func(o *controllers.Options) { o.NamespaceCapacity = capacity.Limits{Chats: 1, SubChats: 1} })
-	defer func() { stopManager(t)() }()
-	ns := namespace(t)
-	create(t, newChat(ns, "one", "first"))
-	one := assigned(t, ns, "one", 1, 1)
-	for _, name := range []string{"two", "three", "four"} {
-		create(t, newChat(ns, name, "first"))
-		waitForReady(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
-	}
-	create(t, subChat(ns, "sub", "one"))
-	assigned(t, ns, "sub", 1, 1) // Sub-chats count apart.
-	annotate(t, ns, "three", v1alpha1.AnnotationInterrupt, "t")
-	waitForReady(t, ns, "three", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
-	stopManager(t)(func(o *controllers.Options) { o.NamespaceCapacity = capacity.Limits{Chats: 1, SubChats: 1} })
-	create(t, answer(one, nil))
-	create(t, answer(assigned(t, ns, "two", 1, 1), nil))
-	create(t, answer(assigned(t, ns, "four", 1, 1), nil))
-	waitForPhase(t, ns, "four", v1alpha1.ChatWaiting)
 }

@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/capacity"
 )
 
 // waitFor makes the answer one with a call that waits for the chat.
@@ -22,11 +20,11 @@ func waitFor(chat string, seconds int32) func(*v1alpha1.ChatMessage) {
 	}
 }
 
-// limited begins the next managers with the limits, until the test ends.
-func limited(t *testing.T, limits capacity.Limits) {
+// limited lets one chat of each sort generate at once in the namespace.
+func limited(t *testing.T, ns string) {
 	t.Helper()
-	stopManager(t)(func(o *controllers.Options) { o.NamespaceCapacity = limits })
-	t.Cleanup(func() { stopManager(t)() })
+	create(t, chatQuota(ns, "one", new(int32(1)), new(int32(1))))
+	waitForQuota(t, ns, "one", 1, v1alpha1.ReasonInForce)
 }
 
 // wantWaiting waits until the chat waits for sub-chats, and holds neither an attempt nor a place in the line.
@@ -61,8 +59,8 @@ func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
 }
 
 func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
-	limited(t, capacity.Limits{Chats: 1, SubChats: 1})
 	ns := namespace(t)
+	limited(t, ns)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
@@ -87,8 +85,8 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 
 // A chain of chats of which each waits for the next would stand still if one of them kept the only place of sub-chats.
 func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
-	limited(t, capacity.Limits{Chats: 1, SubChats: 1})
 	ns := namespace(t)
+	limited(t, ns)
 	root := newChat(ns, "root", "first")
 	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(3))}
 	create(t, root)

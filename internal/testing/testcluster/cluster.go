@@ -80,6 +80,8 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 		&v1alpha1.ChatModelConfig{ObjectMeta: meta, Spec: v1alpha1.ChatModelConfigSpec{
 			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://127.0.0.1",
 		}},
+		&v1alpha1.ChatQuota{ObjectMeta: meta, Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
+		&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName}},
 	} {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			err := c.Client.Create(ctx, o)

@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
+)
+
+// listed is a client that lists chats and does nothing else.
+type listed struct {
+	client.Client
+	chats []v1alpha1.Chat
+}
+
+func (l listed) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*v1alpha1.ChatList).Items = l.chats
+	return nil
+}
+
+func TestANewManagerKnowsTheLimitsAndAllThatGenerateBeforeItLetsAnybodyIn(t *testing.T) {
+	chat := func(name string, st v1alpha1.ChatStatus) v1alpha1.Chat {
+		return v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Status: st}
+	}
+	since := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	chats := []v1alpha1.Chat{ // The one that waits comes first in the list.
+		chat("1-waits", v1alpha1.ChatStatus{WaitingSince: &since}),
+		chat("2-generates", v1alpha1.ChatStatus{Generation: &v1alpha1.GenerationStatus{}}),
+		chat("3-rests", v1alpha1.ChatStatus{}),
+	}
+	for limit, want := range map[int32]capacity.Counts{0: {Chats: 1}, 1: {Chats: 1}, 2: {Chats: 2}} {
+		gate := capacity.NewGate()
+		r := &Reconciler{Client: listed{chats: chats}, Gate: gate, LoadLimits: func(context.Context) error {
+			gate.SetNamespace("a", capacity.Limits{Chats: capacity.Limit{Max: limit, Quota: "q"}})
+			return nil
+		}}
+		if err := r.primeGate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if generating, waiting := gate.Counts(); generating != want || waiting.Chats != 2-want.Chats {
+			t.Errorf("with a limit of %d %+v generate and %+v wait", limit, generating, waiting)
+		}
+	}
+}
+
+func TestNobodyIsLetInWhileTheLimitsAreNotKnown(t *testing.T) {
+	unknown := errors.New("the quotas cannot be read")
+	gate := capacity.NewGate()
+	r := &Reconciler{Client: listed{}, Gate: gate, LoadLimits: func(context.Context) error { return unknown }}
+	for range 2 {
+		if err := r.readCapacity(t.Context(), &seen{}); !errors.Is(err, unknown) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}

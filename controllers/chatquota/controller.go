@@ -1,0 +1,173 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chatquota tells the gate that chats pass before they generate what ChatQuotas and the ClusterChatQuota say, and
+// says in their conditions that they are in force: only after the gate knows them. A status is written when a quota changes,
+// and never because of what chats do.
+package chatquota
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/status"
+)
+
+// Reconciler keeps the gate's limits to what the quotas say.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Gate whose limits it sets; nobody else does.
+	Gate *capacity.Gate
+	// Now tells the time.
+	Now func() time.Time
+
+	// setting is held from reading quotas until the gate knows them, so that no older view replaces a newer one.
+	setting sync.Mutex
+}
+
+// SetupWithManager registers the reconciler and what wakes it.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("chatquota").
+		For(&v1alpha1.ChatQuota{}, changed).
+		Watches(&v1alpha1.ChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		Watches(&v1alpha1.ClusterChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.clusterQuota), changed).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the chatquota controller: %w", err)
+	}
+	return nil
+}
+
+// Load tells the gate what all quotas say. It waits until the cache knows them.
+func (r *Reconciler) Load(ctx context.Context) error {
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	if _, err := r.setCluster(ctx); err != nil {
+		return err
+	}
+	var all v1alpha1.ChatQuotaList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("listing ChatQuotas: %w", err)
+	}
+	namespaces := map[string][]v1alpha1.ChatQuota{}
+	for i := range all.Items {
+		ns := all.Items[i].Namespace
+		namespaces[ns] = append(namespaces[ns], all.Items[i])
+	}
+	for ns, quotas := range namespaces {
+		r.Gate.SetNamespace(ns, capacity.OfNamespace(quotas))
+	}
+	return nil
+}
+
+// setCluster tells the gate what the ClusterChatQuota says, and returns that; nil: there is none. The caller holds setting.
+func (r *Reconciler) setCluster(ctx context.Context) (*v1alpha1.ClusterChatQuota, error) {
+	quota := &v1alpha1.ClusterChatQuota{}
+	err := r.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterChatQuotaName}, quota)
+	if apierrors.IsNotFound(err) {
+		quota = nil
+	} else if err != nil {
+		return nil, fmt.Errorf("reading the ClusterChatQuota: %w", err)
+	}
+	r.Gate.SetCluster(capacity.OfCluster(quota))
+	return quota, nil
+}
+
+// Reconcile puts a quota in force: a ChatQuota, or the ClusterChatQuota if the request names no namespace.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Namespace == "" {
+		return ctrl.Result{}, r.reconcileCluster(ctx)
+	}
+	cluster, own, err := r.setNamespace(ctx, req.Namespace)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	var quota v1alpha1.ChatQuota
+	if err := r.Client.Get(ctx, req.NamespacedName, &quota); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	next := quota.DeepCopy()
+	status.ChatQuota(next, own, own.Or(cluster.Namespace), r.Now())
+	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, r.report(ctx, next)
+}
+
+// setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
+func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capacity.ClusterLimits, own capacity.Limits, err error) {
+	r.setting.Lock()
+	defer r.setting.Unlock()
+	quota, err := r.setCluster(ctx)
+	if err != nil {
+		return cluster, own, err
+	}
+	var all v1alpha1.ChatQuotaList
+	if err := r.Client.List(ctx, &all, client.InNamespace(ns)); err != nil {
+		return cluster, own, fmt.Errorf("listing ChatQuotas: %w", err)
+	}
+	own = capacity.OfNamespace(all.Items)
+	r.Gate.SetNamespace(ns, own)
+	return capacity.OfCluster(quota), own, nil
+}
+
+func (r *Reconciler) reconcileCluster(ctx context.Context) error {
+	r.setting.Lock()
+	quota, err := r.setCluster(ctx)
+	r.setting.Unlock()
+	if err != nil || quota == nil {
+		return err
+	}
+	next := quota.DeepCopy()
+	status.ClusterChatQuota(next, capacity.OfCluster(quota), r.Now())
+	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
+		return nil
+	}
+	return r.report(ctx, next)
+}
+
+func (r *Reconciler) report(ctx context.Context, quota client.Object) error {
+	err := r.Client.Status().Update(ctx, quota)
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil // What changed it brings it back.
+	}
+	return fmt.Errorf("writing the status of %T %s: %w", quota, client.ObjectKeyFromObject(quota), err)
+}
+
+// siblings are the namespace's other ChatQuotas: which of them decides may have changed.
+func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.requests(ctx, client.InNamespace(o.GetNamespace()))
+}
+
+// clusterQuota is the ClusterChatQuota, and all ChatQuotas: for what they leave open its defaults count.
+func (r *Reconciler) clusterQuota(ctx context.Context, o client.Object) []reconcile.Request {
+	return append([]reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}, r.requests(ctx)...)
+}
+
+func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
+	var all v1alpha1.ChatQuotaList
+	if err := r.Client.List(ctx, &all, opts...); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(all.Items))
+	for i := range all.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,48 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gitops
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/status"
+)
+
+func TestBothToolsWaitUntilAQuotaIsInForce(t *testing.T) {
+	unseen := v1alpha1.ChatQuotaStatus{ObservedGeneration: -1} // As the schema's default has it.
+	quota := &v1alpha1.ChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatQuota"},
+		ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: "demo", Generation: 1}, Status: unseen,
+	}
+	cluster := &v1alpha1.ClusterChatQuota{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ClusterChatQuota"},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 1}, Status: unseen,
+	}
+	says := func(o runtime.Object, want judged) {
+		t.Helper()
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks := readHealth(t)
+		u := &unstructured.Unstructured{Object: content}
+		if got := judge(t, checks, u); got != want {
+			t.Errorf("%s is %v, want %v", id(u), got, want)
+		}
+	}
+	says(quota, busy)
+	says(cluster, busy)
+	limits := capacity.OfCluster(nil)
+	status.ChatQuota(quota, capacity.Limits{}, limits.Namespace, time.Now())
+	status.ClusterChatQuota(cluster, limits, time.Now())
+	says(quota, done)
+	says(cluster, done)
+}
