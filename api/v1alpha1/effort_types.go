@@ -32,7 +32,7 @@ const (
 var efforts = []ReasoningEffort{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh, EffortMax}
 
 // ReasoningEffortSettings says how much the model thinks.
-// +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.max) || ['None','Minimal','Low','Medium','High','XHigh','Max'].indexOf(self.default) <= ['None','Minimal','Low','Medium','High','XHigh','Max'].indexOf(self.max)",message="default may not be more than max: the order is None, Minimal, Low, Medium, High, XHigh, Max"
+// +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.max) || {'None':0,'Minimal':1,'Low':2,'Medium':3,'High':4,'XHigh':5,'Max':6}[self.default] <= {'None':0,'Minimal':1,'Low':2,'Medium':3,'High':4,'XHigh':5,'Max':6}[self.max]",message="default may not be more than max: the order is None, Minimal, Low, Medium, High, XHigh, Max"
 type ReasoningEffortSettings struct {
 	// default is the effort of turns whose message asks for none. Default: the provider's own.
 	// +optional
