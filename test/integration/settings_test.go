@@ -194,3 +194,34 @@ func TestEverySettingIsKept(t *testing.T) {
 		t.Errorf("got %s, %+v, %+v", got.Spec.ProviderOptions.Raw, got.Spec.Pricing, got.Spec.ReasoningEffort)
 	}
 }
+
+func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testing.T) {
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) {
+		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"u"}`)}
+	}))
+	read := func() (*v1alpha1.ChatModelConfig, *metav1.Condition, *metav1.Condition) {
+		var c v1alpha1.ChatModelConfig
+		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &c); err != nil {
+			t.Fatal(err)
+		}
+		return &c, meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
+	}
+	eventually(t, "the configuration is stalled", func() bool {
+		_, _, stalled := read()
+		return stalled != nil && stalled.Status == metav1.ConditionTrue
+	})
+	c, ready, stalled := read()
+	if want := "spec.providerOptions.usr is not known here: the options are extra_body, reasoning_effort, user"; stalled.Message != want ||
+		stalled.Reason != v1alpha1.ReasonInvalidConfiguration || ready.Status != metav1.ConditionFalse {
+		t.Errorf("Ready %+v, Stalled %+v", ready, stalled)
+	}
+	c.Spec.ProviderOptions.Raw = []byte(`{"user":"u"}`)
+	if err := cluster.Client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the configuration is accepted", func() bool {
+		_, ready, stalled := read()
+		return ready.Reason == v1alpha1.ReasonAccepted && stalled == nil
+	})
+}

@@ -15,7 +15,7 @@ import (
 
 // Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
 // Prompt and tools have yet to be added. The warnings are about settings that it leaves out; the model itself warns of
-// others. The error is an *OptionError; it comes without any request.
+// others. The error is a *modelconfig.OptionError; it comes without any request.
 func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning, error) {
 	effort := spec.ReasoningEffort.Effort(asked)
 	options, err := callOptions(spec, effort)

@@ -22,20 +22,11 @@ var openAIEfforts = map[v1alpha1.ReasoningEffort]openai.ReasoningEffort{
 	v1alpha1.EffortMax: openai.ReasoningEffortMax,
 }
 
-// openAIEffort sets the effort, if there is one, and checks the one that is there otherwise.
-func openAIEffort(set **openai.ReasoningEffort, effort v1alpha1.ReasoningEffort) error {
+// openAIEffort sets the effort, if there is one.
+func openAIEffort(set **openai.ReasoningEffort, effort v1alpha1.ReasoningEffort) {
 	if effort != "" {
 		*set = new(openAIEfforts[effort])
 	}
-	if *set == nil {
-		return nil
-	}
-	for _, known := range openAIEfforts {
-		if **set == known {
-			return nil
-		}
-	}
-	return &OptionError{"reasoning_effort", "must be none, minimal, low, medium, high, xhigh or max"}
 }
 
 // gatewayEffort is the effort as OpenRouter and Vercel call it: they know none above xhigh.

@@ -5,10 +5,6 @@ package provider
 
 import (
 	"encoding/json"
-	"errors"
-	"reflect"
-	"slices"
-	"strings"
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
@@ -19,35 +15,23 @@ import (
 	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelconfig"
 )
-
-// OptionError says which of spec.providerOptions cannot be used, and why. It quotes no value.
-type OptionError struct {
-	// Field is its path below spec.providerOptions; empty for the whole.
-	Field string
-	// Problem is what is wrong with it.
-	Problem string
-}
-
-// Error implements error.
-func (e *OptionError) Error() string {
-	if e.Field == "" {
-		return "spec.providerOptions " + e.Problem
-	}
-	return "spec.providerOptions." + e.Field + " " + e.Problem
-}
 
 // callOptions are the options of one call: spec.providerOptions, and the effort in the provider's own terms, which goes before
 // what they say about the same. Each call needs options of its own, since fantasy changes them.
 func callOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (fantasy.ProviderOptions, error) {
-	make, ok := optionMakers[spec.Provider]
+	prepare, ok := optionMakers[spec.Provider]
 	if !ok || spec.ProviderOptions == nil && effort == "" {
 		return nil, nil
 	}
 	if spec.Transport == v1alpha1.TransportResponses {
-		make = responsesOptions
+		prepare = responsesOptions
 	}
-	name, options, err := make(spec, effort)
+	if wrong := modelconfig.CheckOptions(spec); wrong != nil {
+		return nil, wrong
+	}
+	name, options, err := prepare(spec, effort)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +57,8 @@ func openAIOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
 	}
-	return openai.Name, o, openAIEffort(&o.ReasoningEffort, effort)
+	openAIEffort(&o.ReasoningEffort, effort)
+	return openai.Name, o, nil
 }
 
 func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
@@ -81,10 +66,8 @@ func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reason
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
 	}
-	if o.PreviousResponseID != nil {
-		return "", nil, &OptionError{"previous_response_id", "cannot be set: each call sends the whole conversation"}
-	}
-	return openai.Name, o, openAIEffort(&o.ReasoningEffort, effort)
+	openAIEffort(&o.ReasoningEffort, effort)
+	return openai.Name, o, nil
 }
 
 func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
@@ -92,16 +75,14 @@ func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reaso
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
 	}
-	return openaicompat.Name, o, openAIEffort(&o.ReasoningEffort, effort)
+	openAIEffort(&o.ReasoningEffort, effort)
+	return openaicompat.Name, o, nil
 }
 
 func anthropicOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
 	o := &anthropic.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
-	}
-	if o.Thinking != nil && o.Thinking.BudgetTokens <= 0 {
-		return "", nil, &OptionError{"thinking.budget_tokens", "must be above 0"}
 	}
 	anthropicEffort(o, spec, effort)
 	return anthropic.Name, o, nil
@@ -111,9 +92,6 @@ func googleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	o := &google.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
-	}
-	if t := o.ThinkingConfig; t != nil && t.ThinkingBudget != nil && t.ThinkingLevel != nil {
-		return "", nil, &OptionError{"thinking_config", "may have thinking_budget or thinking_level, not both"}
 	}
 	googleEffort(o, spec.Model, effort)
 	return google.Name, o, nil
@@ -138,9 +116,6 @@ func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
 	}
-	if o.BYOK != nil {
-		return "", nil, &OptionError{"byok", "cannot be set: a ChatModelConfig is no place for keys"}
-	}
 	if effort != "" {
 		if o.Reasoning == nil {
 			o.Reasoning = &vercel.ReasoningOptions{}
@@ -150,79 +125,13 @@ func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	return vercel.Name, o, nil
 }
 
-// decodeOptions decodes spec.providerOptions into fantasy's type, with every field in its place.
+// decodeOptions decodes spec.providerOptions, which have been checked, into fantasy's type.
 func decodeOptions[T any](spec *v1alpha1.ChatModelConfigSpec, o *T) error {
 	if spec.ProviderOptions == nil || len(spec.ProviderOptions.Raw) == 0 {
 		return nil
 	}
-	var given any
-	if json.Unmarshal(spec.ProviderOptions.Raw, &given) != nil {
-		return &OptionError{"", "is not JSON"}
-	}
-	if field := unknownField(given, reflect.TypeFor[T]()); field != "" {
-		return &OptionError{field, "is not an option of provider " + string(spec.Provider) + ": see the list in the documentation of ChatModelConfig"}
-	}
-	err := json.Unmarshal(spec.ProviderOptions.Raw, o)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &OptionError{wrong.Field, "must be " + kindOf(wrong.Type)}
-	}
-	if err != nil {
-		return &OptionError{"", "cannot be read"}
+	if json.Unmarshal(spec.ProviderOptions.Raw, o) != nil {
+		return &modelconfig.OptionError{Problem: "cannot be read"} // The error can quote a value.
 	}
 	return nil
-}
-
-// unknownField is the path of the first field in order that the type does not have; empty if it has all.
-func unknownField(given any, t reflect.Type) string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if list, ok := given.([]any); ok && t.Kind() == reflect.Slice {
-		for i := range list {
-			if below := unknownField(list[i], t.Elem()); below != "" {
-				return below
-			}
-		}
-	}
-	fields, ok := given.(map[string]any)
-	if !ok || t.Kind() != reflect.Struct {
-		return "" // Nothing is unknown in a map, and that the type is another one is found when it is decoded.
-	}
-	known := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		known[name] = t.Field(i).Type
-	}
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if known[name] == nil {
-			return clip(name, 64)
-		}
-		if below := unknownField(fields[name], known[name]); below != "" {
-			return name + "." + below
-		}
-	}
-	return ""
-}
-
-// kindOf is what JSON calls a value of the type.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "an integer"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return "a number"
-	}
 }

@@ -4,53 +4,92 @@
 package provider_test
 
 import (
-	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/google"
+	"charm.land/fantasy/providers/openai"
+	"charm.land/fantasy/providers/openaicompat"
+	"charm.land/fantasy/providers/openrouter"
+	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
 )
 
-func TestAnOptionThatCannotBeUsedIsNamed(t *testing.T) {
-	for _, c := range []struct {
-		protocol protocol
-		options  string
-		want     string
-	}{
-		{chat, `{"temprature":1}`, "spec.providerOptions.temprature is not an option of provider openai: see the list in the documentation of ChatModelConfig"},
-		{chat, `{"User":"x"}`, "spec.providerOptions.User is not an option of provider openai: see the list in the documentation of ChatModelConfig"},
-		{chat, `{"max_tool_calls":1}`, "spec.providerOptions.max_tool_calls is not an option of provider openai: see the list in the documentation of ChatModelConfig"},
-		{chat, `{"store":"my-value"}`, "spec.providerOptions.store must be true or false"},
-		{chat, `{"top_log_probs":1.5}`, "spec.providerOptions.top_log_probs must be an integer"},
-		{chat, `{"reasoning_effort":"enormous"}`, "spec.providerOptions.reasoning_effort must be none, minimal, low, medium, high, xhigh or max"},
-		{responses, `{"logit_bias":{}}`, "spec.providerOptions.logit_bias is not an option of provider openai: see the list in the documentation of ChatModelConfig"},
-		{responses, `{"previous_response_id":"r"}`, "spec.providerOptions.previous_response_id cannot be set: each call sends the whole conversation"},
-		{responses, `{"include":"x"}`, "spec.providerOptions.include must be a list"},
-		{claude, `{"thinking":{"budget":1}}`, "spec.providerOptions.thinking.budget is not an option of provider anthropic: see the list in the documentation of ChatModelConfig"},
-		{claude, `{"thinking":{"budget_tokens":"lots"}}`, "spec.providerOptions.thinking.budget_tokens must be an integer"},
-		{claude, `{"thinking":{}}`, "spec.providerOptions.thinking.budget_tokens must be above 0"},
-		{claude, `{"thinking":5}`, "spec.providerOptions.thinking must be an object"},
-		{gemini, `{"thinking_config":{"thinking_budget":1,"thinking_level":"LOW"}}`, "spec.providerOptions.thinking_config may have thinking_budget or thinking_level, not both"},
-		{gemini, `{"safety_settings":[{"category":"a"},{"kategory":"b"}]}`, "spec.providerOptions.safety_settings.kategory is not an option of provider google: see the list in the documentation of ChatModelConfig"},
-		{compatible, `{"user":5}`, "spec.providerOptions.user must be a string"},
-		{protocol{v1alpha1.ProviderOpenRouter, ""}, `{"provider":{"sort":1}}`, "spec.providerOptions.provider.sort must be a string"},
-		{protocol{v1alpha1.ProviderVercel, ""}, `{"byok":{}}`, "spec.providerOptions.byok cannot be set: a ChatModelConfig is no place for keys"},
-		{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, `{"x":1}`, "spec.providerOptions.x is not an option of provider azure: see the list in the documentation of ChatModelConfig"},
-		{protocol{v1alpha1.ProviderBedrock, ""}, `{"x":1}`, "spec.providerOptions.x is not an option of provider bedrock: see the list in the documentation of ChatModelConfig"},
-	} {
-		t.Run(fmt.Sprint(c.protocol, c.options), func(t *testing.T) {
-			spec := c.protocol.spec("https://models.example.com")
-			spec.ProviderOptions = options(c.options)
-			_, _, err := provider.Call(spec, "")
-			if _, ok := errors.AsType[*provider.OptionError](err); !ok || err.Error() != c.want {
-				t.Errorf("got %v", err)
-			}
-		})
+// fantasyOptions are the types that the options are decoded into.
+var fantasyOptions = []struct {
+	protocol protocol
+	options  reflect.Type
+	// useless are fields with which fantasy does nothing.
+	useless []string
+}{
+	{chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{protocol{v1alpha1.ProviderAzure, ""}, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderBedrock, ""}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
+	{compatible, reflect.TypeFor[openaicompat.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderOpenRouter, ""}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderVercel, ""}, reflect.TypeFor[vercel.ProviderOptions](), nil},
+}
+
+func TestTheListsOfOptionsAreFantasys(t *testing.T) {
+	for _, c := range fantasyOptions {
+		t.Run(fmt.Sprint(c.protocol), func(t *testing.T) { compareFields(t, c.protocol, c.options, nil, c.useless) })
 	}
+}
+
+// compareFields compares the fields of a type with those that are known at a path.
+func compareFields(t *testing.T, p protocol, of reflect.Type, path, useless []string) {
+	t.Helper()
+	var names []string
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if slices.Contains(useless, name) {
+			continue
+		}
+		names = append(names, name)
+		below := field.Type
+		for below.Kind() == reflect.Pointer {
+			below = below.Elem()
+		}
+		at := append(slices.Clone(path), name)
+		if below.Kind() == reflect.Struct && refusal(p, at, "{}") == nil {
+			compareFields(t, p, below, at, nil)
+		}
+		for kind, value := range map[reflect.Kind]string{reflect.Bool: "true", reflect.Int64: "7", reflect.Slice: "[]", reflect.Map: "{}"} {
+			if err := refusal(p, at, value); below.Kind() == kind && err != nil && !strings.Contains(err.Error(), "cannot be set") {
+				t.Errorf("%s is refused for %v: %v", value, at, err)
+			} else if below.Kind() != kind && below.Kind() != reflect.Interface && err == nil && (value != "{}" || below.Kind() != reflect.Struct) {
+				t.Errorf("%s is taken for %v, which is %s", value, at, below)
+			}
+		}
+	}
+	slices.Sort(names)
+	err := refusal(p, append(slices.Clone(path), "no-such-option"), "1")
+	if want := "is not known here: the options are " + strings.Join(names, ", "); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("fantasy knows %v at %v; the error is %v", names, path, err)
+	}
+}
+
+// refusal is why a value cannot stand at a path; nil if it can, or if something else is missing beside it.
+func refusal(p protocol, path []string, value string) error {
+	for _, name := range slices.Backward(path) {
+		value = fmt.Sprintf("{%q:%s}", name, value)
+	}
+	spec := p.spec("https://models.example.com")
+	spec.ProviderOptions = options(value)
+	if _, _, err := provider.Call(spec, ""); err != nil && !strings.HasSuffix(err.Error(), "must be set") {
+		return err
+	}
+	return nil
 }
 
 func TestAnythingGoesInWhatTheProviderTakesAsItIs(t *testing.T) {

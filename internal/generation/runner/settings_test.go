@@ -88,8 +88,8 @@ func TestAnOptionThatTheProviderDoesNotHaveFailsTheStepBeforeTheCall(t *testing.
 	})
 	c := p.newChat("c", nil)
 	c.askWith("typo", "")
-	want := "ChatModelConfig typo cannot be used: spec.providerOptions.usr is not an option of provider openai-compatible: " +
-		"see the list in the documentation of ChatModelConfig. Correct it, then send a message to go on"
+	want := "ChatModelConfig typo cannot be used: spec.providerOptions.usr is not known here: " +
+		"the options are extra_body, reasoning_effort, user. Correct it, then send a message to go on"
 	if e := c.failure(v1alpha1.ErrorModelConfigInvalid); e.Message != want {
 		t.Errorf("the message is %s", e.Message)
 	}
