@@ -92,43 +92,40 @@ func (o option) check(path string, given any) *OptionError {
 	case kindOf(given) != o.kind:
 		return &OptionError{path, "must be " + string(o.kind)}
 	}
+	return o.checkValue(path, given)
+}
+
+// checkValue checks a value of the right kind.
+func (o option) checkValue(path string, given any) *OptionError {
 	switch given := given.(type) {
 	case string:
-		return o.checkText(path, given)
+		if o.oneOf != nil && !slices.Contains(o.oneOf, given) {
+			return &OptionError{path, "must be one of " + strings.Join(o.oneOf, ", ")}
+		}
 	case json.Number:
-		if o.positive && strings.TrimLeft(given.String(), "-0") == "" || o.positive && strings.HasPrefix(given.String(), "-") {
+		if n, err := given.Int64(); o.positive && err == nil && n <= 0 {
 			return &OptionError{path, "must be above 0"}
 		}
 	case []any:
-		for i := range given {
-			if err := o.each.check(path+"["+strconv.Itoa(i)+"]", given[i]); err != nil {
-				return err
-			}
-		}
+		return o.checkList(path, given)
 	case map[string]any:
 		return o.checkObject(path, given)
 	}
 	return nil
 }
 
-func (o option) checkText(path, given string) *OptionError {
-	if o.oneOf == nil || slices.Contains(o.oneOf, given) {
-		return nil
+func (o option) checkList(path string, given []any) *OptionError {
+	for i := range given {
+		if err := o.each.check(path+"["+strconv.Itoa(i)+"]", given[i]); err != nil {
+			return err
+		}
 	}
-	return &OptionError{path, "must be one of " + strings.Join(o.oneOf, ", ")}
+	return nil
 }
 
 func (o option) checkObject(path string, given map[string]any) *OptionError {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		below := strings.TrimPrefix(path+"."+name, ".")
-		each, known := o.fields[name]
-		switch {
-		case o.fields == nil:
-			each = *o.each
-		case !known:
-			return &OptionError{clip(below), "is not known here: the options are " + strings.Join(slices.Sorted(maps.Keys(o.fields)), ", ")}
-		}
-		if err := each.check(clip(below), given[name]); err != nil {
+		if err := o.checkField(below(path, name), name, given[name]); err != nil {
 			return err
 		}
 	}
@@ -137,11 +134,25 @@ func (o option) checkObject(path string, given map[string]any) *OptionError {
 	}
 	for name, field := range o.fields {
 		if field.positive && given[name] == nil {
-			return &OptionError{strings.TrimPrefix(path+"."+name, "."), "must be set"}
+			return &OptionError{below(path, name), "must be set"}
 		}
 	}
 	return nil
 }
+
+func (o option) checkField(path, name string, given any) *OptionError {
+	if o.fields == nil {
+		return o.each.check(path, given)
+	}
+	field, known := o.fields[name]
+	if !known {
+		return &OptionError{path, "is not known here: the options are " + strings.Join(slices.Sorted(maps.Keys(o.fields)), ", ")}
+	}
+	return field.check(path, given)
+}
+
+// below is the path of a field of the object at path.
+func below(path, name string) string { return clip(strings.TrimPrefix(path+"."+name, ".")) }
 
 func kindOf(given any) kind {
 	switch given := given.(type) {

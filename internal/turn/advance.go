@@ -138,10 +138,7 @@ func (p *pass) nextAction() error {
 	case decide.Compact:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionCompact)
 	case decide.Fail:
-		if decision.Reason == decide.BudgetExceeded {
-			return p.fail(p.overBudget())
-		}
-		return p.fail(p.stillOverLimit())
+		return p.fail(p.whyNot(decision.Reason))
 	case decide.RequireAction:
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
 		if len(p.facts.Calls) == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/decide"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -58,6 +59,14 @@ func (p *pass) overBudget() v1alpha1.GenerationError {
 		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s: raise spec.limits.budget and send a message to go on, or start a new chat",
 			cost.String(cost.Spent(p.status().Cost, budget.Currency), budget.Currency), budget.Amount, budget.Currency),
 	}
+}
+
+// whyNot is the error of a turn that must not go on.
+func (p *pass) whyNot(reason decide.Reason) v1alpha1.GenerationError {
+	if reason == decide.BudgetExceeded {
+		return p.overBudget()
+	}
+	return p.stillOverLimit()
 }
 
 // unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made. The
