@@ -690,7 +690,7 @@ type LastError struct {
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
 // +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
-// +kubebuilder:printcolumn:name="CostMicros",type=string,JSONPath=`.status.cost[*].microUnits`,priority=1
+// +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
