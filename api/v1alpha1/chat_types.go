@@ -259,6 +259,11 @@ type ChatLimits struct {
 	// +kubebuilder:validation:Maximum=2592000
 	// +optional
 	ActionDeadlineSeconds *int32 `json:"actionDeadlineSeconds,omitempty"`
+
+	// budget is the most that the chat may cost. Once it is spent, turns end with reason BudgetExceeded before the model is
+	// called again. Default: no limit.
+	// +optional
+	Budget *Budget `json:"budget,omitempty"`
 }
 
 // ChatStatus is the chat's state machine. Only the operator writes it, each time as one compare-and-swap.
@@ -343,6 +348,14 @@ type ChatStatus struct {
 	// usage is the sum of the tokens of all committed messages.
 	// +optional
 	Usage TokenUsage `json:"usage,omitempty,omitzero"`
+
+	// cost is the sum of what all committed messages cost, by currency; absent while no call had a price. A message in a
+	// ninth currency is not counted.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=currency
+	// +optional
+	Cost []Cost `json:"cost,omitempty"`
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
 	// +kubebuilder:validation:MaxItems=16
@@ -452,6 +465,15 @@ type TurnStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
+
+	// modelConfig is the ChatModelConfig that the User message named; empty: the chat's.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ModelConfig string `json:"modelConfig,omitempty"`
+
+	// reasoningEffort that the User message asked for; empty: the default of the ChatModelConfig.
+	// +optional
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
 	// result is how the turn ended; absent while it is under way.
 	// +optional
@@ -668,6 +690,7 @@ type LastError struct {
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
 // +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
+// +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"

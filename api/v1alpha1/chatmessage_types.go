@@ -82,6 +82,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation) && (!has(self.generation) || self.generation == oldSelf.generation)",message="a generated message cannot change"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.whenBusy)",message="a generated message has no whenBusy"
+// +kubebuilder:validation:XValidation:rule="self.role == 'User' || (!has(self.modelConfigRef) && !has(self.reasoningEffort))",message="modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
@@ -110,6 +111,16 @@ type ChatMessageSpec struct {
 	// message that is changed to Interrupt cuts in. Default Queue.
 	// +optional
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
+
+	// modelConfigRef names the ChatModelConfig that answers the turn which a User message begins. Default: the chat's. It counts
+	// as it is when the turn begins.
+	// +optional
+	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
+
+	// reasoningEffort is how much the model thinks in the turn that a User message begins, up to reasoningEffort.max of the
+	// ChatModelConfig. Default: its reasoningEffort.default. It counts as it is when the turn begins.
+	// +optional
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
 	// parent is the message before a generated one.
 	// +kubebuilder:validation:MaxLength=253
@@ -187,6 +198,17 @@ type MessageGeneration struct {
 	// compaction says what a System message stands for.
 	// +optional
 	Compaction *CompactionAccount `json:"compaction,omitempty"`
+
+	// cost of the call, rounded up; absent if the ChatModelConfig has no pricing, or the provider told no usage.
+	// +optional
+	Cost *Cost `json:"cost,omitempty"`
+
+	// warnings are about settings that the provider or the model does not take; the call was made without them.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Warnings []string `json:"warnings,omitempty"`
 
 	// pendingCalls is the number of tool calls in parts that Parley must answer.
 	// +kubebuilder:validation:Minimum=0

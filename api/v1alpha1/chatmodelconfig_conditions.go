@@ -13,4 +13,7 @@ const (
 	// ReasonReferenceNotFound surfaces in Ready (False) and Stalled (True) when fallbacks or compaction.modelConfigRef name a
 	// ChatModelConfig that does not exist. Chats are answered without it.
 	ReasonReferenceNotFound = "ReferenceNotFound"
+	// ReasonInvalidConfiguration surfaces in Ready (False) and Stalled (True) when the provider does not take what
+	// providerOptions say; the message names the field.
+	ReasonInvalidConfiguration = "InvalidConfiguration"
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ModelProvider is a provider of models, or the protocol that a server speaks.
@@ -166,6 +167,22 @@ type ChatModelConfigSpec struct {
 	// +kubebuilder:validation:Maximum=2
 	// +optional
 	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
+
+	// reasoningEffort says how much the model thinks before it answers. Default: the provider's.
+	// +optional
+	ReasoningEffort *ReasoningEffortSettings `json:"reasoningEffort,omitempty"`
+
+	// providerOptions are settings that only this provider knows, by its own names; the documentation lists them. Not for keys:
+	// they are readable by all who may read this object.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=32
+	// +optional
+	ProviderOptions *runtime.RawExtension `json:"providerOptions,omitempty"`
+
+	// pricing is what the model costs. Without it no cost is known.
+	// +optional
+	Pricing *Pricing `json:"pricing,omitempty"`
 }
 
 // APIKeySource says where an API key is.

@@ -8,7 +8,7 @@ import "time"
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what it
 // means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -78,6 +78,8 @@ const (
 	ErrorParentNotFound ErrorReason = "ParentNotFound"
 	// ErrorFamilyLimitExceeded surfaces when the root chat allows no more sub-chats, or none so deep.
 	ErrorFamilyLimitExceeded ErrorReason = "FamilyLimitExceeded"
+	// ErrorBudgetExceeded surfaces when the chat has cost as much as limits.budget allows, or more.
+	ErrorBudgetExceeded ErrorReason = "BudgetExceeded"
 	// ErrorInternal surfaces for a fault of Parley itself.
 	ErrorInternal ErrorReason = "InternalError"
 )

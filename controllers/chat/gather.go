@@ -44,6 +44,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
 		r.readModel, r.readFamily, r.readAttempt, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
+		r.readNamedModels,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -137,9 +138,14 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 }
 
 func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
-	return turn.Message{
+	facts := turn.Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
+		Effort: m.Spec.ReasoningEffort,
 	}
+	if ref := m.Spec.ModelConfigRef; ref != nil {
+		facts.ModelConfig = ref.Name
+	}
+	return facts
 }
 
 // readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's

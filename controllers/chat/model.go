@@ -34,7 +34,11 @@ func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 }
 
 func alternative(config *v1alpha1.ChatModelConfig) turn.Alternative {
-	return turn.Alternative{Config: config.Name, Name: config.Spec.Model}
+	a := turn.Alternative{Config: config.Name, Name: config.Spec.Model}
+	if config.Spec.Pricing != nil {
+		a.Currency = config.Spec.Pricing.Currency
+	}
+	return a
 }
 
 func limitOf(config *v1alpha1.ChatModelConfig) int64 {

@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. All that one
-// of them can be wrong about alone is refused at admission; what is left concerns several.
+// Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. Nearly all that
+// one of them can be wrong about alone is refused at admission; what is left are the options of its provider, and what
+// concerns several.
 package chatmodelconfig
 
 import (
@@ -61,7 +62,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		firstDefault = first.Name
 	}
 	next := config.DeepCopy()
-	status.ModelConfig(next, firstDefault, modelconfig.Missing(all.Items, &config), r.Now())
+	status.ModelConfig(next, status.ModelConfigFacts{
+		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config), Invalid: invalid(&config.Spec),
+	}, r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
@@ -73,6 +76,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("writing the status of ChatModelConfig %s: %w", req, err)
 	}
 	return ctrl.Result{}, nil
+}
+
+// invalid is why the configuration cannot be used; empty if it can.
+func invalid(spec *v1alpha1.ChatModelConfigSpec) string {
+	if wrong := modelconfig.CheckOptions(spec); wrong != nil {
+		return wrong.Error()
+	}
+	return ""
 }
 
 // siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.

@@ -41,6 +41,8 @@ const (
 	TurnOver Reason = "TurnOver"
 	// StillOverLimit means that the context is too full right after it was compacted.
 	StillOverLimit Reason = "StillOverLimit"
+	// BudgetExceeded means that the chat may not spend any more.
+	BudgetExceeded Reason = "BudgetExceeded"
 )
 
 // Fill is how the context stands to the threshold of compaction.
@@ -76,6 +78,8 @@ type Facts struct {
 	CompactionAsked bool
 	// Fill of the context.
 	Fill Fill
+	// BudgetUsedUp is true when the chat has a budget and has spent it.
+	BudgetUsedUp bool
 }
 
 // Decision is what comes next.
@@ -110,6 +114,8 @@ var rules = []Rule{
 	{"calls wait for people", RequireAction, "", "What Parley can do itself comes first, so that people wait for as little as " +
 		"possible.",
 		func(f Facts) bool { return f.AwaitingCalls > 0 }},
+	{"the budget is used up before a compaction", Fail, BudgetExceeded, "A summary costs money too.",
+		func(f Facts) bool { return f.CompactionAsked && f.BudgetUsedUp }},
 	{"a compaction is asked for", Compact, "", "It stands before the end of the turn, because that is when people ask for it.",
 		func(f Facts) bool { return f.CompactionAsked }},
 	{"the turn is over", FinishTurn, TurnOver, "A turn that was interrupted does not begin again because of a compaction.",
@@ -119,6 +125,9 @@ var rules = []Rule{
 		func(f Facts) bool { return f.HeadIsAssistant }},
 	{"the limit of steps is reached", FinishTurn, MaxStepsReached, "What was said so far stays, and a new message goes on.",
 		func(f Facts) bool { return f.StepsInTurn >= f.MaxSteps }},
+	{"the budget is used up", Fail, BudgetExceeded, "It stands before all that costs money: what tools and people still have to do is done, " +
+		"and a turn that needs no further call ends normally.",
+		func(f Facts) bool { return f.BudgetUsedUp }},
 	{"the context is still too full", Fail, StillOverLimit, "A summary of the summary would be no shorter: it would only cost.",
 		func(f Facts) bool { return f.Fill == FillStillOver }},
 	{"the context is too full", Compact, "", "It stands last, so that nothing is summarised that nobody goes on with.",

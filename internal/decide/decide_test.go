@@ -12,11 +12,11 @@ import (
 // allFacts is every combination of facts, with limits and counts around each boundary.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 4 * 3 * 3 * 2 * 12 {
-			counts, rest := bits/12, bits%12
+		for bits := range 4 * 4 * 3 * 3 * 2 * 24 {
+			counts, rest := bits/24, bits%24
 			f := Facts{
 				MaxSteps: counts/72 - 1, StepsInTurn: counts / 18 % 4, OutstandingCalls: counts / 6 % 3, AwaitingCalls: counts / 2 % 3,
-				HeadIsAssistant: counts%2 == 1, TurnOver: rest%2 == 1, CompactionAsked: rest/2%2 == 1, Fill: fills[rest/4],
+				HeadIsAssistant: counts%2 == 1, TurnOver: rest%2 == 1, CompactionAsked: rest/2%2 == 1, Fill: fills[rest/4%3], BudgetUsedUp: rest >= 12,
 			}
 			f.AwaitingCalls = min(f.AwaitingCalls, f.OutstandingCalls)
 			if !yield(f) {
@@ -48,16 +48,17 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{FinishTurn, TurnOver, settled && f.TurnOver},
 			{FinishTurn, Complete, settled && !f.TurnOver && f.HeadIsAssistant},
 			{FinishTurn, MaxStepsReached, settled && !f.TurnOver && !f.HeadIsAssistant && f.StepsInTurn >= f.MaxSteps},
-			{Compact, "", able && !calls && f.CompactionAsked || goesOn && f.Fill == FillOver},
-			{Fail, StillOverLimit, goesOn && f.Fill == FillStillOver},
-			{GenerateAssistant, "", goesOn && f.Fill == FillFits},
+			{Fail, BudgetExceeded, able && !calls && f.CompactionAsked && f.BudgetUsedUp || goesOn && f.BudgetUsedUp},
+			{Compact, "", (able && !calls && f.CompactionAsked || goesOn && f.Fill == FillOver) && !f.BudgetUsedUp},
+			{Fail, StillOverLimit, goesOn && f.Fill == FillStillOver && !f.BudgetUsedUp},
+			{GenerateAssistant, "", goesOn && f.Fill == FillFits && !f.BudgetUsedUp},
 		} {
 			if got := d.Action == c.action && d.Reason == c.reason; got != c.want {
 				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.reason, got, c.want, d)
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*2*12 {
+	if len(seen) != 4*4*(1+2+3)*2*24 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }
@@ -103,6 +104,12 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 			Decision{"the limit of steps is reached", FinishTurn, MaxStepsReached}},
 		{"a reply in the last step is complete", Facts{MaxSteps: 2, StepsInTurn: 2, HeadIsAssistant: true},
 			Decision{"the reply is complete", FinishTurn, Complete}},
+		{"a reply that uses up the budget is complete", Facts{MaxSteps: 2, StepsInTurn: 1, HeadIsAssistant: true, BudgetUsedUp: true},
+			Decision{"the reply is complete", FinishTurn, Complete}},
+		{"its calls are run", Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingCalls: 1, HeadIsAssistant: true, BudgetUsedUp: true},
+			Decision{"calls are outstanding", ExecuteTools, ""}},
+		{"but the model is not called again", Facts{MaxSteps: 2, StepsInTurn: 1, BudgetUsedUp: true},
+			Decision{"the budget is used up", Fail, BudgetExceeded}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -23,6 +23,9 @@ func StripMessage(o any) (any, error) {
 		message.Labels = nil
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
+		if g := message.Spec.Generation; g != nil {
+			g.Warnings = nil
+		}
 	}
 	return o, nil
 }

@@ -19,9 +19,18 @@ func Resolve(configs []v1alpha1.ChatModelConfig, ref *v1alpha1.ModelConfigRefere
 	if named := Find(configs, ref.Name); named != nil {
 		return named, nil
 	}
-	return nil, &v1alpha1.GenerationError{
+	return nil, NotFound(ref.Name, "")
+}
+
+// NotFound says that a ChatModelConfig does not exist, which spec.modelConfigRef names; of is the object if it is not the one
+// that is spoken of.
+func NotFound(name, of string) *v1alpha1.GenerationError {
+	if of != "" {
+		of = " of " + of
+	}
+	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
-		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef names, does not exist: create it, or change the reference", ref.Name),
+		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, does not exist: create it, or change the reference", name, of),
 	}
 }
 

@@ -150,21 +150,24 @@ func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
 }
 
 func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
-	for name, firstDefault := range map[string]string{"the default": "a", "a second default": "0"} {
+	for name, c := range map[string]struct {
+		facts parley.ModelConfigFacts
+		want  status.Status
+	}{
+		"the default":                            {parley.ModelConfigFacts{FirstDefault: "a"}, status.CurrentStatus},
+		"a second default":                       {parley.ModelConfigFacts{FirstDefault: "0"}, status.CurrentStatus},
+		"one that names what does not exist":     {parley.ModelConfigFacts{FirstDefault: "a", Missing: []string{"gone"}}, status.FailedStatus},
+		"one that the provider would not accept": {parley.ModelConfigFacts{FirstDefault: "a", Invalid: "no"}, status.FailedStatus},
+	} {
 		t.Run(name, func(t *testing.T) {
 			config := &v1alpha1.ChatModelConfig{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
 				ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 1}, Spec: v1alpha1.ChatModelConfigSpec{Default: true},
 			}
-			parley.ModelConfig(config, firstDefault, nil, now)
+			parley.ModelConfig(config, c.facts, now)
 			checkInvariants(t, config.Status.Conditions, 1)
-			if got := computed(t, config); got != status.CurrentStatus {
+			if got := computed(t, config); got != c.want {
 				t.Errorf("kstatus says %s", got)
-			}
-			parley.ModelConfig(config, firstDefault, []string{"gone"}, now)
-			checkInvariants(t, config.Status.Conditions, 1)
-			if got := computed(t, config); got != status.FailedStatus {
-				t.Errorf("of one that names what does not exist kstatus says %s", got)
 			}
 		})
 	}

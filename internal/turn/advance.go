@@ -127,6 +127,7 @@ func (p *pass) nextAction() error {
 		TurnOver:         st.Turn.Result != "",
 		CompactionAsked:  st.Compaction != "",
 		Fill:             p.fill(),
+		BudgetUsedUp:     p.budgetUsedUp(),
 	})
 	switch decision.Action {
 	case decide.GenerateAssistant:
@@ -137,7 +138,7 @@ func (p *pass) nextAction() error {
 	case decide.Compact:
 		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionCompact)
 	case decide.Fail:
-		return p.fail(p.stillOverLimit())
+		return p.fail(p.whyNot(decision.Reason))
 	case decide.RequireAction:
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
 		if len(p.facts.Calls) == 0 {
@@ -158,8 +159,11 @@ func (p *pass) nextAction() error {
 }
 
 func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) error {
-	if p.facts.Model == nil {
-		return p.fail(*p.facts.Blocked)
+	if _, blocked := p.answering(); blocked != nil {
+		return p.fail(*blocked)
+	}
+	if unpriced := p.unpriced(action); unpriced != nil {
+		return p.fail(*unpriced)
 	}
 	err := p.fire(event, subject{action: action})
 	refusal, ok := errors.AsType[*chatstate.Refusal](err)
@@ -171,10 +175,11 @@ func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) e
 }
 
 func (p *pass) maxAttempts() int32 {
-	if p.facts.Model == nil {
+	model, _ := p.answering()
+	if model == nil {
 		return v1alpha1.DefaultMaxAttempts
 	}
-	return p.facts.Model.Retry.MaxAttemptsOrDefault()
+	return model.Retry.MaxAttemptsOrDefault()
 }
 
 // holds tells whether the step is only put off.
@@ -190,7 +195,7 @@ func (p *pass) fail(e v1alpha1.GenerationError) error {
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p *pass) takeOpen() error {
 	for _, message := range p.facts.Open {
-		if p.facts.Archive || p.status().Archived || p.idle() && p.facts.Model == nil {
+		if p.facts.Archive || p.status().Archived || p.idle() && p.blocked(message) != nil {
 			return nil // They stay open until the chat is taken back, or there is a model.
 		}
 		err := p.fire(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts})
@@ -241,8 +246,8 @@ func (p *pass) report() {
 	}
 	facts := status.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
 	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
-	if p.idle() && len(p.facts.Open) > 0 && p.facts.Model == nil {
-		facts.Blocked = p.facts.Blocked
+	if p.idle() && len(p.facts.Open) > 0 {
+		facts.Blocked = p.blocked(p.facts.Open[0])
 	}
 	facts.Held, facts.NoCapacity = p.held, p.facts.NoCapacity
 	facts.Archiving = p.facts.Archive && !st.Archived

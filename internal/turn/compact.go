@@ -23,7 +23,8 @@ func (p *pass) compactable() bool {
 
 // fill is how the context stands to the threshold. The first reply after a summary tells whether the summary was of any use.
 func (p *pass) fill() decide.Fill {
-	context, model := p.status().Context, p.facts.Model
+	context := p.status().Context
+	model, _ := p.answering()
 	if context == nil || model == nil || model.ContextLimit == 0 || model.ThresholdPercent >= 100 ||
 		context.Tokens*100 < model.ContextLimit*int64(model.ThresholdPercent) {
 		return decide.FillFits
@@ -52,7 +53,8 @@ func (p *pass) compactInstead(e v1alpha1.GenerationError) error {
 
 // stillOverLimit is the error of a context that a summary did not make short enough: a further one would not either.
 func (p *pass) stillOverLimit() v1alpha1.GenerationError {
-	st, model := p.status(), p.facts.Model
+	st := p.status()
+	model, _ := p.answering()
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorContextTooLong,
 		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%. Raise contextLimit or compaction.thresholdPercent of ChatModelConfig %s, name a model with a larger context, or start a new chat",

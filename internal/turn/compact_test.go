@@ -54,7 +54,7 @@ func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
 		"at the threshold":          {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
 		"no limit is known":         {700, limit(0, 70), "Running v3 b/3 1:GenerateAssistant []"},
 		"the threshold is off":      {2000, limit(1000, 100), "Running v3 b/3 1:GenerateAssistant []"},
-		"somebody else summarises":  {700, func(f *Facts) { limit(1000, 70)(f); f.Model.Summarizer = &Alternative{"s", "s"} }, "Running v3 b/3 1:Compact []"},
+		"somebody else summarises":  {700, func(f *Facts) { limit(1000, 70)(f); f.Model.Summarizer = &Alternative{Config: "s", Name: "s"} }, "Running v3 b/3 1:Compact []"},
 		"the turn ends with a full": {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
 	} {
 		t.Run(name, func(t *testing.T) {

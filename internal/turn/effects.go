@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/status"
 )
 
@@ -171,9 +172,11 @@ func (p *pass) appendUser(message string) {
 			st.Turn.Result = v1alpha1.TurnInterrupted
 		}
 	}
+	begins := p.said(message)
 	st.Turn = &v1alpha1.TurnStatus{
-		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: p.contentHash(message),
+		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: begins.ContentHash,
 		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
+		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 	}
 	st.History.Head = message
 	st.History.Length++
@@ -212,8 +215,12 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 
 // account adds what a step has used up.
 func (p *pass) account(result *v1alpha1.ChatMessage) {
-	if g := result.Spec.Generation; g.Usage != nil {
-		p.status().Usage = p.status().Usage.Add(*g.Usage)
+	st, g := p.status(), result.Spec.Generation
+	if g.Usage != nil {
+		st.Usage = st.Usage.Add(*g.Usage)
+	}
+	if g.Cost != nil {
+		st.Cost = cost.Add(st.Cost, *g.Cost)
 	}
 }
 

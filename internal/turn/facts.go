@@ -62,6 +62,9 @@ type Facts struct {
 	Model *Model
 	// Blocked is why there is no Model.
 	Blocked *v1alpha1.GenerationError
+	// Named are the models that messages name for their turns, by the name of the ChatModelConfig; nil for one that does not
+	// exist.
+	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
 }
@@ -73,6 +76,10 @@ type Message struct {
 	Interrupts bool
 	// ContentHash is of what the message says.
 	ContentHash string
+	// ModelConfig is the ChatModelConfig that the message names for its turn; empty: the chat's.
+	ModelConfig string
+	// Effort that the message asks for.
+	Effort v1alpha1.ReasoningEffort
 }
 
 // Edited is a committed User message that was edited, and where it stands.
@@ -123,6 +130,8 @@ type Alternative struct {
 	Config string
 	// Name of the model, as the provider calls it.
 	Name string
+	// Currency of its prices; empty if it has none.
+	Currency v1alpha1.Currency
 }
 
 // forAction are the models that may be asked to perform the action, in order.

@@ -78,8 +78,8 @@ func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
 	}
 	failed := *st.Generation
 	var retry *v1alpha1.RetryStatus
-	if p.facts.Model != nil {
-		retry = nextTry(p.facts.Model.forAction(failed.Action), p.facts.Model.Retry, &failed, &e, p.facts.Now)
+	if model, _ := p.answering(); model != nil {
+		retry = nextTry(model.forAction(failed.Action), model.Retry, &failed, &e, p.facts.Now)
 	}
 	if retry == nil {
 		if failed.Attempt > 1 {
@@ -103,9 +103,10 @@ func clip(text string, n int) string {
 	return text
 }
 
-// nextModel is the model that the next attempt at the action asks.
+// nextModel is the model that the next attempt at the action asks. The caller has made sure that there is one.
 func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
-	st, models := p.status(), p.facts.Model.forAction(action)
+	model, _ := p.answering()
+	st, models := p.status(), model.forAction(action)
 	wanted := ""
 	switch {
 	case st.Retry != nil:

@@ -165,17 +165,17 @@ func (p *pass) clearQueue() {
 	p.status().Queue = nil
 }
 
-// contentHash is of what a message says that is about to be committed.
-func (p *pass) contentHash(name string) string {
+// said is a message that is about to be committed.
+func (p *pass) said(name string) Message {
 	if p.facts.Edited != nil && p.facts.Edited.Name == name {
-		return p.facts.Edited.ContentHash
+		return p.facts.Edited.Message
 	}
 	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
 		for _, message := range messages {
 			if message.Name == name {
-				return message.ContentHash
+				return message
 			}
 		}
 	}
-	return ""
+	return Message{Name: name}
 }

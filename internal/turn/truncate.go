@@ -115,7 +115,10 @@ func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
 func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
 	t := &v1alpha1.TurnStatus{
 		Message: m.Name, Parent: m.Status.Parent, HistoryVersion: m.Status.HistoryVersion, ContentHash: m.Status.ContentHash,
-		LastRole: v1alpha1.RoleUser,
+		LastRole: v1alpha1.RoleUser, ReasoningEffort: m.Spec.ReasoningEffort,
+	}
+	if ref := m.Spec.ModelConfigRef; ref != nil {
+		t.ModelConfig = ref.Name
 	}
 	if m.Status.Index != nil {
 		t.Index = *m.Status.Index

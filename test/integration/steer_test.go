@@ -144,7 +144,10 @@ func TestAnEditedMessageIsAnsweredAnewAndWhatFollowedIsPutAside(t *testing.T) {
 	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
 	create(t, answer(chatIn(t, ns, "c"), nil))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 4)
-	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	eventually(t, "the edited message says that it is answered", func() bool { // It said so of its old words, too.
+		st := messageIn(t, ns, "second").Status
+		return st.HistoryVersion == 7 && readyReason(st.Conditions) == v1alpha1.ReasonAnswered
+	})
 	eventually(t, "nothing is left to put aside", func() bool { return chatIn(t, ns, "c").Status.History.Superseded == nil })
 	if m := messageIn(t, ns, "second"); m.Status.HistoryVersion != 7 || m.Status.ObservedGeneration != m.Generation {
 		t.Errorf("status of the edited message is %+v", m.Status)

@@ -43,6 +43,9 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	if err != nil {
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
+	if spec.Provider == v1alpha1.ProviderGoogle {
+		return countedModel{model}, nil
+	}
 	return model, nil
 }
 
@@ -97,7 +100,7 @@ func newAnthropic(s settings) (fantasy.Provider, error) {
 
 func newGoogle(s settings) (fantasy.Provider, error) {
 	options := []google.Option{
-		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(s.client), google.WithUserAgent(userAgent),
+		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(counting(s.client)), google.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, google.WithBaseURL(s.spec.BaseURL))

@@ -35,7 +35,10 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	if err != nil {
 		return failed(historyError(a.chat, err))
 	}
-	call := a.call(t, built)
+	call, invalid := a.call(t, built)
+	if invalid != nil {
+		return failed(invalid)
+	}
 	call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
 	o := a.ask(ctx, t, call, messages, v1alpha1.RoleSystem, episode)
 	if o.kind != v1alpha1.OutcomeCompleted {

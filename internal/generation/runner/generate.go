@@ -6,6 +6,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"charm.land/fantasy"
@@ -29,7 +30,11 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	if err != nil {
 		return failed(historyError(a.chat, err))
 	}
-	o := a.ask(ctx, t, a.call(t, built), messages, v1alpha1.RoleAssistant, episode)
+	call, invalid := a.call(t, built)
+	if invalid != nil {
+		return failed(invalid)
+	}
+	o := a.ask(ctx, t, call, messages, v1alpha1.RoleAssistant, episode)
 	if o.kind == v1alpha1.OutcomeCompleted {
 		o.step = a.withAwaits(o.step)
 	}
@@ -38,7 +43,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 }
 
 // ask calls the model, shows what it says as coming from role, and collects it.
-func (a *attempt) ask(ctx context.Context, t *target, call fantasy.Call, messages []v1alpha1.ChatMessage, role v1alpha1.MessageRole, episode Episode) outcome {
+func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v1alpha1.ChatMessage, role v1alpha1.MessageRole, episode Episode) outcome {
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -47,7 +52,8 @@ func (a *attempt) ask(ctx context.Context, t *target, call fantasy.Call, message
 	defer guard.Stop()
 
 	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
-	err := a.stream(calling, t, call, func(p *fantasy.StreamPart) {
+	reply.Warn(call.warnings)
+	err := a.stream(calling, t, call.Call, func(p *fantasy.StreamPart) {
 		guard.Reset(silence)
 		if part, ok := reply.Add(p); ok {
 			episode.Publish(string(role), part)
@@ -108,18 +114,36 @@ func (a *attempt) stream(ctx context.Context, t *target, call fantasy.Call, each
 	return nil
 }
 
+// request is a call that is ready to be made.
+type request struct {
+	fantasy.Call
+	// warnings are about settings that it leaves out.
+	warnings []fantasy.CallWarning
+}
+
 // call sets up the call with everything that the configuration says.
-func (a *attempt) call(t *target, built []fantasy.Message) fantasy.Call {
+func (a *attempt) call(t *target, built []fantasy.Message) (request, *v1alpha1.GenerationError) {
 	spec := &t.config.Spec
-	maxTokens := spec.MaxOutputTokensOrDefault()
-	call := fantasy.Call{
-		Prompt: built, MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
-		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
+	call, warnings, err := provider.Call(spec, a.effort())
+	if err != nil {
+		return request{}, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(spec.Provider),
+			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s. Correct it, then send a message to go on", t.config.Name, err),
+		}
 	}
+	call.Prompt = built
 	for _, tool := range append(tools.Suited(a.Tools.Active(a.chat.Spec.Tools), a.chat), tools.OfClient(a.chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
 	}
-	return call
+	return request{call, warnings}, nil
+}
+
+// effort is what the turn's message asks for. A summary is not what it asked for.
+func (a *attempt) effort() v1alpha1.ReasoningEffort {
+	if a.chat.Status.Turn == nil || a.chat.Status.Generation.Action == v1alpha1.ActionCompact {
+		return ""
+	}
+	return a.chat.Status.Turn.ReasoningEffort
 }
 
 // textsOf are the texts that a provider could quote.

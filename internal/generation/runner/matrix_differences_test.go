@@ -47,11 +47,6 @@ var differences = []difference{
 		protocol: "reasoning is not counted apart",
 	},
 	{
-		wires: []string{"google"}, scenario: "usage",
-		from: "60 in, 40 cached, 50 out of which 20 reasoning, 150 in all", to: "20 in, 80 cached, 100 out of which 40 reasoning, 200 in all",
-		fantasysFault: "it adds up the counts of all chunks, each of which counts from the beginning",
-	},
-	{
 		wires: []string{"google"}, scenario: "one call", from: "ToolCall", to: `Reasoning "" with metadata; ToolCall`,
 		protocol: "the first call has a signature, which fantasy tells as a reasoning of its own",
 	},

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
 )
 
 const (
@@ -120,6 +121,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
 		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
 		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, AwaitingCalls: o.step.AwaitingCalls, WaitsFor: o.step.WaitsFor, Preview: o.step.Preview,
+		Warnings:  o.step.Warnings,
 		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
 	}
 	if o.kind != v1alpha1.OutcomeFailed {
@@ -131,6 +133,9 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 	}
 	if o.step.Usage != (v1alpha1.TokenUsage{}) {
 		g.Usage = &o.step.Usage
+	}
+	if a.target != nil {
+		g.Cost = cost.Of(a.target.config.Spec.Pricing, o.step.Usage)
 	}
 	return g
 }

@@ -26,6 +26,7 @@ type Accumulator struct {
 	usage    fantasy.Usage
 	finish   fantasy.FinishReason
 	preview  preview
+	warnings []string
 }
 
 type blockKey struct {
@@ -62,10 +63,17 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 		return a.toolResult(p)
 	case fantasy.StreamPartTypeSource:
 		return a.source(p)
+	case fantasy.StreamPartTypeWarnings:
+		a.Warn(p.Warnings)
 	case fantasy.StreamPartTypeFinish:
 		a.usage, a.finish = p.Usage, p.FinishReason
 	}
 	return parts.Part{}, false
+}
+
+// Warn takes warnings about the call.
+func (a *Accumulator) Warn(warnings []fantasy.CallWarning) {
+	a.warnings = addWarnings(a.warnings, warnings)
 }
 
 func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
@@ -170,12 +178,15 @@ type Step struct {
 	// WaitsFor are the calls that wait for sub-chats.
 	WaitsFor  []v1alpha1.CallWait
 	Truncated bool
+	// Warnings are about settings that were left out of the call.
+	Warnings []string
 }
 
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
 		Usage: usageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+		Warnings: a.warnings,
 	}
 	for _, b := range a.blocks {
 		b.part.ProviderMetadata = a.metadata(b.metadata)
@@ -204,20 +215,6 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 		return ""
 	}
 	return string(raw)
-}
-
-// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
-// the output, and the total is the sum of all. Google alone counts the cache as input and the reasoning apart.
-func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
-	if provider == v1alpha1.ProviderGoogle {
-		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)
-		u.OutputTokens += u.ReasoningTokens
-	}
-	return v1alpha1.TokenUsage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ReasoningTokens: u.ReasoningTokens,
-		CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheCreationTokens,
-		TotalTokens: u.InputTokens + u.CacheReadTokens + u.CacheCreationTokens + u.OutputTokens,
-	}
 }
 
 // toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name.

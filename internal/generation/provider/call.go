@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"charm.land/fantasy"
+	"charm.land/fantasy/providers/anthropic"
+	"charm.land/fantasy/providers/openai"
+	"charm.land/fantasy/providers/openaicompat"
+	"charm.land/fantasy/providers/openrouter"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
+// Prompt and tools have yet to be added. The warnings are about settings that it leaves out; the model itself warns of
+// others. The error is a *modelconfig.OptionError; it comes without any request.
+func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning, error) {
+	effort := spec.ReasoningEffort.Effort(asked)
+	options, err := callOptions(spec, effort)
+	if err != nil {
+		return fantasy.Call{}, nil, err
+	}
+	maxTokens := spec.MaxOutputTokensOrDefault()
+	call := fantasy.Call{
+		MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
+		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty, ProviderOptions: options,
+	}
+	warnings := adjust(&call, spec, effort)
+	return call, warnings, nil
+}
+
+// adjust does for some providers what fantasy does not do for them.
+func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {
+	switch spec.Provider {
+	case v1alpha1.ProviderOpenAICompatible:
+		call.ProviderOptions = withTopK(call, openaicompat.Name, func(o *openaicompat.ProviderOptions) *map[string]any { return &o.ExtraBody })
+	case v1alpha1.ProviderOpenRouter:
+		call.ProviderOptions = withTopK(call, openrouter.Name, func(o *openrouter.ProviderOptions) *map[string]any { return &o.ExtraBody })
+	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
+		if o, ok := call.ProviderOptions[openai.Name].(*openai.ProviderOptions); ok && o.MaxCompletionTokens != nil {
+			call.MaxOutputTokens = nil // It is the newer name of the same, and no model takes both.
+		}
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
+		return adjustClaude(call, effort)
+	}
+	return nil
+}
+
+// withTopK sends topK in the body: OpenAI's protocol has none, but the servers that speak it for others do.
+func withTopK[T any, P interface {
+	*T
+	fantasy.ProviderOptionsData
+}](call *fantasy.Call, name string, extraBody func(P) *map[string]any) fantasy.ProviderOptions {
+	if call.TopK == nil {
+		return call.ProviderOptions
+	}
+	options, ok := call.ProviderOptions[name].(P)
+	if !ok {
+		options = P(new(T))
+	}
+	body := extraBody(options)
+	if *body == nil {
+		*body = map[string]any{}
+	}
+	if _, own := (*body)["top_k"]; !own {
+		(*body)["top_k"] = *call.TopK
+	}
+	call.TopK = nil
+	return fantasy.ProviderOptions{name: options}
+}
+
+// adjustClaude leaves out what Claude refuses while it thinks; fantasy does so where it thinks by a budget alone.
+func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings []fantasy.CallWarning) {
+	o, ok := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions)
+	if !ok {
+		return nil
+	}
+	leftOut := func(setting, why string) {
+		warnings = append(warnings, fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting, Details: why})
+	}
+	if o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone {
+		leftOut("reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least")
+	}
+	if o.Effort == nil {
+		return warnings
+	}
+	const thinking = "it is not supported while the model thinks"
+	if call.Temperature != nil {
+		leftOut("temperature", thinking)
+	}
+	if call.TopP != nil {
+		leftOut("topP", thinking)
+	}
+	if call.TopK != nil {
+		leftOut("topK", thinking)
+	}
+	call.Temperature, call.TopP, call.TopK = nil, nil, nil
+	return warnings
+}

@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"regexp"
+	"strings"
+
+	"charm.land/fantasy/providers/anthropic"
+	"charm.land/fantasy/providers/google"
+	"charm.land/fantasy/providers/openai"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// openAIEfforts are the efforts of OpenAI's protocols: all of them, in lower case.
+var openAIEfforts = map[v1alpha1.ReasoningEffort]openai.ReasoningEffort{
+	v1alpha1.EffortNone: openai.ReasoningEffortNone, v1alpha1.EffortMinimal: openai.ReasoningEffortMinimal,
+	v1alpha1.EffortLow: openai.ReasoningEffortLow, v1alpha1.EffortMedium: openai.ReasoningEffortMedium,
+	v1alpha1.EffortHigh: openai.ReasoningEffortHigh, v1alpha1.EffortXHigh: openai.ReasoningEffortXHigh,
+	v1alpha1.EffortMax: openai.ReasoningEffortMax,
+}
+
+// openAIEffort sets the effort, if there is one.
+func openAIEffort(set **openai.ReasoningEffort, effort v1alpha1.ReasoningEffort) {
+	if effort != "" {
+		*set = new(openAIEfforts[effort])
+	}
+}
+
+// gatewayEffort is the effort as OpenRouter and Vercel call it: they know none above xhigh.
+func gatewayEffort(effort v1alpha1.ReasoningEffort) string {
+	if effort == v1alpha1.EffortMax {
+		effort = v1alpha1.EffortXHigh
+	}
+	return strings.ToLower(string(effort))
+}
+
+// budgetedClaude are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
+// themselves and take an effort.
+var budgetedClaude = regexp.MustCompile(`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
+
+// anthropicEfforts are the efforts that Claude takes. It does not think at all unless it is told to.
+var anthropicEfforts = map[v1alpha1.ReasoningEffort]anthropic.Effort{
+	v1alpha1.EffortMinimal: anthropic.EffortLow, v1alpha1.EffortLow: anthropic.EffortLow, v1alpha1.EffortMedium: anthropic.EffortMedium,
+	v1alpha1.EffortHigh: anthropic.EffortHigh, v1alpha1.EffortXHigh: anthropic.EffortXHigh, v1alpha1.EffortMax: anthropic.EffortMax,
+}
+
+const (
+	// minClaudeBudget is the smallest budget that Anthropic takes.
+	minClaudeBudget = 1024
+	// maxClaudeBudget is the largest one that OpenRouter asks Anthropic for.
+	maxClaudeBudget = 128_000
+)
+
+// budgetPercent is which part of maxOutputTokens is for thinking, as OpenRouter divides it for the same efforts.
+var budgetPercent = map[v1alpha1.ReasoningEffort]int64{
+	v1alpha1.EffortMinimal: 10, v1alpha1.EffortLow: 20, v1alpha1.EffortMedium: 50, v1alpha1.EffortHigh: 80,
+	v1alpha1.EffortXHigh: 95, v1alpha1.EffortMax: 95,
+}
+
+// anthropicEffort sets the effort. Servers that speak Anthropic's protocol for models of others know budgets alone.
+func anthropicEffort(o *anthropic.ProviderOptions, spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) {
+	if effort == "" {
+		return
+	}
+	o.Effort, o.Thinking = nil, nil
+	name := strings.ToLower(spec.Model)
+	if strings.Contains(name, "claude") && !budgetedClaude.MatchString(name) {
+		if e, ok := anthropicEfforts[effort]; ok {
+			o.Effort = &e
+		}
+		return
+	}
+	room := spec.MaxOutputTokensOrDefault() - 1 // The budget is part of the output, and must leave room for an answer.
+	if percent := budgetPercent[effort]; percent > 0 && room >= minClaudeBudget {
+		budget := max(minClaudeBudget, min(spec.MaxOutputTokensOrDefault()*percent/100, maxClaudeBudget, room))
+		o.Thinking = &anthropic.ThinkingProviderOption{BudgetTokens: budget}
+	}
+}
+
+// budgetedGemini are the Gemini models that take a budget of tokens for thinking; later ones take a level.
+var budgetedGemini = regexp.MustCompile(`gemini-[12]\.`)
+
+// geminiBudgets are those that Google documents for the efforts of OpenAI's protocol. The least is what every model of the
+// generation takes; thinking cannot be turned off through fantasy.
+var geminiBudgets = map[v1alpha1.ReasoningEffort]int64{
+	v1alpha1.EffortNone: 512, v1alpha1.EffortMinimal: 512, v1alpha1.EffortLow: 1024, v1alpha1.EffortMedium: 8192,
+	v1alpha1.EffortHigh: 24_576, v1alpha1.EffortXHigh: 24_576, v1alpha1.EffortMax: 24_576,
+}
+
+var geminiLevels = map[v1alpha1.ReasoningEffort]google.ThinkingLevel{
+	v1alpha1.EffortNone: google.ThinkingLevelMinimal, v1alpha1.EffortMinimal: google.ThinkingLevelMinimal,
+	v1alpha1.EffortLow: google.ThinkingLevelLow, v1alpha1.EffortMedium: google.ThinkingLevelMedium,
+	v1alpha1.EffortHigh: google.ThinkingLevelHigh, v1alpha1.EffortXHigh: google.ThinkingLevelHigh, v1alpha1.EffortMax: google.ThinkingLevelHigh,
+}
+
+// googleEffort sets the effort, and asks for the thoughts if there are to be any.
+func googleEffort(o *google.ProviderOptions, model string, effort v1alpha1.ReasoningEffort) {
+	if effort == "" {
+		return
+	}
+	if o.ThinkingConfig == nil {
+		o.ThinkingConfig = &google.ThinkingConfig{}
+	}
+	t := o.ThinkingConfig
+	t.ThinkingBudget, t.ThinkingLevel = nil, nil
+	name := strings.ToLower(model)
+	if budgetedGemini.MatchString(name) {
+		t.ThinkingBudget = new(geminiBudgets[effort])
+	} else {
+		t.ThinkingLevel = new(geminiLevels[effort])
+		if strings.Contains(name, "-pro") && *t.ThinkingLevel == google.ThinkingLevelMinimal {
+			t.ThinkingLevel = new(google.ThinkingLevelLow) // The least that the pro models take.
+		}
+	}
+	if t.IncludeThoughts == nil && effort != v1alpha1.EffortNone {
+		t.IncludeThoughts = new(true)
+	}
+}

@@ -1,0 +1,191 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+var update = flag.Bool("update", false, "write the requests to testdata/requests instead of comparing them")
+
+// everything is a configuration in which everything is set that every provider takes.
+func everything(p v1alpha1.ModelProvider, model string) v1alpha1.ChatModelConfigSpec {
+	return v1alpha1.ChatModelConfigSpec{
+		Provider: p, Model: model,
+		APIKey:          &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "token"}},
+		Headers:         []v1alpha1.Header{{Name: "X-Team", Value: "blue"}},
+		MaxOutputTokens: new(int64(10_000)), Temperature: new(0.5), TopP: new(0.25), TopK: new(int64(40)),
+		PresencePenalty: new(0.125), FrequencyPenalty: new(-0.5),
+	}
+}
+
+// options are provider options in JSON.
+func options(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+// requests are the configurations whose requests are kept in testdata/requests.
+var requests = []struct {
+	name   string
+	spec   v1alpha1.ChatModelConfigSpec
+	change func(*v1alpha1.ChatModelConfigSpec)
+	asked  v1alpha1.ReasoningEffort
+}{
+	{name: "openai-chat", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"), change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL = "https://proxy.example.com/openai"
+		s.ProviderOptions = options(`{"user":"u-1","parallel_tool_calls":false,"service_tier":"auto","logit_bias":{"50256":-100},"metadata":{"team":"blue"}}`)
+	}},
+	{name: "openai-chat-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "o3"), asked: v1alpha1.EffortHigh},
+	{name: "openai-responses", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"), change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Transport = v1alpha1.TransportResponses
+		s.ProviderOptions = options(`{"text_verbosity":"low","max_tool_calls":3,"store":true,"prompt_cache_key":"p"}`)
+	}},
+	{name: "openai-responses-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "gpt-5"), asked: v1alpha1.EffortNone, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Transport = v1alpha1.TransportResponses
+		s.ProviderOptions = options(`{"reasoning_summary":"auto","reasoning_effort":"high"}`)
+	}},
+	{name: "anthropic", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5"), change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL = "https://proxy.example.com/anthropic"
+		s.ProviderOptions = options(`{"extra_body":{"service_tier":"standard_only"}}`)
+	}},
+	{name: "anthropic-budget", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5-20250929"), asked: v1alpha1.EffortMedium},
+	{name: "anthropic-effort", spec: everything(v1alpha1.ProviderAnthropic, "claude-opus-4-8"), asked: v1alpha1.EffortXHigh},
+	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"), change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL = "https://proxy.example.com/google"
+		s.ProviderOptions = options(`{"safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cached_content":"cachedContents/c"}`)
+	}},
+	{name: "google-budget", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.5-flash"), asked: v1alpha1.EffortMedium},
+	{name: "google-level", spec: everything(v1alpha1.ProviderGoogle, "gemini-3-flash"), asked: v1alpha1.EffortMax},
+	{name: "openai-compatible", spec: everything(v1alpha1.ProviderOpenAICompatible, "qwen3"), asked: v1alpha1.EffortMinimal, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL = "http://ollama.models:11434/v1"
+		s.ProviderOptions = options(`{"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}}`)
+	}},
+	{name: "azure-chat", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), asked: v1alpha1.EffortLow, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL, s.APIVersion = "https://my-resource.openai.azure.com", "2026-01-01"
+	}},
+	{name: "azure-chat-completion-tokens", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"max_completion_tokens":5000}`)
+	}},
+	{name: "azure-responses", spec: everything(v1alpha1.ProviderAzure, "gpt-5-of-mine"), asked: v1alpha1.EffortLow, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL, s.Transport = "https://my-resource.openai.azure.com", v1alpha1.TransportResponses
+	}},
+	{name: "openrouter", spec: everything(v1alpha1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"), asked: v1alpha1.EffortMax, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.ProviderOptions = options(`{"provider":{"order":["anthropic"],"allow_fallbacks":false},"reasoning":{"max_tokens":5,"exclude":true}}`)
+	}},
+	{name: "vercel", spec: everything(v1alpha1.ProviderVercel, "openai/gpt-4o"), asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.ProviderOptions = options(`{"providerOptions":{"order":["azure"],"zeroDataRetention":true}}`)
+	}},
+	{name: "bedrock", spec: everything(v1alpha1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"), asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Region = "eu-central-1"
+	}},
+}
+
+func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
+	for _, c := range requests {
+		t.Run(c.name, func(t *testing.T) {
+			spec := c.spec.DeepCopy()
+			if c.change != nil {
+				c.change(spec)
+			}
+			got := recordRequest(t, spec, c.asked)
+			path := filepath.Join("testdata", "requests", c.name+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s", got)
+			}
+		})
+	}
+}
+
+// recordRequest calls the model of the configuration and returns the request that it made, and the warnings.
+func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) string {
+	t.Helper()
+	var record recorder
+	model, err := provider.New(t.Context(), spec, key, &http.Client{Transport: &record})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, warnings, err := provider.Call(spec, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage("Be brief."), fantasy.NewUserMessage("Hello?")}
+	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.", InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}
+	stream, err := model.Stream(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range stream {
+		warnings = append(warnings, part.Warnings...)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(&record.text, "\nwarning: %s %s", w.Setting, w.Details)
+	}
+	if record.n != 1 {
+		t.Fatalf("%d requests were made", record.n)
+	}
+	return strings.TrimSpace(record.text.String()) + "\n"
+}
+
+// recorder writes requests down and answers none.
+type recorder struct {
+	text bytes.Buffer
+	n    int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.n++
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&r.text, "%s %s\n", request.Method, request.URL)
+	var names []string
+	for name := range request.Header {
+		// What the SDKs say of themselves and of the machine.
+		if !strings.HasPrefix(name, "X-Stainless-") && name != "X-Goog-Api-Client" && name != "Content-Length" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&r.text, "%s: %s\n", name, request.Header[name][0]) // Google's SDK adds itself to the User-Agent.
+	}
+	var sent any
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return nil, err
+	}
+	pretty, err := json.MarshalIndent(sent, "", "  ") // The keys are sorted.
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&r.text, "\n%s\n", pretty)
+	return &http.Response{
+		StatusCode: http.StatusTeapot, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader("{}")), Request: request,
+	}, nil
+}

@@ -1,0 +1,207 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy/providers/anthropic"
+	"charm.land/fantasy/providers/google"
+	"charm.land/fantasy/providers/openai"
+	"charm.land/fantasy/providers/openaicompat"
+	"charm.land/fantasy/providers/openrouter"
+	"charm.land/fantasy/providers/vercel"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+// fantasyOptions are the types that the options are decoded into.
+var fantasyOptions = []struct {
+	protocol protocol
+	options  reflect.Type
+	// useless are fields with which fantasy does nothing.
+	useless []string
+}{
+	{chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{protocol{v1alpha1.ProviderAzure, ""}, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderBedrock, ""}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
+	{compatible, reflect.TypeFor[openaicompat.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderOpenRouter, ""}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
+	{protocol{v1alpha1.ProviderVercel, ""}, reflect.TypeFor[vercel.ProviderOptions](), nil},
+}
+
+func TestTheListsOfOptionsAreFantasys(t *testing.T) {
+	for _, c := range fantasyOptions {
+		t.Run(fmt.Sprint(c.protocol), func(t *testing.T) { compareFields(t, c.protocol, c.options, nil, c.useless) })
+	}
+}
+
+// compareFields compares the fields of a type with those that are known at a path.
+func compareFields(t *testing.T, p protocol, of reflect.Type, path, useless []string) {
+	t.Helper()
+	var names []string
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if slices.Contains(useless, name) {
+			continue
+		}
+		names = append(names, name)
+		below := field.Type
+		for below.Kind() == reflect.Pointer {
+			below = below.Elem()
+		}
+		at := append(slices.Clone(path), name)
+		if below.Kind() == reflect.Struct && refusal(p, at, "{}") == nil {
+			compareFields(t, p, below, at, nil)
+		}
+		for kind, value := range map[reflect.Kind]string{reflect.Bool: "true", reflect.Int64: "7", reflect.Slice: "[]", reflect.Map: "{}"} {
+			if err := refusal(p, at, value); below.Kind() == kind && err != nil && !strings.Contains(err.Error(), "cannot be set") {
+				t.Errorf("%s is refused for %v: %v", value, at, err)
+			} else if below.Kind() != kind && below.Kind() != reflect.Interface && err == nil && (value != "{}" || below.Kind() != reflect.Struct) {
+				t.Errorf("%s is taken for %v, which is %s", value, at, below)
+			}
+		}
+	}
+	slices.Sort(names)
+	err := refusal(p, append(slices.Clone(path), "no-such-option"), "1")
+	if want := "is not known here: the options are " + strings.Join(names, ", "); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("fantasy knows %v at %v; the error is %v", names, path, err)
+	}
+}
+
+// refusal is why a value cannot stand at a path; nil if it can, or if something else is missing beside it.
+func refusal(p protocol, path []string, value string) error {
+	for _, name := range slices.Backward(path) {
+		value = fmt.Sprintf("{%q:%s}", name, value)
+	}
+	spec := p.spec("https://models.example.com")
+	spec.ProviderOptions = options(value)
+	if _, _, err := provider.Call(spec, ""); err != nil && !strings.HasSuffix(err.Error(), "must be set") {
+		return err
+	}
+	return nil
+}
+
+func TestAnythingGoesInWhatTheProviderTakesAsItIs(t *testing.T) {
+	for _, p := range []protocol{compatible, claude, {v1alpha1.ProviderOpenRouter, ""}, {v1alpha1.ProviderVercel, ""}} {
+		spec := p.spec("https://models.example.com")
+		spec.ProviderOptions = options(`{"extra_body":{"anything":{"at":["all"]}}}`)
+		if _, _, err := provider.Call(spec, ""); err != nil {
+			t.Errorf("%v: %v", p, err)
+		}
+	}
+}
+
+func TestTheEffortOfATurnIsTheMessagesUpToTheMost(t *testing.T) {
+	settings := &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
+	for _, c := range []struct {
+		settings    *v1alpha1.ReasoningEffortSettings
+		asked, want v1alpha1.ReasoningEffort
+	}{
+		{nil, "", ""},
+		{nil, v1alpha1.EffortMax, v1alpha1.EffortMax},
+		{settings, "", v1alpha1.EffortLow},
+		{settings, v1alpha1.EffortNone, v1alpha1.EffortNone},
+		{settings, v1alpha1.EffortHigh, v1alpha1.EffortHigh},
+		{settings, v1alpha1.EffortXHigh, v1alpha1.EffortHigh},
+		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, "", ""},
+		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, v1alpha1.EffortMinimal, v1alpha1.EffortNone},
+	} {
+		if got := c.settings.Effort(c.asked); got != c.want {
+			t.Errorf("%+v, %s: got %q, want %q", c.settings, c.asked, got, c.want)
+		}
+	}
+}
+
+func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
+	for _, model := range []string{
+		"claude-3-7-sonnet-latest", "claude-sonnet-4-20250514", "claude-opus-4-1", "claude-opus-4-5", "claude-haiku-4-5-20251001",
+		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6", "claude-opus-4-5-latest",
+	} {
+		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort != nil || o.Thinking == nil || o.Thinking.BudgetTokens != 8000 {
+			t.Errorf("%s: %+v", model, o)
+		}
+	}
+	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5", "anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
+		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort == nil || *o.Effort != anthropic.EffortHigh || o.Thinking != nil {
+			t.Errorf("%s: %+v", model, o)
+		}
+	}
+	if o := claudeOptions(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone); o.Thinking != nil || o.Effort != nil {
+		t.Errorf("none: %+v", o)
+	}
+}
+
+func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
+	for maxTokens, want := range map[int64]int64{2_000_000: 128_000, 2000: 1900, 1100: 1045, 1030: 1024, 1025: 1024} {
+		if got := claudeOptions(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax); got.Thinking.BudgetTokens != want {
+			t.Errorf("of %d: %d", maxTokens, got.Thinking.BudgetTokens)
+		}
+	}
+	spec := claude.spec("")
+	spec.Model, spec.MaxOutputTokens = "claude-sonnet-4-5", new(int64(1024))
+	call, warnings, err := provider.Call(spec, v1alpha1.EffortHigh)
+	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil || len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
+		t.Errorf("without room: %v, %v", warnings, err)
+	}
+}
+
+func claudeOptions(t *testing.T, model string, maxTokens int64, effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
+	t.Helper()
+	spec := claude.spec("")
+	spec.Model, spec.MaxOutputTokens = model, &maxTokens
+	call, _, err := provider.Call(spec, effort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions)
+}
+
+func TestGeminiGetsABudgetOrALevel(t *testing.T) {
+	for _, c := range []struct {
+		model  string
+		effort v1alpha1.ReasoningEffort
+		budget int64
+		level  string
+	}{
+		{"gemini-2.5-flash-lite", v1alpha1.EffortNone, 512, ""},
+		{"gemini-2.5-pro", v1alpha1.EffortLow, 1024, ""},
+		{"gemini-2.5-pro", v1alpha1.EffortMax, 24576, ""},
+		{"gemini-3-flash-preview", v1alpha1.EffortNone, 0, "MINIMAL"},
+		{"gemini-3-pro-preview", v1alpha1.EffortNone, 0, "LOW"},
+		{"gemini-flash-latest", v1alpha1.EffortXHigh, 0, "HIGH"},
+	} {
+		spec := gemini.spec("")
+		spec.Model = c.model
+		call, _, err := provider.Call(spec, c.effort)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := call.ProviderOptions[google.Name].(*google.ProviderOptions).ThinkingConfig
+		if c.level == "" && (got.ThinkingLevel != nil || *got.ThinkingBudget != c.budget) || c.level != "" && (got.ThinkingBudget != nil || *got.ThinkingLevel != c.level) {
+			t.Errorf("%s with %s: %+v", c.model, c.effort, got)
+		}
+		if (got.IncludeThoughts != nil) != (c.effort != v1alpha1.EffortNone) {
+			t.Errorf("%s with %s: thoughts %v", c.model, c.effort, got.IncludeThoughts)
+		}
+	}
+}
+
+func TestNothingIsSentThatNobodySet(t *testing.T) {
+	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {v1alpha1.ProviderOpenRouter, ""}, {v1alpha1.ProviderVercel, ""}} {
+		call, warnings, err := provider.Call(p.spec(""), "")
+		if err != nil || call.ProviderOptions != nil || len(warnings) != 0 {
+			t.Errorf("%v: %+v, %v, %v", p, call.ProviderOptions, warnings, err)
+		}
+	}
+}
