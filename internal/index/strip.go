@@ -47,6 +47,7 @@ func StripChat(o any) (any, error) {
 		chat.ManagedFields = nil
 		chat.Annotations = requestsOnly(chat.Annotations)
 		chat.Spec.SystemPrompt = ""
+		chat.Spec.InstructionsFrom = nil
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}
