@@ -102,15 +102,14 @@ func TestDialectsDiffer(t *testing.T) {
 		history []v1alpha1.ChatMessage
 		want    string
 	}{
-		"OpenAI keeps the last of several texts alone":    {dialect(v1alpha1.ProviderOpenAI, "m"), texts, "user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
-		"compatible servers want roles to alternate":      {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | user s\n\nt"},
-		"Google wants roles to alternate":                 {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts, "user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Google's newer models want calls signed":         {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts, "user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Anthropic is told what to cache":                 {dialect(v1alpha1.ProviderAnthropic, "m"), texts, "user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
-		"Bedrock is told what to cache":                   {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
-		"OpenRouter is told what to cache for Anthropic":  {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q ^"},
-		"OpenRouter is not told what to cache for others": {dialect(v1alpha1.ProviderOpenRouter, "openai/m"), texts[:1], "user q"},
-		"OpenAI's chat protocol takes short ids":          {dialect(v1alpha1.ProviderOpenAI, "m"), []v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " + long[:40] + "!This"},
+		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts, "user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
+		"compatible servers want roles to alternate":   {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | user s\n\nt"},
+		"Google wants roles to alternate":              {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts, "user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Google's newer models want calls signed":      {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts, "user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Anthropic is told what to cache":              {dialect(v1alpha1.ProviderAnthropic, "m"), texts, "user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
+		"Bedrock is told what to cache":                {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
+		"OpenRouter is not told what to cache":         {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
+		"OpenAI's chat protocol takes short ids":       {dialect(v1alpha1.ProviderOpenAI, "m"), []v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " + long[:40] + "!This"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {

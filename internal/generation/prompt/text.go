@@ -23,7 +23,7 @@ func blank(text string) bool { return strings.TrimSpace(text) == "" }
 // its result; what a model wrote that is none becomes an empty object, and the result says what was wrong.
 func object(input string) string {
 	input = clean(input)
-	var members map[string]json.RawMessage
+	var members map[string]any
 	if json.Unmarshal([]byte(input), &members) != nil || members == nil {
 		return "{}"
 	}

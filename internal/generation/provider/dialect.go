@@ -5,7 +5,6 @@ package provider
 
 import (
 	"regexp"
-	"strings"
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
@@ -40,10 +39,9 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 		// Few of these servers take PDFs, and their templates often want roles to alternate.
 		d.JoinTexts, d.Alternate, d.MaxCallID, d.PDFs = true, true, maxChatCallID, false
 	default:
+		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the content where
+		// that is one text, as in most messages: there is nothing to count on, so that there are none.
 		d.JoinTexts, d.MaxCallID = true, maxChatCallID
-		if strings.HasPrefix(spec.Model, "anthropic/") {
-			d.CacheMark = cacheMark()
-		}
 	}
 	return d
 }
