@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"charm.land/fantasy"
 
@@ -20,10 +19,6 @@ const (
 	unanswered = "This call has no result: it was cancelled, interrupted or not answered in time."
 	// nothing is what the model reads in place of a result without text: providers refuse empty texts.
 	nothing = "(no output)"
-	// summary stands before what a message of role System says.
-	summary = "Summary of the conversation until here:\n\n"
-	// roleSystem is the role of a message that sums up those before it.
-	roleSystem v1alpha1.MessageRole = "System"
 	// maxToolName is the longest name of a tool that every provider takes.
 	maxToolName = 64
 )
@@ -52,24 +47,9 @@ func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 		b.assistant(i, m)
 	case v1alpha1.RoleTool:
 		b.orphans(i, m)
-	case roleSystem:
-		if text := textOf(m); !blank(text) {
-			b.add(fantasy.MessageRoleUser, []fantasy.MessagePart{fantasy.TextPart{Text: summary + text}})
-		}
 	default:
 		b.user(m)
 	}
-}
-
-// textOf is all text of a message.
-func textOf(m *v1alpha1.ChatMessage) string {
-	texts := []string{m.Spec.Content}
-	for i := range m.Spec.Parts {
-		if part := &m.Spec.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
-			texts = append(texts, *part.Text)
-		}
-	}
-	return clean(strings.Trim(strings.Join(texts, "\n\n"), "\n"))
 }
 
 func (b *builder) user(m *v1alpha1.ChatMessage) {

@@ -82,7 +82,6 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 		"a reply first":                         {history{assistant(text("x")), user("q")}, "user (The beginning of this conversation is not shown.) | assistant x | user q"},
 		"a reply last":                          {history{user("q"), assistant(text("x"))}, "user q | assistant x | user Go on."},
 		"nothing at all":                        {history{user(" ")}, "user Go on."},
-		"a summary first":                       {history{said("System", text("They spoke of x.")), user("q")}, "user Summary of the conversation until here:\n\nThey spoke of x. | user q"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -174,19 +173,6 @@ func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
 	kept, marker, _ := strings.Cut(got, "\n\n")
 	if len(kept) != 64<<10 || strings.Contains(got, "\uFFFD") || !strings.Contains(marker, "cut off") {
 		t.Errorf("%d bytes, then %s", len(kept), marker)
-	}
-}
-
-func TestTheModelSeesOnlyTheContext(t *testing.T) {
-	history := []v1alpha1.ChatMessage{user("q"), assistant(call("a", "{}")), tool(result("a", "1")), user("r")}
-	for start, want := range map[int64]string{
-		0: "user q | assistant a=t{} | tool a:1 | user r",
-		2: "user (The beginning of this conversation is not shown.) | assistant a=t{} | tool a:1 | user r",
-		3: "user r", 9: "user Go on.",
-	} {
-		if got := outline(prompt.Build(prompt.Input{History: history, ContextStart: start})); got != want {
-			t.Errorf("from %d: got %s", start, got)
-		}
 	}
 }
 

@@ -49,7 +49,7 @@ func difficult() map[string]prompt.Input {
 		"two users in a row":               of(user("q"), user("r"), assistant(text("a")), user("s"), said(v1alpha1.RoleUser, text("t"), text("u"))),
 		"several texts in one reply":       of(user("q"), assistant(text("a"), call("x", "{}"), text("b")), tool(result("x", "1")), assistant(text("c"), text("d")), user("r")),
 		"nothing from a user":              of(assistant(text("a"))),
-		"a summary in front":               of(said("System", text("They spoke of x.")), assistant(call("a", "{}")), tool(result("a", "1"))),
+		"a summary in front":               of(user("They spoke of x."), assistant(call("a", "{}")), tool(result("a", "1"))),
 		"files":                            of(said(v1alpha1.RoleUser, text("see"), inPlace("a.png", "image/png", png), inPlace("b.pdf", "application/pdf", pdf), inPlace("c.txt", "text/plain", "c"), inPlace("d.zip", "application/zip", "PK"))),
 	}
 }

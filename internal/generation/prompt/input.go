@@ -27,12 +27,10 @@ type Input struct {
 	SubChat bool
 	// Extra are further blocks, such as guidance about a tool. What changes most often goes last, for caches' sake.
 	Extra []string
-	// History is the whole history, oldest message first.
+	// History is what the model is to see of the history, oldest message first. It can begin anywhere, such as with a summary
+	// of what came before. A message that is neither a reply nor results is told as a user's: providers take system messages
+	// at the front alone.
 	History []v1alpha1.ChatMessage
-	// ContextStart is how many messages of the history the model does not see. The first that it sees can be a summary of
-	// them: a message of role System. It is told as a user's words, because providers take system messages at the front
-	// alone, and a summary in their place would change what the cache holds.
-	ContextStart int64
 	// Files are the contents of the files that are not in the history itself.
 	Files map[FileKey]File
 	// Dialect is what the provider wants.
@@ -79,11 +77,9 @@ func Origin(provider v1alpha1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
-	history := in.History[min(max(in.ContextStart, 0), int64(len(in.History))):]
-	b := &builder{Input: in, paired: pair(history, in.Dialect.maxCallID())}
-	b.files = fileBudget(history, in.Files)
-	for i := range history {
-		b.message(i, &history[i])
+	b := &builder{Input: in, paired: pair(in.History, in.Dialect.maxCallID()), files: fileBudget(in.History, in.Files)}
+	for i := range in.History {
+		b.message(i, &in.History[i])
 	}
 	messages := shape(b.messages, in.Dialect)
 	if system := in.system(); system != "" {
