@@ -195,8 +195,7 @@ func toolName(name string) string {
 func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	part := fantasy.ToolResultPart{ToolCallID: id}
 	if r == nil {
-		part.Output = fantasy.ToolResultOutputContentError{Error: errors.New(unanswered)}
-		return part
+		r = &v1alpha1.ToolResult{Output: unanswered, IsError: true}
 	}
 	output := clean(r.Output)
 	if blank(output) {
