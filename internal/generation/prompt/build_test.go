@@ -102,7 +102,7 @@ func TestDialectsDiffer(t *testing.T) {
 		want    string
 	}{
 		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts, "user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
-		"compatible servers want roles to alternate":   {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | user s\n\nt"},
+		"compatible servers want roles to alternate":   {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | assistant (The reply ended here.) | user s\n\nt"},
 		"Google wants roles to alternate":              {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts, "user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
 		"Google's newer models want calls signed":      {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts, "user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
 		"Anthropic is told what to cache":              {dialect(v1alpha1.ProviderAnthropic, "m"), texts, "user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},

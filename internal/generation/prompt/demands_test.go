@@ -55,10 +55,11 @@ func bytesOf(random *rand.Rand) []byte {
 	return data
 }
 
+var claim = regexp.MustCompile(`says [^;]*;`)
+
 // unheard is the first thing that a user said and that is not in the prompt.
 func unheard(history []v1alpha1.ChatMessage, messages []fantasy.Message) string {
 	all := strings.Join(prompt.Texts(messages), "|")
-	said := regexp.MustCompile(`says [^;]*;`)
 	for i := range history {
 		spec := &history[i].Spec
 		texts := []string{spec.Content}
@@ -68,7 +69,7 @@ func unheard(history []v1alpha1.ChatMessage, messages []fantasy.Message) string 
 			}
 		}
 		for _, text := range texts {
-			if s := said.FindString(text); !strings.Contains(all, s) {
+			if s := claim.FindString(text); !strings.Contains(all, s) {
 				return s
 			}
 		}
@@ -91,6 +92,9 @@ func demands(messages []fantasy.Message, d prompt.Dialect) error {
 		}
 		if i > 0 && (m.Role == fantasy.MessageRoleSystem || d.Alternate && m.Role == messages[i-1].Role) {
 			return fmt.Errorf("message %d may not have role %s", i, m.Role)
+		}
+		if d.ReplyBetween && m.Role == fantasy.MessageRoleUser && messages[i-1].Role == fantasy.MessageRoleTool {
+			return fmt.Errorf("message %d is a user's right after results", i)
 		}
 		if err := c.message(m); err != nil {
 			return fmt.Errorf("message %d: %w", i, err)

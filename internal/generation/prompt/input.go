@@ -48,6 +48,8 @@ type Dialect struct {
 	JoinTexts bool
 	// Alternate joins messages of the same role that follow each other, and their texts.
 	Alternate bool
+	// ReplyBetween puts a reply between results and a user's next words: an interrupted turn has none.
+	ReplyBetween bool
 	// MaxCallID is the greatest length of the id of a call; 0: 64.
 	MaxCallID int
 	// Images and PDFs tell whether the provider takes files of these kinds.

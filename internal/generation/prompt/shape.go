@@ -14,6 +14,8 @@ const (
 	before = "(The beginning of this conversation is not shown.)"
 	// goOn stands where nobody has said what to do next.
 	goOn = "Go on."
+	// stopped stands where a turn ended without a reply.
+	stopped = "(The reply ended here.)"
 )
 
 // shape makes a user speak first, a user or results come last, and neighbours of one role one message where the provider
@@ -29,9 +31,24 @@ func shape(messages []fantasy.Message, d Dialect) []fantasy.Message {
 		messages = append(messages, user(goOn))
 	}
 	if d.Alternate {
-		return alternate(messages)
+		messages = alternate(messages)
+	}
+	if d.ReplyBetween {
+		messages = replyBetween(messages)
 	}
 	return messages
+}
+
+// replyBetween puts a reply between results and what a user says after them.
+func replyBetween(messages []fantasy.Message) []fantasy.Message {
+	var out []fantasy.Message
+	for _, m := range messages {
+		if n := len(out); n > 0 && out[n-1].Role == fantasy.MessageRoleTool && m.Role == fantasy.MessageRoleUser {
+			out = append(out, message(fantasy.MessageRoleAssistant, fantasy.TextPart{Text: stopped}))
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // alternate joins messages of one role that follow each other. Results stay apart from what a user says after them. Texts

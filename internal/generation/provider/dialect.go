@@ -36,8 +36,8 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.JoinTexts, d.MaxCallID = true, maxChatCallID
 		}
 	case v1alpha1.ProviderOpenAICompatible:
-		// Few of these servers take PDFs, and their templates often want roles to alternate.
-		d.JoinTexts, d.Alternate, d.MaxCallID, d.PDFs = true, true, maxChatCallID, false
+		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools come between.
+		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
 	default:
 		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the content where
 		// that is one text, as in most messages: there is nothing to count on, so that there are none.
