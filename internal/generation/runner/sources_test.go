@@ -35,13 +35,14 @@ func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
 	create(t, rules)
 	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
 		s.SystemPrompt = "You are a poet."
+		s.ParentRef = &v1alpha1.ChatReference{Name: "parent"}
 		optional := instructions("absent", "x")
 		optional.Optional = true
 		s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "b"), optional, instructions("rules", "a")}
 	})
 	c.ask("one", "hello")
 	c.commit(c.result(), "")
-	if body := p.asked(); !strings.Contains(body, `You are a poet.\n\nBe brief.\n\nRhyme.`) {
+	if body := p.asked(); !strings.Contains(body, `You are a poet.\n\nBe brief.\n\nRhyme.\n\nAnother agent gave you this task`) {
 		t.Errorf("the model was asked %s", body)
 	}
 	if got := p.wire.requests("get configmaps"); got != 2 {
@@ -103,6 +104,28 @@ func TestTroubleWithTheApiServerDelaysInstructionsAndLosesNone(t *testing.T) {
 	c.result()
 	if body := p.asked(); !strings.Contains(body, "Rhyme.") || failures != 2 {
 		t.Errorf("after %d failures the model was asked %s", failures, body)
+	}
+}
+
+func TestAnAttemptThatIsInterruptedWhileItReadsInstructionsCallsNobody(t *testing.T) {
+	p := startPod(t, says("Fine."), nil)
+	p.wire.mu.Lock()
+	p.wire.fault = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if kindOf(r) == "get configmaps" {
+			return cutBefore(r, next)
+		}
+		return nil, nil
+	}
+	p.wire.mu.Unlock()
+	c := p.newChat("c", func(s *v1alpha1.ChatSpec) { s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a")} })
+	c.ask("one", "hello")
+	p.eventually("the instructions are asked for", func() bool { return p.wire.requests("get configmaps") > 0 })
+	c.write(interrupt)
+	if g := c.result().Spec.Generation; g.Outcome != v1alpha1.OutcomeInterrupted || g.Error != nil {
+		t.Errorf("got outcome %s, error %+v", g.Outcome, g.Error)
+	}
+	if n := len(p.models.Requests()); n != 0 {
+		t.Errorf("the model was called %d times", n)
 	}
 }
 
