@@ -117,7 +117,9 @@ func TestAnAttemptThatIsInterruptedWhileItReadsInstructionsCallsNobody(t *testin
 		return nil, nil
 	}
 	p.wire.mu.Unlock()
-	c := p.newChat("c", func(s *v1alpha1.ChatSpec) { s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a")} })
+	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
+		s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a")}
+	})
 	c.ask("one", "hello")
 	p.eventually("the instructions are asked for", func() bool { return p.wire.requests("get configmaps") > 0 })
 	c.write(interrupt)
