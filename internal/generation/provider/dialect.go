@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"encoding/base64"
 	"regexp"
 
 	"charm.land/fantasy"
@@ -28,7 +29,7 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	case v1alpha1.ProviderGoogle:
 		d.Metadata, d.Alternate = google.Name, true
 		if !unsignedCalls.MatchString(spec.Model) {
-			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: "skip_thought_signature_validator"}}
+			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: unsigned}}
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		d.Metadata = openai.Name
@@ -45,6 +46,9 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	}
 	return d
 }
+
+// unsigned stands for the signature of a call that has none; it is base64, as all signatures here.
+var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))
 
 // unsignedCalls are the models of Google that do not ask for a signature of each call. The later ones refuse a call that
 // another model made, unless it says, in a word that Google documents, that there is none to check.
