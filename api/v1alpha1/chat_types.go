@@ -132,6 +132,13 @@ type ChatSpec struct {
 	// +optional
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 
+	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are read
+	// anew at each step.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	InstructionsFrom []InstructionsSource `json:"instructionsFrom,omitempty"`
+
 	// modelConfigRef names the ChatModelConfig that answers. Default: the namespace's ChatModelConfig with default: true.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`

@@ -8,7 +8,7 @@ import "time"
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what it
 // means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigInvalid;InstructionsNotFound;HistoryBroken;AttemptsExhausted;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -68,6 +68,9 @@ const (
 	ErrorModelConfigNotFound ErrorReason = "ModelConfigNotFound"
 	// ErrorModelConfigInvalid surfaces when the ChatModelConfig cannot be used as it is.
 	ErrorModelConfigInvalid ErrorReason = "ModelConfigInvalid"
+	// ErrorInstructionsNotFound surfaces when a ConfigMap or its key that instructionsFrom names, and that is not optional,
+	// does not exist.
+	ErrorInstructionsNotFound ErrorReason = "InstructionsNotFound"
 	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.

@@ -4,7 +4,7 @@
 package v1alpha1
 
 // PartType discriminates the union MessagePart.
-// +kubebuilder:validation:Enum=Text;Reasoning;ToolCall;ToolResult;Source
+// +kubebuilder:validation:Enum=Text;Reasoning;ToolCall;ToolResult;Source;File
 type PartType string
 
 const (
@@ -35,6 +35,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ToolCall') == has(self.toolCall)",message="toolCall must be set for the type ToolCall, and for no other"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ToolResult') == has(self.toolResult)",message="toolResult must be set for the type ToolResult, and for no other"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Source') == has(self.source)",message="source must be set for the type Source, and for no other"
+// +kubebuilder:validation:XValidation:rule="(self.type == 'File') == has(self.file)",message="file must be set for the type File, and for no other"
 type MessagePart struct {
 	// type says which of the other fields is set.
 	// +required
@@ -56,6 +57,10 @@ type MessagePart struct {
 	// source of a Source part.
 	// +optional
 	Source *Source `json:"source,omitempty"`
+
+	// file of a File part.
+	// +optional
+	File *MessageFile `json:"file,omitempty"`
 
 	// providerMetadata is what the provider wants back when the history is replayed to it, such as the signature of a
 	// reasoning part: JSON, opaque to everybody else.

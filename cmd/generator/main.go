@@ -31,6 +31,11 @@ import (
 
 func main() {
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
+	var hosts []string
+	flag.Func("file-host", "a `host` that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; repeat it for more", func(host string) error {
+		hosts = append(hosts, host)
+		return nil
+	})
 	verbose := flag.Bool("verbose", false, "log every step")
 	flag.Parse()
 	level := slog.LevelInfo
@@ -43,13 +48,13 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	if err := run(ctx, log, *health); err != nil {
+	if err := run(ctx, log, *health, hosts); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
 }
 
-func run(parent context.Context, log *slog.Logger, health string) error {
+func run(parent context.Context, log *slog.Logger, health string, hosts []string) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
@@ -60,7 +65,7 @@ func run(parent context.Context, log *slog.Logger, health string) error {
 		context.AfterFunc(again, func() { stopAgain(); stop() })
 	})
 
-	r, err := newRunner(log)
+	r, err := newRunner(log, hosts)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func run(parent context.Context, log *slog.Logger, health string) error {
 	}
 }
 
-func newRunner(log *slog.Logger) (*runner.Runner, error) {
+func newRunner(log *slog.Logger, hosts []string) (*runner.Runner, error) {
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if pod == "" || namespace == "" {
 		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
@@ -101,7 +106,7 @@ func newRunner(log *slog.Logger) (*runner.Runner, error) {
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),
 		HTTP: &http.Client{Transport: transport()},
-		Log:  log, Now: time.Now,
+		Log:  log, Now: time.Now, FileHosts: hosts,
 	}), nil
 }
 

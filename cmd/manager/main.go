@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,11 +36,16 @@ type flags struct {
 	capacity, workers                       int
 	idle                                    time.Duration
 	verbose                                 bool
+	fileHosts                               []string
 }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
+	flag.Func("file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by commas, such as files.example.com,*.example.org; default: none", func(hosts string) error {
+		f.fileHosts = strings.FieldsFunc(hosts, func(c rune) bool { return c == ',' || c == ' ' })
+		return nil
+	})
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"), "namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
 	flag.StringVar(&f.metricsAddress, "metrics-address", ":8080", "where to serve Prometheus metrics; 0: nowhere")
@@ -88,7 +94,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods: podspec.Settings{
-			Image: f.image, Issuer: issuer,
+			Image: f.image, Issuer: issuer, FileHosts: f.fileHosts,
 			GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 		},
 		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodIdle: f.idle, Workers: f.workers, Now: time.Now,

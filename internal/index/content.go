@@ -6,6 +6,7 @@ package index
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -25,6 +26,10 @@ func ContentHash(m *v1alpha1.ChatMessage) string {
 		if text := m.Spec.Parts[i].Text; text != nil {
 			_, _ = h.Write([]byte{0})
 			_, _ = h.Write([]byte(*text))
+		}
+		if file := m.Spec.Parts[i].File; file != nil {
+			_, _ = h.Write([]byte{1})
+			_ = json.NewEncoder(h).Encode(file) // A file's fields always encode.
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

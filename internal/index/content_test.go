@@ -17,10 +17,19 @@ func text(content string, parts ...string) *v1alpha1.ChatMessage {
 	return m
 }
 
+func withFile(m *v1alpha1.ChatMessage, file v1alpha1.MessageFile) *v1alpha1.ChatMessage {
+	m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &file})
+	return m
+}
+
 func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 	seen := map[string]string{}
 	for name, m := range map[string]*v1alpha1.ChatMessage{
 		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"), "part ab": text("", "ab"),
+		"a file":                    withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: []byte("x")}),
+		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: []byte("y")}),
+		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: []byte("x")}),
+		"a file elsewhere":          withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", URL: "https://x"}),
 	} {
 		before := ContentHash(m)
 		if other, ok := seen[before]; ok {

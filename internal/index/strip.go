@@ -50,6 +50,7 @@ func StripChat(o any) (any, error) {
 		chat.ManagedFields = nil
 		chat.Annotations = requestsOnly(chat.Annotations)
 		chat.Spec.SystemPrompt = ""
+		chat.Spec.InstructionsFrom = nil
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}

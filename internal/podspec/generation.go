@@ -30,6 +30,8 @@ type Settings struct {
 	Issuer string
 	// GatewaySubjects may read from the relay: user names such as system:serviceaccount:parley-system:parley-gateway.
 	GatewaySubjects []string
+	// FileHosts are the hosts that generation pods may fetch files from.
+	FileHosts []string
 	// Keys are the API keys to mount.
 	Keys []v1alpha1.SecretKeyReference
 }
@@ -130,11 +132,15 @@ func generatorContainer(s Settings) corev1.Container {
 			Name: keyVolume(i), MountPath: KeysDir + "/" + secret.name, ReadOnly: true,
 		})
 	}
+	args := []string{"--health-address=:" + strconv.Itoa(HealthPort)}
+	for _, host := range s.FileHosts {
+		args = append(args, "--file-host="+host)
+	}
 	return corev1.Container{
 		Name:    "generator",
 		Image:   s.Image,
 		Command: []string{"/generator"},
-		Args:    []string{"--health-address=:" + strconv.Itoa(HealthPort)},
+		Args:    args,
 		Env: []corev1.EnvVar{
 			fieldEnv("POD_NAME", "metadata.name"),
 			fieldEnv("POD_NAMESPACE", "metadata.namespace"),

@@ -65,7 +65,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		{podA, ns, []string{"chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read}},
+		{podA, ns, []string{"chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
 		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read + " " + change}},

@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		"a part of the wrong shape": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText}} }), "text must be set for the types Text and Reasoning"},
 		"a part that users may not": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartReasoning, Text: new("a")}}
-		}), "must be of type Text"},
+		}), "must be of type Text or File"},
 		"an error that does not pass, with a wait": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{
 				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p", Outcome: v1alpha1.OutcomeFailed,
@@ -57,6 +58,23 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			p := v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 1<<19+1))}
 			s.Parts = []v1alpha1.MessagePart{p, p}
 		}), "1048576 characters"},
+		"a file without content":        {message(file(v1alpha1.MessageFile{})), "exactly one of data, configMapKeyRef and url must be set"},
+		"a file with two contents":      {message(file(v1alpha1.MessageFile{Data: []byte("a"), URL: "https://a"})), "exactly one of data, configMapKeyRef and url must be set"},
+		"a file of a strange type":      {message(file(v1alpha1.MessageFile{Data: []byte("a"), MediaType: "image"})), "mediaType"},
+		"a file whose name is a path":   {message(file(v1alpha1.MessageFile{Data: []byte("a"), Name: "a/b"})), "name"},
+		"a file whose URL has a key":    {message(file(v1alpha1.MessageFile{URL: "https://u:p@a/b"})), "url"},
+		"a file over 700 KiB of base64": {message(file(v1alpha1.MessageFile{Data: make([]byte, 716800/4*3+1)})), "data"},
+		"files over 1 MiB together": {message(func(s *v1alpha1.ChatMessageSpec) {
+			file(v1alpha1.MessageFile{Data: make([]byte, 716800/4*3)})(s)
+			s.Parts = append(s.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 400000))})
+		}), "the files in base64, may have at most 1048576 characters"},
+		"a part File without one": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}} }), "file must be set for the type File"},
+		"instructions without a key": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
+			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a"}},
+		}}}, "spec.instructionsFrom[0].configMapKeyRef.key"},
+		"17 instructions": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: slices.Repeat([]v1alpha1.InstructionsSource{
+			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}},
+		}, 17)}}, "must have at most 16 items"},
 		"the name of a reply to come":  {say(ns, "c", "c-2-1"), "belong to the replies of the chat"},
 		"a reply by hand with results": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
 		"a tool of Parley's name":      {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
@@ -88,6 +106,36 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 				t.Errorf("the error does not say %q: %.600v", c.want, err)
 			}
 		})
+	}
+}
+
+// file makes a message's content one file; what is left out is right.
+func file(f v1alpha1.MessageFile) func(*v1alpha1.ChatMessageSpec) {
+	if f.Name == "" {
+		f.Name = "a.png"
+	}
+	if f.MediaType == "" {
+		f.MediaType = "image/png"
+	}
+	return func(s *v1alpha1.ChatMessageSpec) {
+		s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}
+	}
+}
+
+func TestAMessageWithFilesIsTaken(t *testing.T) {
+	ns := bareNamespace(t)
+	for name, f := range map[string]v1alpha1.MessageFile{
+		"in-place":  {Data: make([]byte, 716800/4*3)},
+		"configmap": {Name: "Übersicht 2.pdf", MediaType: "application/pdf", ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "files", Key: "plan.pdf"}},
+		"url":       {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
+	} {
+		m := say(ns, "c", name)
+		m.Spec.Content = ""
+		file(f)(&m.Spec)
+		create(t, m)
+		if got := messageIn(t, ns, name).Spec.Parts; len(got) != 1 || len(got[0].File.Data) != len(f.Data) {
+			t.Errorf("%s: the file did not come back", name)
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ type anthropicBlock struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
+
+	CacheControl json.RawMessage `json:"cache_control"`
 }
 
 type anthropicTool struct {
@@ -143,7 +145,7 @@ func (in anthropicRequest) validate() *apiError {
 	if (*in.Messages)[0].Role != "user" {
 		return refuse(`messages: first message must use the "user" role`)
 	}
-	return nil
+	return in.validateContent()
 }
 
 func (in anthropicRequest) validateTools() *apiError {

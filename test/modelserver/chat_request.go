@@ -15,6 +15,9 @@ import (
 // maxOpenAIToolName is the longest name of a function, from the reference of the chat completions API.
 const maxOpenAIToolName = 64
 
+// maxChatCallID is the longest id of a call, from the API's refusals.
+const maxChatCallID = 40
+
 var openAIToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
 type chatRequest struct {
@@ -168,6 +171,9 @@ func (m chatMessage) validate(i int) *apiError {
 		at := fmt.Sprintf("messages[%d].tool_calls[%d]", i, j)
 		if c.ID == "" {
 			return badRequest(at+".id", "missing_required_parameter", "Missing required parameter: '%s.id'.", at)
+		}
+		if len(c.ID) > maxChatCallID {
+			return badRequest(at+".id", "string_above_max_length", "Invalid '%s.id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", at, maxChatCallID, len(c.ID))
 		}
 		if err := checkOpenAIToolName(at+".function.name", c.Function.Name); err != nil {
 			return err

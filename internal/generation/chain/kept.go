@@ -88,5 +88,8 @@ func partSize(p *v1alpha1.MessagePart) int {
 	if p.ToolResult != nil {
 		n += len(p.ToolResult.Output)
 	}
+	if p.File != nil {
+		n += len(p.File.Data)
+	}
 	return n
 }

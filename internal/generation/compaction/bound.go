@@ -18,6 +18,8 @@ const (
 	inputPercent = 75
 	// headPercent of that is kept for the beginning, where the task was given: 25.
 	headPercent = 25
+	// fileBytes is the most that a file counts: of a text, the model reads no more.
+	fileBytes = 128 << 10
 )
 
 // request asks for the summary.
@@ -91,6 +93,8 @@ func size(m *v1alpha1.ChatMessage) int {
 			n += len(p.ToolCall.Name) + len(p.ToolCall.Input)
 		case p.ToolResult != nil:
 			n += len(p.ToolResult.Output)
+		case p.File != nil:
+			n += min(len(p.File.Data), fileBytes)
 		}
 	}
 	return n

@@ -1,217 +1,234 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prompt turns a chat's history into what a provider reads. It is pure. Whatever the history looks like, the
-// prompt obeys what every provider demands: each tool call is answered, each result answers a call, no part is empty.
 package prompt
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// unanswered is what the model reads in place of a result that never came.
-const unanswered = "This call has no result: it was cancelled, interrupted or not answered in time."
+const (
+	// unanswered is what the model reads in place of a result that never came.
+	unanswered = "This call has no result: it was cancelled, interrupted or not answered in time."
+	// nothing is what the model reads in place of a result without text: providers refuse empty texts.
+	nothing = "(no output)"
+	// maxToolName is the longest name of a tool that every provider takes.
+	maxToolName = 64
+)
 
-// Build returns the prompt: the system prompt, then the history, oldest message first.
-func Build(systemPrompt string, history []v1alpha1.ChatMessage) ([]fantasy.Message, error) {
-	b := &builder{open: map[string]bool{}}
-	if systemPrompt != "" {
-		b.add(fantasy.MessageRoleSystem, fantasy.TextPart{Text: systemPrompt})
-	}
-	for i := range history {
-		if err := b.message(&history[i]); err != nil {
-			return nil, fmt.Errorf("message %s: %w", history[i].Name, err)
-		}
-	}
-	b.answerOpen()
-	return b.messages, nil
-}
-
+// builder makes messages of a history, one after the other.
 type builder struct {
+	Input
+	paired   *pairing
+	files    map[FileKey]File
 	messages []fantasy.Message
-	// open are the calls of the last Assistant message that have no result yet, in order.
-	open  map[string]bool
-	order []string
-	// paired are the calls of that message that the provider both made and answered itself.
-	paired map[string]bool
 }
 
-func pairs(m *v1alpha1.ChatMessage) map[string]bool {
-	calls, paired := map[string]bool{}, map[string]bool{}
-	for i := range m.Spec.Parts {
-		if c := m.Spec.Parts[i].ToolCall; c != nil && c.ProviderExecuted {
-			calls[c.ID] = true
-		}
-		if r := m.Spec.Parts[i].ToolResult; r != nil && r.ProviderExecuted && calls[r.ID] {
-			paired[r.ID] = true
-		}
-	}
-	return paired
-}
-
-// validID is the id in the characters that every provider takes. Generated messages have no others; this is for messages
-// that came about in another way.
-func validID(id string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
-			return c
-		}
-		return '_'
-	}, id)
-}
-
-// add adds a message. Results that came in several messages go into one: some providers want the results of all calls of a
-// reply together.
-func (b *builder) add(role fantasy.MessageRole, content ...fantasy.MessagePart) {
-	if n := len(b.messages); n > 0 && role == fantasy.MessageRoleTool && b.messages[n-1].Role == role {
-		b.messages[n-1].Content = append(b.messages[n-1].Content, content...)
-		return
+// add adds a message, unless it says nothing. Providers refuse one that ends with reasoning or is nothing else.
+func (b *builder) add(role fantasy.MessageRole, content []fantasy.MessagePart) {
+	for n := len(content); n > 0 && content[n-1].GetType() == fantasy.ContentTypeReasoning; n = len(content) {
+		content = content[:n-1]
 	}
 	if len(content) > 0 {
-		b.messages = append(b.messages, fantasy.Message{Role: role, Content: content})
+		b.messages = append(b.messages, message(role, content...))
 	}
 }
 
-func (b *builder) message(m *v1alpha1.ChatMessage) error {
+func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 	switch m.Spec.Role {
 	case v1alpha1.RoleAssistant:
-		b.answerOpen()
-		return b.assistant(m)
+		b.assistant(i, m)
 	case v1alpha1.RoleTool:
-		b.results(m)
+		b.orphans(i, m)
 	default:
-		b.answerOpen()
 		b.user(m)
 	}
-	return nil
 }
 
 func (b *builder) user(m *v1alpha1.ChatMessage) {
-	if m.Spec.Content != "" {
-		b.add(fantasy.MessageRoleUser, fantasy.TextPart{Text: m.Spec.Content})
-		return
-	}
 	var content []fantasy.MessagePart
-	for _, part := range m.Spec.Parts {
-		if part.Text != nil && *part.Text != "" {
-			content = append(content, fantasy.TextPart{Text: *part.Text})
+	add := func(text string) {
+		if text = clean(text); !blank(text) {
+			content = append(content, fantasy.TextPart{Text: text})
 		}
 	}
-	b.add(fantasy.MessageRoleUser, content...)
-}
-
-func (b *builder) assistant(m *v1alpha1.ChatMessage) error {
-	var content []fantasy.MessagePart
-	b.paired = pairs(m)
+	add(m.Spec.Content)
 	for i := range m.Spec.Parts {
-		options, err := optionsOf(&m.Spec.Parts[i])
-		if err != nil {
-			return err
+		switch part := &m.Spec.Parts[i]; {
+		case part.File != nil:
+			content = append(content, b.file(FileKey{m.Name, i}, part.File))
+		case part.Type == v1alpha1.PartText && part.Text != nil:
+			add(*part.Text)
 		}
-		if part := b.said(&m.Spec.Parts[i], options); part != nil {
-			content = append(content, part)
+	}
+	b.add(fantasy.MessageRoleUser, content)
+}
+
+// assistant adds a reply, and the results of its calls right after it.
+func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
+	var said, results []fantasy.MessagePart
+	own := b.wrote(m)
+	for j := range m.Spec.Parts {
+		part := &m.Spec.Parts[j]
+		switch call := part.ToolCall; {
+		case call == nil:
+			said = appendPart(said, b.spoken(part, own))
+		case call.ProviderExecuted:
+			said = append(said, b.ownCall(place{i, j}, part, own)...)
+		default:
+			id := b.paired.ids[place{i, j}]
+			said = append(said, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input), ProviderOptions: b.options(part, own)})
+			results = append(results, resultPart(id, b.paired.answers[place{i, j}]))
 		}
 	}
-	b.add(fantasy.MessageRoleAssistant, content...)
-	return nil
-}
-
-// said is a part of an Assistant message as the provider reads it; nil if it says nothing.
-func (b *builder) said(part *v1alpha1.MessagePart, options fantasy.ProviderOptions) fantasy.MessagePart {
-	switch {
-	case part.Text != nil:
-		return spoken(part, options)
-	case part.ToolCall != nil:
-		return b.call(part.ToolCall, options)
-	case part.ToolResult != nil && b.paired[part.ToolResult.ID]:
-		return result(part.ToolResult, options)
+	if b.Dialect.JoinTexts {
+		said = joinTexts(said)
 	}
-	return nil
+	b.add(fantasy.MessageRoleAssistant, b.signed(said))
+	b.add(fantasy.MessageRoleTool, results)
 }
 
-func spoken(part *v1alpha1.MessagePart, options fantasy.ProviderOptions) fantasy.MessagePart {
-	switch {
-	case part.Type == v1alpha1.PartText && *part.Text != "":
-		return fantasy.TextPart{Text: *part.Text, ProviderOptions: options}
-	case part.Type == v1alpha1.PartReasoning && (*part.Text != "" || options != nil):
-		return fantasy.ReasoningPart{Text: *part.Text, ProviderOptions: options}
+// signed puts the mark before the first call, if the provider wants one and has not signed the reply itself.
+func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
+	for i, part := range content {
+		if b.Dialect.CallMark == nil || part.GetType() == fantasy.ContentTypeReasoning && part.Options() != nil {
+			return content
+		}
+		if part.GetType() == fantasy.ContentTypeToolCall {
+			return slices.Insert(content, i, fantasy.MessagePart(fantasy.ReasoningPart{ProviderOptions: b.Dialect.CallMark}))
+		}
 	}
-	return nil
+	return content
 }
 
-// call opens a call. One of the provider's own that the provider did not answer is left out: nobody else could.
-func (b *builder) call(call *v1alpha1.ToolCall, options fantasy.ProviderOptions) fantasy.MessagePart {
-	if call.ProviderExecuted && !b.paired[call.ID] {
+func appendPart(content []fantasy.MessagePart, part fantasy.MessagePart) []fantasy.MessagePart {
+	if part == nil {
+		return content
+	}
+	return append(content, part)
+}
+
+// wrote tells whether the provider can read the message back as its own. Of a message that does not say who wrote it, the
+// metadata tell.
+func (b *builder) wrote(m *v1alpha1.ChatMessage) bool {
+	g := m.Spec.Generation
+	if g == nil || g.Model == nil {
+		return true
+	}
+	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == b.Dialect.Origin
+}
+
+// spoken is text or reasoning; nil if it says nothing. Another provider's reasoning is not told: it is signed for that one,
+// and would be this model's own words.
+func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) fantasy.MessagePart {
+	if part.Text == nil {
 		return nil
 	}
-	if !call.ProviderExecuted {
-		b.open[call.ID] = true
-		b.order = append(b.order, call.ID)
-	}
-	input := call.Input
-	if input == "" {
-		input = "{}"
-	}
-	return fantasy.ToolCallPart{
-		ToolCallID: validID(call.ID), ToolName: call.Name, Input: input, ProviderExecuted: call.ProviderExecuted, ProviderOptions: options,
-	}
-}
-
-// results adds the results of open calls; a result of no call is left out.
-func (b *builder) results(m *v1alpha1.ChatMessage) {
-	var content []fantasy.MessagePart
-	for i := range m.Spec.Parts {
-		r := m.Spec.Parts[i].ToolResult
-		if r == nil || !b.open[r.ID] {
-			continue
+	text := clean(*part.Text)
+	switch part.Type {
+	case v1alpha1.PartText:
+		if !blank(text) {
+			return fantasy.TextPart{Text: text, ProviderOptions: b.options(part, own)}
 		}
-		delete(b.open, r.ID)
-		content = append(content, result(r, nil))
-	}
-	b.add(fantasy.MessageRoleTool, content...)
-}
-
-// answerOpen answers the calls that have no result, before another message comes between.
-func (b *builder) answerOpen() {
-	var content []fantasy.MessagePart
-	for _, id := range b.order {
-		if b.open[id] {
-			content = append(content, result(&v1alpha1.ToolResult{ID: id, Output: unanswered, IsError: true}, nil))
+	case v1alpha1.PartReasoning:
+		// What was signed is given back as it was, blank or not.
+		if options := b.options(part, own); own && (options != nil || !blank(text)) {
+			return fantasy.ReasoningPart{Text: text, ProviderOptions: options}
 		}
 	}
-	b.order, b.open = nil, map[string]bool{}
-	b.add(fantasy.MessageRoleTool, content...)
+	return nil
 }
 
-func result(r *v1alpha1.ToolResult, options fantasy.ProviderOptions) fantasy.ToolResultPart {
-	part := fantasy.ToolResultPart{ToolCallID: validID(r.ID), ProviderExecuted: r.ProviderExecuted, ProviderOptions: options}
+// ownCall is a call of a tool that a provider runs itself, with its result: as it was if this provider takes it back, else
+// as text, and nothing if the tool said nothing.
+func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
+	result := b.paired.own[at]
+	if result == nil {
+		return nil
+	}
+	call := fantasy.ToolCallPart{
+		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input), ProviderExecuted: true, ProviderOptions: b.options(part, own),
+	}
+	answer := resultPart(call.ToolCallID, result.ToolResult)
+	answer.ProviderExecuted, answer.ProviderOptions = true, b.options(result, own)
+	// A provider's own id is no other one.
+	same := b.paired.ids[at] == call.ToolCallID
+	if own && same && b.Dialect.Replays != nil && b.Dialect.Replays(call, answer) {
+		return []fantasy.MessagePart{call, answer}
+	}
+	output := clean(result.ToolResult.Output)
+	if blank(output) {
+		return nil
+	}
+	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name), call.Input, output)}}
+}
+
+// orphans adds results whose calls are missing, such as before the context's start, with calls that stand for them.
+func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
+	var calls, results []fantasy.MessagePart
+	for j := range m.Spec.Parts {
+		if id, ok := b.paired.ids[place{i, j}]; ok {
+			r := m.Spec.Parts[j].ToolResult
+			calls = append(calls, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(r.Name), Input: "{}"})
+			results = append(results, resultPart(id, r))
+		}
+	}
+	b.add(fantasy.MessageRoleAssistant, b.signed(calls))
+	b.add(fantasy.MessageRoleTool, results)
+}
+
+func toolName(name string) string {
+	if name = validName(name, maxToolName); name != "" {
+		return name
+	}
+	return "unknown_tool"
+}
+
+// resultPart is a result; nil: none came.
+func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
+	part := fantasy.ToolResultPart{ToolCallID: id}
+	if r == nil {
+		r = &v1alpha1.ToolResult{Output: unanswered, IsError: true}
+	}
+	output := clean(r.Output)
+	if blank(output) {
+		output = nothing
+	}
 	if r.IsError {
-		part.Output = fantasy.ToolResultOutputContentError{Error: errors.New(r.Output)}
+		part.Output = fantasy.ToolResultOutputContentError{Error: errors.New(output)}
 	} else {
-		part.Output = fantasy.ToolResultOutputContentText{Text: r.Output}
+		part.Output = fantasy.ToolResultOutputContentText{Text: output}
 	}
 	return part
 }
 
-// optionsOf reads back the metadata that the provider gave with a part.
-func optionsOf(part *v1alpha1.MessagePart) (fantasy.ProviderOptions, error) {
-	if part.ProviderMetadata == "" {
-		return nil, nil
+// options are the metadata that the provider gave with a part of its own. What cannot be read is left out: it was another
+// version's, and costs the model no more than some of its reasoning.
+func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.ProviderOptions {
+	if part.ProviderMetadata == "" || !own {
+		return nil
 	}
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(part.ProviderMetadata), &raw); err != nil {
-		return nil, fmt.Errorf("reading the provider's metadata: %w", err)
+	if json.Unmarshal([]byte(part.ProviderMetadata), &raw) != nil {
+		return nil
+	}
+	if key := b.Dialect.Metadata; key != "" {
+		value, ok := raw[key]
+		if !ok {
+			return nil
+		}
+		raw = map[string]json.RawMessage{key: value}
 	}
 	options, err := fantasy.UnmarshalProviderOptions(raw)
-	if err != nil {
-		return nil, fmt.Errorf("reading the provider's metadata: %w", err)
+	if err != nil || len(options) == 0 {
+		return nil
 	}
-	return options, nil
+	return options
 }

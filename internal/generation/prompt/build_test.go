@@ -4,135 +4,175 @@
 package prompt_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
+	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/step"
 )
 
-func user(content string) v1alpha1.ChatMessage {
-	return v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: content}}
-}
-func said(role v1alpha1.MessageRole, parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parts: parts}}
-}
-func assistant(parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return said(v1alpha1.RoleAssistant, parts...)
-}
-func tool(parts ...v1alpha1.MessagePart) v1alpha1.ChatMessage {
-	return said(v1alpha1.RoleTool, parts...)
-}
-func text(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &s}
-}
-func reasoning(s string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartReasoning, Text: &s}
-}
-func call(id, input string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: id, Name: "t", Input: input}}
-}
-func result(id, output string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id, Name: "t", Output: output}}
-}
-
-// byProvider makes a part one of a tool that the provider runs.
-func byProvider(p v1alpha1.MessagePart) v1alpha1.MessagePart {
-	if p.ToolCall != nil {
-		p.ToolCall.ProviderExecuted = true
-	} else {
-		p.ToolResult.ProviderExecuted = true
-	}
-	return p
-}
-
-// outline is a prompt in one line.
-func outline(messages []fantasy.Message) string {
-	var lines []string
-	for _, m := range messages {
-		line := string(m.Role)
-		for _, p := range m.Content {
-			switch p := p.(type) {
-			case fantasy.TextPart:
-				line += " " + p.Text
-			case fantasy.ReasoningPart:
-				line += " (" + p.Text + ")"
-			case fantasy.ToolCallPart:
-				line += fmt.Sprintf(" %s=%s%s", p.ToolCallID, p.ToolName, p.Input)
-			case fantasy.ToolResultPart:
-				switch out := p.Output.(type) {
-				case fantasy.ToolResultOutputContentText:
-					line += " " + p.ToolCallID + ":" + out.Text
-				case fantasy.ToolResultOutputContentError:
-					line += " " + p.ToolCallID + "!" + strings.Fields(out.Error.Error())[0]
-				}
-			}
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, " | ")
+func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
+	return provider.DialectOf(&v1alpha1.ChatModelConfigSpec{Provider: p, Model: model})
 }
 
 func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 	failedResult := result("a", "broken")
 	failedResult.ToolResult.IsError = true
+	long := strings.Repeat("x", 70)
+	type history = []v1alpha1.ChatMessage
 	cases := map[string]struct {
-		system  string
-		history []v1alpha1.ChatMessage
+		history history
 		want    string
 	}{
-		"the system prompt first, then the messages in order": {
-			"sys", []v1alpha1.ChatMessage{user("one"), assistant(text("two")), user("three")}, "system sys | user one | assistant two | user three",
-		},
-		"no system prompt":        {"", []v1alpha1.ChatMessage{user("one")}, "user one"},
-		"a user message of parts": {"", []v1alpha1.ChatMessage{said(v1alpha1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
+		"messages in order":       {history{user("one"), assistant(text("two")), user("three")}, "user one | assistant two | user three"},
+		"a user message of parts": {history{said(v1alpha1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
 		"calls and results": {
-			"", []v1alpha1.ChatMessage{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")), tool(result("a", "1"), result("b", "2")), assistant(text("done"))},
-			"user q | assistant see a=t{} b=t{} | tool a:1 b:2 | assistant done",
+			history{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")), tool(result("a", "1"), result("b", "2"))},
+			"user q | assistant see a=t{} b=t{} | tool a:1 b:2",
 		},
-		"a result that is an error":     {"", []v1alpha1.ChatMessage{assistant(call("a", "{}")), tool(failedResult)}, "assistant a=t{} | tool a!broken"},
-		"a call without arguments":      {"", []v1alpha1.ChatMessage{assistant(call("a", "")), tool(result("a", ""))}, "assistant a=t{} | tool a:"},
-		"a call at the end is answered": {"", []v1alpha1.ChatMessage{user("q"), assistant(call("a", "{}"))}, "user q | assistant a=t{} | tool a!This"},
-		"calls are answered in order before a user speaks": {
-			"", []v1alpha1.ChatMessage{assistant(call("b", "{}"), call("a", "{}")), user("go on")}, "assistant b=t{} a=t{} | tool b!This a!This | user go on",
+		"results of several messages come together, in the order of the calls": {
+			history{user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "2")), tool(result("a", "1"))},
+			"user q | assistant a=t{} b=t{} | tool a:1 b:2",
 		},
+		"a result that is an error":       {history{user("q"), assistant(call("a", "{}")), tool(failedResult)}, "user q | assistant a=t{} | tool a!broken"},
+		"a result without text":           {history{user("q"), assistant(call("a", "{}")), tool(result("a", " \n"))}, "user q | assistant a=t{} | tool a:(no output)"},
+		"a call without arguments":        {history{user("q"), assistant(call("a", "")), tool(result("a", "1"))}, "user q | assistant a=t{} | tool a:1"},
+		"arguments that are no object":    {history{user("q"), assistant(call("a", `{"x":`), call("b", "null"), call("c", "[1]"))}, "user q | assistant a=t{} b=t{} c=t{} | tool a!This b!This c!This"},
+		"a NUL in arguments":              {history{user("q"), assistant(call("a", `{"n":12345678901234567890,"x":["<\u0000>"]}`)), tool(result("a", "1"))}, `user q | assistant a=t{"n":12345678901234567890,"x":["<` + "\uFFFD" + `>"]} | tool a:1`},
+		"a name that no provider takes":   {history{user("q"), assistant(callOf("a", "mcp:x.y", "{}"), callOf("b", long, "{}")), tool(result("a", "1"), result("b", "2"))}, "user q | assistant a=mcp_x_y{} b=" + long[:64] + "{} | tool a:1 b:2"},
+		"a call at the end is answered":   {history{user("q"), assistant(call("a", "{}"))}, "user q | assistant a=t{} | tool a!This"},
+		"calls are answered before users": {history{user("q"), assistant(call("b", "{}"), call("a", "{}")), user("go on")}, "user q | assistant b=t{} a=t{} | tool b!This a!This | user go on"},
 		"the one call without a result is answered": {
-			"", []v1alpha1.ChatMessage{assistant(call("a", "{}"), call("b", "{}")), tool(result("a", "1")), assistant(text("x"))},
-			"assistant a=t{} b=t{} | tool a:1 b!This | assistant x",
+			history{user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("a", "1")), assistant(text("x")), user("r")},
+			"user q | assistant a=t{} b=t{} | tool a:1 b!This | assistant x | user r",
 		},
-		"results of no call are left out": {
-			"", []v1alpha1.ChatMessage{user("q"), tool(result("z", "1")), assistant(call("a", "{}")), tool(result("a", "1"), result("a", "again"), result("z", "1"))},
-			"user q | assistant a=t{} | tool a:1",
+		"a second result of a call is left out": {history{user("q"), assistant(call("a", "{}")), tool(result("a", "1"), result("a", "again"))}, "user q | assistant a=t{} | tool a:1"},
+		"a result that comes after a user goes to its call": {
+			history{user("q"), assistant(call("a", "{}")), user("and?"), tool(result("a", "late"))}, "user q | assistant a=t{} | tool a:late | user and?",
 		},
-		"a result after a user spoke is left out": {
-			"", []v1alpha1.ChatMessage{assistant(call("a", "{}")), user("q"), tool(result("a", "late"))}, "assistant a=t{} | tool a!This | user q",
+		"a result without a call gets one": {
+			history{user("q"), tool(result("z", "1")), assistant(call("a", "{}")), tool(result("a", "2"), result("y", "3"))},
+			"user q | assistant z=t{} | tool z:1 | assistant a=t{} | tool a:2 | assistant y=t{} | tool y:3",
 		},
-		"parts that say nothing are left out": {
-			"", []v1alpha1.ChatMessage{user("q"), assistant(reasoning(""), text(""), reasoning("hm"), text("x"))}, "user q | assistant (hm) x",
+		"parts that say nothing are left out":    {history{user("q"), assistant(reasoning(" "), text("\n"), reasoning("hm"), text("x")), user("r")}, "user q | assistant (hm) x | user r"},
+		"messages that say nothing are left out": {history{user("q"), assistant(text("")), user(" "), user("r")}, "user q | user r"},
+		"reasoning alone is left out, and at the end": {
+			history{user("q"), assistant(reasoning("hm")), user("r"), assistant(text("x"), reasoning("hm")), user("s")}, "user q | user r | assistant x | user s",
 		},
-		"messages that say nothing are left out": {"", []v1alpha1.ChatMessage{user("q"), assistant(text("")), user("r")}, "user q | user r"},
-		"ids in characters that every provider takes": {
-			"", []v1alpha1.ChatMessage{assistant(call("f.t:1", "{}")), tool(result("f.t:1", "1"))}, "assistant f_t_1=t{} | tool f_t_1:1",
+		"ids in characters that every provider takes": {history{user("q"), assistant(call("f.t:1", "{}")), tool(result("f.t:1", "1"))}, "user q | assistant f_t_1=t{} | tool f_t_1:1"},
+		"ids that become the same":                    {history{user("q"), assistant(call("a.1", "{}"), call("a:1", "{}")), tool(result("a:1", "2"), result("a.1", "1"))}, "user q | assistant a_1=t{} a_1-2=t{} | tool a_1:1 a_1-2:2"},
+		"ids that are too long":                       {history{user("q"), assistant(call(long+"1", "{}"), call(long+"2", "{}")), tool(result(long+"2", "2"))}, "user q | assistant " + long[:64] + "=t{} " + long[:62] + "-2=t{} | tool " + long[:64] + "!This " + long[:62] + "-2:2"},
+		"an id that is used again in a later reply": {
+			history{user("q"), assistant(call("a", "{}")), tool(result("a", "1")), assistant(call("a", "{}")), tool(result("a", "2"))},
+			"user q | assistant a=t{} | tool a:1 | assistant a-2=t{} | tool a-2:2",
 		},
-		"a provider's own call with its result": {
-			"", []v1alpha1.ChatMessage{assistant(byProvider(call("s", "{}")), byProvider(result("s", "found")), text("x"))}, "assistant s=t{} s:found x",
+		"an id that is used again before it was answered": {
+			history{user("q"), assistant(call("a", "{}")), assistant(call("a", "{}")), tool(result("a", "2"))},
+			"user q | assistant a=t{} | tool a!This | assistant a-2=t{} | tool a-2:2",
 		},
-		"a provider's own call or result alone is left out": {
-			"", []v1alpha1.ChatMessage{assistant(byProvider(call("s", "{}")), byProvider(result("r", "1")), text("x"))}, "assistant x",
-		},
+		"an id that is used twice in one reply": {history{user("q"), assistant(call("a", "{}"), call("a", "{}")), tool(result("a", "1"), result("a", "2"))}, "user q | assistant a=t{} a-2=t{} | tool a:1 a-2:2"},
+		"a provider's own call or result alone": {history{user("q"), assistant(byProvider(call("s", "{}")), byProvider(result("r", "1")), text("x")), tool(byProvider(result("s", "1"))), user("r")}, "user q | assistant x | user r"},
+		"NUL and characters that are none":      {history{user("a\x00b\xff"), assistant(text("\x00")), tool(result("a", "\xfe"))}, "user a\uFFFDb\uFFFD | assistant \uFFFD | assistant a=t{} | tool a:\uFFFD"},
+		"a reply first":                         {history{assistant(text("x")), user("q")}, "user (The beginning of this conversation is not shown.) | assistant x | user q"},
+		"a reply last":                          {history{user("q"), assistant(text("x"))}, "user q | assistant x | user Go on."},
+		"nothing at all":                        {history{user(" ")}, "user Go on."},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := prompt.Build(c.system, c.history)
-			if err != nil || outline(got) != c.want {
-				t.Errorf("got  %s, %v\nwant %s", outline(got), err, c.want)
+			got := outline(prompt.Build(prompt.Input{History: c.history}))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDialectsDiffer(t *testing.T) {
+	long := strings.Repeat("x", 70)
+	texts := []v1alpha1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")), tool(result("a", "3")), user("s"), user("t")}
+	for name, c := range map[string]struct {
+		dialect prompt.Dialect
+		history []v1alpha1.ChatMessage
+		want    string
+	}{
+		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts, "user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
+		"compatible servers want roles to alternate":   {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | assistant (The reply ended here.) | user s\n\nt"},
+		"Google wants roles to alternate":              {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts, "user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Google's newer models want calls signed":      {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts, "user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Anthropic is told what to cache":              {dialect(v1alpha1.ProviderAnthropic, "m"), texts, "user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
+		"Bedrock is told what to cache":                {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
+		"OpenRouter is not told what to cache":         {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
+		"OpenAI's chat protocol takes short ids":       {dialect(v1alpha1.ProviderOpenAI, "m"), []v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " + long[:40] + "!This"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
+	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)), with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
+	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
+	flattened := "[Result of web_search {\"query\":\"x\"}]\nit says y"
+	kimi := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
+	for name, c := range map[string]struct {
+		dialect prompt.Dialect
+		history []v1alpha1.ChatMessage
+		want    string
+	}{
+		"Anthropic reads back all of its own":        {dialect(v1alpha1.ProviderAnthropic, "other"), claude, `user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
+		"Bedrock reads back what Anthropic wrote":    {dialect(v1alpha1.ProviderBedrock, "m"), claude, `user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
+		"OpenAI reads the result of a search":        {dialect(v1alpha1.ProviderOpenAI, "m"), claude, "user q | assistant " + flattened + "\ny | user r"},
+		"Google reads the result of a search":        {dialect(v1alpha1.ProviderGoogle, "m"), claude, "user q | assistant " + flattened + "\n\ny | user r"},
+		"a server reads back its model's reasoning":  {dialect(v1alpha1.ProviderOpenAICompatible, "kimi"), kimi, "user q | assistant (hm) y | user r"},
+		"another model does not read that reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "llama"), kimi, "user q | assistant y | user r"},
+		"Anthropic does not read that reasoning":     {dialect(v1alpha1.ProviderAnthropic, "m"), kimi, "user q | assistant y ^ | user r ^"},
+		"a search whose result is not whole is text": {
+			dialect(v1alpha1.ProviderAnthropic, "m"),
+			[]v1alpha1.ChatMessage{user("q"), assistant(byProvider(callOf("srvtoolu_1", "web_search", "{}")), byProvider(result("srvtoolu_1", "y"))), user("r")},
+			"user q | assistant [Result of web_search {}]\ny ^ | user r ^",
+		},
+		"metadata that cannot be read is left out": {
+			dialect(v1alpha1.ProviderAnthropic, "m"),
+			[]v1alpha1.ChatMessage{user("q"), assistant(with("{", reasoning("1")), with(`{"anthropic":{"type":"nobody.knows","data":{}}}`, text("2")), with(`{"openai":{}}`, text("3"))), user("r")},
+			"user q | assistant (1) 2 3 ^ | user r ^",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheSystemMessageHasItsBlocksInOrder(t *testing.T) {
+	in := prompt.Input{
+		SystemPrompt: "sys\n", Instructions: []string{"one", " ", "two"}, SubChat: true, Extra: []string{"", "extra\x00"}, History: []v1alpha1.ChatMessage{user("q")},
+	}
+	got := outline(prompt.Build(in))
+	if !strings.HasPrefix(got, "system sys\n\none\n\ntwo\n\nAnother agent gave you this task") || !strings.HasSuffix(got, "could not do.\n\nextra\uFFFD | user q") {
+		t.Errorf("got %s", got)
+	}
+	if got := outline(prompt.Build(prompt.Input{SystemPrompt: " ", Extra: []string{"x"}, History: in.History, Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})); got != "system x ^ | user q ^" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
+	in := prompt.Input{Instructions: []string{strings.Repeat("é", 40000)}, History: []v1alpha1.ChatMessage{user("q")}}
+	got := prompt.Build(in)[0].Content[0].(fantasy.TextPart).Text
+	kept, marker, _ := strings.Cut(got, "\n\n")
+	if len(kept) != 64<<10 || strings.Contains(got, "\uFFFD") || !strings.Contains(marker, "cut off") {
+		t.Errorf("%d bytes, then %s", len(kept), marker)
 	}
 }
 
@@ -141,24 +181,19 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: "0", Delta: "hm"})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
 		ProviderMetadata: fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "signed"}}})
-	got, err := prompt.Build("", []v1alpha1.ChatMessage{assistant(a.Finish().Parts...)})
-	if err != nil || outline(got) != "assistant (hm)" {
-		t.Fatalf("got %s, %v", outline(got), err)
-	}
-	options := got[0].Content[0].(fantasy.ReasoningPart).ProviderOptions
+	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
+	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)}, Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
+	options := got[1].Content[0].(fantasy.ReasoningPart).ProviderOptions
 	if m, ok := options[anthropic.Name].(*anthropic.ReasoningOptionMetadata); !ok || m.Signature != "signed" {
 		t.Errorf("got %+v", options)
 	}
 }
 
-func TestMetadataThatCannotBeReadIsAnError(t *testing.T) {
-	for _, metadata := range []string{"{", `{"anthropic":{"type":"nobody.knows","data":{}}}`} {
-		part := reasoning("hm")
-		part.ProviderMetadata = metadata
-		broken := assistant(part)
-		broken.Name = "chat-3-1"
-		if _, err := prompt.Build("", []v1alpha1.ChatMessage{broken}); err == nil || !strings.Contains(err.Error(), "chat-3-1") {
-			t.Errorf("%s: got %v", metadata, err)
-		}
+func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
+	messages := prompt.Build(prompt.Input{
+		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)), tool(result("a", "1")), assistant(call("b", "{}"))},
+	})
+	if got := strings.Join(prompt.Texts(messages), "|"); !strings.HasPrefix(got, `sys|q|hm|{"x":1}|1|{}|This call has no result`) {
+		t.Errorf("got %s", got)
 	}
 }

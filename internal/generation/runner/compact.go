@@ -12,7 +12,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/compaction"
-	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/step"
 )
 
@@ -31,9 +30,9 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		})
 	}
 	source := a.compactionSource()
-	built, err := prompt.Build(a.chat.Spec.SystemPrompt, compaction.Input(input, compaction.Budget(limitOf(t), source, input)))
-	if err != nil {
-		return failed(historyError(a.chat, err))
+	built, ended := a.prompt(ctx, t, compaction.Input(input, compaction.Budget(limitOf(t), source, input)))
+	if ended != nil {
+		return *ended
 	}
 	call, invalid := a.call(t, built)
 	if invalid != nil {

@@ -26,9 +26,9 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(missing)
 	}
 	a.target = t
-	built, err := prompt.Build(a.chat.Spec.SystemPrompt, compaction.View(messages, a.chat.Status.History.ContextStart))
-	if err != nil {
-		return failed(historyError(a.chat, err))
+	built, ended := a.prompt(ctx, t, compaction.View(messages, a.chat.Status.History.ContextStart))
+	if ended != nil {
+		return *ended
 	}
 	call, invalid := a.call(t, built)
 	if invalid != nil {
@@ -66,7 +66,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	}
 	about := t.subject()
-	about.Now, about.Private = a.Now(), textsOf(a.chat.Spec.SystemPrompt, messages)
+	about.Now, about.Private = a.Now(), prompt.Texts(call.Prompt)
 	if errors.Is(context.Cause(calling), errSilent) {
 		about.Silence = silence
 	}
@@ -144,26 +144,6 @@ func (a *attempt) effort() v1alpha1.ReasoningEffort {
 		return ""
 	}
 	return a.chat.Status.Turn.ReasoningEffort
-}
-
-// textsOf are the texts that a provider could quote.
-func textsOf(systemPrompt string, messages []v1alpha1.ChatMessage) []string {
-	texts := []string{systemPrompt}
-	for i := range messages {
-		spec := &messages[i].Spec
-		texts = append(texts, spec.Content)
-		for j := range spec.Parts {
-			switch p := &spec.Parts[j]; {
-			case p.Text != nil:
-				texts = append(texts, *p.Text)
-			case p.ToolCall != nil:
-				texts = append(texts, p.ToolCall.Input)
-			case p.ToolResult != nil:
-				texts = append(texts, p.ToolResult.Output)
-			}
-		}
-	}
-	return texts
 }
 
 // callIDs are the ids that the history's tool calls have.

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -45,7 +46,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but Forbidden.
+// Options of a Runner. All are required but FileHosts and Forbidden.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -63,6 +64,8 @@ type Options struct {
 	Log *slog.Logger
 	// Now tells the time.
 	Now func() time.Time
+	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
+	FileHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
 }
@@ -73,6 +76,7 @@ type Runner struct {
 
 	histories *chain.Loader
 	models    *models
+	sources   *sources.Reader
 	configs   cache.SharedIndexInformer
 	ready     atomic.Bool
 
@@ -90,6 +94,7 @@ func New(o Options) *Runner {
 	}
 	return &Runner{
 		Options: o, histories: chain.NewLoader(o.Client), models: newModels(o.HTTP), attempts: map[string]*attempt{},
+		sources: sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
 		configs: cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
 	}
 }

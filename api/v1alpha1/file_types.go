@@ -1,0 +1,84 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// PartFile is a file that a person gives with a message.
+const PartFile PartType = "File"
+
+// MaxFileDataBytes is the most content that a file has in place, decoded: 700 KiB of base64 in the object.
+const MaxFileDataBytes = 700 << 10 / 4 * 3
+
+// MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A file
+// that cannot be read, or that the model's provider does not take, is named to the model as one that is not available.
+// +kubebuilder:validation:XValidation:rule="[has(self.data), has(self.configMapKeyRef), has(self.url)].filter(s, s).size() == 1",message="exactly one of data, configMapKeyRef and url must be set"
+type MessageFile struct {
+	// name of the file, as the model reads it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1F\x7F/\\]+$`
+	// +required
+	Name string `json:"name"`
+
+	// mediaType of the content, such as image/png, application/pdf or text/plain. Images (PNG, JPEG, GIF, WebP) and PDFs go to
+	// providers that take them; text is inlined, at most 128 KiB.
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$`
+	// +required
+	MediaType string `json:"mediaType"`
+
+	// data is the content, at most 700 KiB of base64.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=716800
+	// +optional
+	Data []byte `json:"data,omitempty"`
+
+	// configMapKeyRef names a key of a ConfigMap in the same namespace that holds the content, in binaryData or data.
+	// +optional
+	ConfigMapKeyRef *ConfigMapKeyReference `json:"configMapKeyRef,omitempty"`
+
+	// url of the content. It is fetched at each step, if the operator's administrator allows its host.
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/@\s]+(/\S*)?$`
+	// +optional
+	URL string `json:"url,omitempty"`
+}
+
+// ConfigMapKeyReference names one key of a ConfigMap in the same namespace.
+type ConfigMapKeyReference struct {
+	// name of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+
+	// key of the ConfigMap.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +required
+	Key string `json:"key"`
+}
+
+const (
+	// MaxInstructions is the most entries that Chat.spec.instructionsFrom has.
+	MaxInstructions = 16
+	// MaxInstructionsBytes is how much of one entry's text the model reads; the rest is cut off, visibly.
+	MaxInstructionsBytes = 64 << 10
+)
+
+// InstructionsSource names a text that stands before the conversation, after the system prompt.
+type InstructionsSource struct {
+	// configMapKeyRef names the key of a ConfigMap in the same namespace that holds the text. The model reads at most 64 KiB
+	// of it.
+	// +required
+	ConfigMapKeyRef ConfigMapKeyReference `json:"configMapKeyRef"`
+
+	// optional lets the chat go on without the text when the ConfigMap or its key does not exist. Default false: the step
+	// fails.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}

@@ -1,0 +1,135 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package prompt turns a chat into what a provider reads. It is pure, and it always succeeds: whatever the history looks
+// like, the prompt obeys what every provider demands. It has at most one system message, the first; then a user speaks; a
+// user or the results of calls come last. Each call is answered right after the message that made it, each result answers a
+// call, ids are valid and unique, and no text is empty.
+//
+// What is mended is mended the same way each time, and from the front, so that a longer history begins with the prompt of a
+// shorter one and providers' caches hit.
+package prompt
+
+import (
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Input is everything that a prompt is made of.
+type Input struct {
+	// SystemPrompt, Instructions, a standing text for sub-chats, and Extra are the blocks of the system message, in this
+	// order, each after a blank line. Blank ones are left out.
+	SystemPrompt string
+	// Instructions are the texts of Chat.spec.instructionsFrom, in its order.
+	Instructions []string
+	// SubChat is true for a chat that has a parent.
+	SubChat bool
+	// Extra are further blocks, such as guidance about a tool. What changes most often goes last, for caches' sake.
+	Extra []string
+	// History is what the model is to see of the history, oldest message first. It can begin anywhere, such as with a summary
+	// of what came before. A message that is neither a reply nor results is told as a user's: providers take system messages
+	// at the front alone.
+	History []v1alpha1.ChatMessage
+	// Files are the contents of the files that are not in the history itself.
+	Files map[FileKey]File
+	// Dialect is what the provider wants.
+	Dialect Dialect
+}
+
+// Dialect is what a provider wants of a prompt, besides what all of them want.
+type Dialect struct {
+	// Origin of the messages that this provider reads back as its own, reasoning and calls of its own tools included; see
+	// Origin.
+	Origin string
+	// Metadata is the key of what the provider wants back with its own parts; other keys are left out. Empty: all are kept.
+	Metadata string
+	// JoinTexts makes one text of all texts of an Assistant message, which then stands before its calls.
+	JoinTexts bool
+	// Alternate joins messages of the same role that follow each other, and their texts.
+	Alternate bool
+	// ReplyBetween puts a reply between results and a user's next words: an interrupted turn has none.
+	ReplyBetween bool
+	// MaxCallID is the greatest length of the id of a call; 0: 64.
+	MaxCallID int
+	// Images and PDFs tell whether the provider takes files of these kinds.
+	Images, PDFs bool
+	// CacheMark is set on the messages up to which the provider is to keep the prompt: the system message and the last two.
+	// nil: the provider keeps what it wants by itself.
+	CacheMark fantasy.ProviderOptions
+	// CallMark goes, with an empty reasoning, before the first call of a reply that this provider has not signed. nil: none
+	// needs it.
+	CallMark fantasy.ProviderOptions
+	// Replays tells whether the provider takes back a call of its own tools with its result, with the metadata that they came
+	// with. nil: it takes none.
+	Replays func(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool
+}
+
+// Origin names who wrote a message, as far as it matters for whether a provider can read it back as its own. Anthropic's
+// signatures are good wherever Anthropic's models run. Behind providers of many makers' models, the model tells.
+func Origin(provider v1alpha1.ModelProvider, model string) string {
+	switch provider {
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
+		return string(v1alpha1.ProviderAnthropic)
+	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel:
+		return string(provider) + "/" + model
+	}
+	return string(provider)
+}
+
+// Build returns the prompt.
+func Build(in Input) []fantasy.Message {
+	b := &builder{Input: in, paired: pair(in.History, in.Dialect.maxCallID()), files: fileBudget(in.History, in.Files)}
+	for i := range in.History {
+		b.message(i, &in.History[i])
+	}
+	messages := shape(b.messages, in.Dialect)
+	if system := in.system(); system != "" {
+		messages = append([]fantasy.Message{message(fantasy.MessageRoleSystem, fantasy.TextPart{Text: system})}, messages...)
+	}
+	return mark(messages, in.Dialect.CacheMark)
+}
+
+func message(role fantasy.MessageRole, content ...fantasy.MessagePart) fantasy.Message {
+	return fantasy.Message{Role: role, Content: content}
+}
+
+// Texts are the texts of a prompt, such as a provider could quote.
+func Texts(messages []fantasy.Message) []string {
+	var texts []string
+	for _, m := range messages {
+		for _, part := range m.Content {
+			switch part := part.(type) {
+			case fantasy.TextPart:
+				texts = append(texts, part.Text)
+			case fantasy.ReasoningPart:
+				texts = append(texts, part.Text)
+			case fantasy.ToolCallPart:
+				texts = append(texts, part.Input)
+			case fantasy.ToolResultPart:
+				texts = append(texts, outputOf(part))
+			}
+		}
+	}
+	return texts
+}
+
+func outputOf(result fantasy.ToolResultPart) string {
+	switch out := result.Output.(type) {
+	case fantasy.ToolResultOutputContentText:
+		return out.Text
+	case fantasy.ToolResultOutputContentError:
+		return out.Error.Error()
+	}
+	return ""
+}
+
+// mark sets the mark on the system message and on the last two messages.
+func mark(messages []fantasy.Message, cacheMark fantasy.ProviderOptions) []fantasy.Message {
+	for i := range messages {
+		if cacheMark != nil && (messages[i].Role == fantasy.MessageRoleSystem || i >= len(messages)-2) {
+			messages[i].ProviderOptions = cacheMark
+		}
+	}
+	return messages
+}

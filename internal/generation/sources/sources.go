@@ -1,0 +1,173 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names, and
+// the contents of files that messages only name. It reads anew for each step, so that a change takes effect with the next
+// one; what was fetched from a URL is kept for a while.
+//
+// A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is not
+// that of who wrote the URL.
+package sources
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/prompt"
+)
+
+// Options of a Reader. All are required but Hosts.
+type Options struct {
+	// Client reaches the API server as this pod.
+	Client *apiclient.Client
+	// HTTP fetches URLs.
+	HTTP *http.Client
+	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty: none.
+	// One without a port stands for the scheme's own.
+	Hosts []string
+	// Forbidden is how long a read that is refused for want of rights is tried again: a new Role takes a moment to hold.
+	Forbidden time.Duration
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// Reader reads ConfigMaps and URLs. It is safe for concurrent use.
+type Reader struct {
+	Options
+	fetched kept
+}
+
+// New returns a reader.
+func New(o Options) *Reader { return &Reader{Options: o} }
+
+// MissingError means that there is no such text, and that the chat cannot go on without it.
+type MissingError struct {
+	// Ref that names the text.
+	Ref v1alpha1.ConfigMapKeyReference
+	// Why is what is wrong, such as "it has no key x".
+	Why string
+}
+
+func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.Ref.Name, e.Why) }
+
+// Instructions reads the texts in order; one that is optional and not there is left out. The error is a *MissingError, or
+// that of ctx.
+func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1alpha1.InstructionsSource) ([]string, error) {
+	maps := r.maps(namespace)
+	var texts []string
+	for i := range from {
+		ref := from[i].ConfigMapKeyRef
+		value, why := maps.value(ctx, ref)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case why == "":
+			texts = append(texts, string(value))
+		case !from[i].Optional:
+			return nil, &MissingError{Ref: ref, Why: why}
+		}
+	}
+	return texts, nil
+}
+
+// Files reads the files that the messages name, the newest first until a prompt has no room for more. A file that cannot be
+// had says why.
+func (r *Reader) Files(ctx context.Context, namespace string, messages []v1alpha1.ChatMessage) map[prompt.FileKey]prompt.File {
+	ctx, cancel := context.WithTimeout(ctx, allFiles)
+	defer cancel()
+	maps, files, room := r.maps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes
+	for i := range slices.Backward(messages) {
+		for j := range messages[i].Spec.Parts {
+			file := messages[i].Spec.Parts[j].File
+			if file == nil || messages[i].Spec.Role != v1alpha1.RoleUser {
+				continue
+			}
+			f := prompt.File{Data: file.Data}
+			if room <= 0 {
+				f = prompt.File{Problem: "newer files took the room"}
+			} else if len(file.Data) == 0 {
+				f = r.file(ctx, maps, file)
+			}
+			room -= len(f.Data)
+			files[prompt.FileKey{Message: messages[i].Name, Part: j}] = f
+		}
+	}
+	return files
+}
+
+func (r *Reader) file(ctx context.Context, maps *maps, file *v1alpha1.MessageFile) prompt.File {
+	switch {
+	case file.ConfigMapKeyRef != nil:
+		value, why := maps.value(ctx, *file.ConfigMapKeyRef)
+		if why != "" {
+			why = "ConfigMap " + file.ConfigMapKeyRef.Name + ": " + why
+		}
+		return prompt.File{Data: value, Problem: why}
+	case file.URL != "":
+		return r.fetch(ctx, file.URL)
+	}
+	return prompt.File{}
+}
+
+// maps reads each ConfigMap once.
+type maps struct {
+	*Reader
+	namespace string
+	read      map[string]*apiclient.ConfigMap
+	failed    map[string]string
+}
+
+func (r *Reader) maps(namespace string) *maps {
+	return &maps{r, namespace, map[string]*apiclient.ConfigMap{}, map[string]string{}}
+}
+
+// value is the content of a key, or why there is none.
+func (m *maps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (value []byte, why string) {
+	if m.read[ref.Name] == nil && m.failed[ref.Name] == "" {
+		m.read[ref.Name], m.failed[ref.Name] = m.get(ctx, ref.Name)
+	}
+	if why := m.failed[ref.Name]; why != "" {
+		return nil, why
+	}
+	value, ok := m.read[ref.Name].Value(ref.Key)
+	if !ok {
+		return nil, fmt.Sprintf("it has no key %q", ref.Key)
+	}
+	return value, ""
+}
+
+const (
+	// firstRetry and lastRetry bound the wait before a read that failed is tried again; it doubles in between.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+	// allFiles bounds the reading of all files of a step.
+	allFiles = time.Minute
+)
+
+// get reads a ConfigMap. Trouble with the API server passes: it is asked again until it answers, or ctx is done.
+func (m *maps) get(ctx context.Context, name string) (*apiclient.ConfigMap, string) {
+	began := m.Now()
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		config, err := m.Client.ConfigMap(ctx, m.namespace, name)
+		switch {
+		case err == nil:
+			return config, ""
+		case apierrors.IsNotFound(err):
+			return nil, "it does not exist"
+		case apierrors.IsForbidden(err) && m.Now().Sub(began) >= m.Forbidden:
+			return nil, "generation pods may not read it"
+		}
+		select {
+		case <-ctx.Done():
+			return nil, "it could not be read in time"
+		case <-time.After(wait):
+		}
+	}
+}
