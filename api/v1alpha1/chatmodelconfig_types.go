@@ -166,6 +166,10 @@ type ChatModelConfigSpec struct {
 	// +kubebuilder:validation:Maximum=2
 	// +optional
 	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
+
+	// debug records every call of this configuration in ChatDebugSteps, whatever the chat says.
+	// +optional
+	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
 // APIKeySource says where an API key is.

@@ -36,6 +36,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ToolApproval{}, &ToolApprovalList{},
 		&ChatQuota{}, &ChatQuotaList{},
 		&ClusterChatQuota{}, &ClusterChatQuotaList{},
+		&ChatDebugStep{}, &ChatDebugStepList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
