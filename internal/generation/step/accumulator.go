@@ -175,7 +175,7 @@ type Step struct {
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: usageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+		Usage: UsageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
 	}
 	for _, b := range a.blocks {
 		b.part.ProviderMetadata = a.metadata(b.metadata)
@@ -206,9 +206,9 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	return string(raw)
 }
 
-// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
+// UsageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
 // the output, and the total is the sum of all. Google alone counts the cache as input and the reasoning apart.
-func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+func UsageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
 	if provider == v1alpha1.ProviderGoogle {
 		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)
 		u.OutputTokens += u.ReasoningTokens
