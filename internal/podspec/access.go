@@ -21,8 +21,8 @@ func Account(namespace string) *corev1.ServiceAccount {
 	}
 }
 
-// Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, and create
-// messages. It can write no status, read no Secret and change nothing that exists.
+// Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, create
+// messages, and record model calls. It can write no status, read no Secret and change nothing else that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
 	group := []string{v1alpha1.GroupVersion.Group}
@@ -31,6 +31,7 @@ func Role(namespace string) *rbacv1.Role {
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: group, Resources: []string{"chats", "chatmodelconfigs", "chatmessages"}, Verbs: read},
 			{APIGroups: group, Resources: []string{"chatmessages"}, Verbs: []string{"create"}},
+			{APIGroups: group, Resources: []string{"chatdebugsteps"}, Verbs: []string{"get", "create", "update"}},
 		},
 	}
 }

@@ -104,7 +104,7 @@ func TestThePodIsRestricted(t *testing.T) {
 	}
 }
 
-func TestAGenerationPodMayReadAndCreateMessagesAndNothingElse(t *testing.T) {
+func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T) {
 	for _, rule := range Role("demo").Rules {
 		if !slices.Equal(rule.APIGroups, []string{"parley.dev"}) {
 			t.Errorf("a rule is about %v", rule.APIGroups)
@@ -112,7 +112,8 @@ func TestAGenerationPodMayReadAndCreateMessagesAndNothingElse(t *testing.T) {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				read := slices.Contains([]string{"get", "list", "watch"}, verb)
-				if !read && (verb != "create" || resource != "chatmessages") {
+				record := resource == "chatdebugsteps" && slices.Contains([]string{"get", "create", "update"}, verb)
+				if !record && (resource == "chatdebugsteps" || !read && (verb != "create" || resource != "chatmessages")) {
 					t.Errorf("a pod may %s %s", verb, resource)
 				}
 			}

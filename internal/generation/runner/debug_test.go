@@ -283,8 +283,10 @@ func TestAnApiServerThatDoesNotTakeRecordingsDelaysNothing(t *testing.T) {
 
 func TestTheKeyIsInNoRecordingOfAnyProvider(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.ChatModelConfigSpec){
-		"openai":            func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderOpenAI },
-		"openai, responses": func(s *v1alpha1.ChatModelConfigSpec) { s.Provider, s.Transport = v1alpha1.ProviderOpenAI, v1alpha1.TransportResponses },
+		"openai": func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderOpenAI },
+		"openai, responses": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider, s.Transport = v1alpha1.ProviderOpenAI, v1alpha1.TransportResponses
+		},
 		"anthropic": func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider, s.BaseURL = v1alpha1.ProviderAnthropic, strings.TrimSuffix(s.BaseURL, "/v1")
 		},
