@@ -281,13 +281,13 @@ type DebugHeader struct {
 
 // DebugRequest is what a model was asked, in no provider's words.
 type DebugRequest struct {
-	// messages of the prompt, oldest first; of more than 512, the newest.
+	// messages of the prompt, oldest first: the system prompt, and the newest for which there is room, at most 512.
 	// +kubebuilder:validation:MaxItems=512
 	// +listType=atomic
 	// +optional
 	Messages []DebugMessage `json:"messages,omitempty"`
 
-	// omittedMessages is how many messages at the beginning are left out.
+	// omittedMessages is how many messages are left out, those after the system prompt.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	OmittedMessages int32 `json:"omittedMessages,omitempty"`

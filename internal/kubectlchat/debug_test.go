@@ -63,7 +63,7 @@ ChatDebugStep triage-2-generateassistant, kept until 2030-01-01T00:00:00Z
 REQUEST
   options: {"maxOutputTokens":77}
   tools: current_time, open_ticket (choice: auto)
-  [3 earlier messages are left out]
+  [3 of the oldest messages are left out]
   user Text
     What time
     is it?

@@ -50,7 +50,7 @@ func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
 	}
 	fmt.Fprintf(out, "  tools: %s%s\n", cmp.Or(strings.Join(names, ", "), "none"), choice(r.ToolChoice))
 	if r.OmittedMessages > 0 {
-		fmt.Fprintf(out, "  [%d earlier messages are left out]\n", r.OmittedMessages)
+		fmt.Fprintf(out, "  [%d of the oldest messages are left out]\n", r.OmittedMessages)
 	}
 	for i := range r.Messages {
 		m := &r.Messages[i]

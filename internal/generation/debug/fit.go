@@ -32,14 +32,10 @@ func size(spec *v1alpha1.ChatDebugStepSpec) int {
 
 // leavingOut are the ways to make the recording smaller, in their order. After the last it always fits.
 func leavingOut(spec *v1alpha1.ChatDebugStepSpec) []func() {
-	var all []func()
-	for i := range spec.Attempts {
-		for j := range spec.Attempts[i].Exchanges {
-			all = append(all, func() { leaveBodiesOut(&spec.Attempts[i].Exchanges[j]) })
-		}
-	}
-	r := &spec.Request
-	return append(all,
+	r, newest := &spec.Request, len(spec.Attempts)-1
+	return []func(){
+		func() { leaveBodiesOut(spec.Attempts[:newest]) },
+		func() { leaveBodiesOut(spec.Attempts[newest:]) },
 		func() { shorten(r.Messages, oldTextRunes) },
 		func() {
 			r.OmittedMessages += int32(len(r.Messages))
@@ -55,16 +51,21 @@ func leavingOut(spec *v1alpha1.ChatDebugStepSpec) []func() {
 		},
 		func() {
 			if spec.Response != nil {
-				spec.Response.Parts = nil
+				spec.Response.Parts, spec.Response.Warnings = nil, nil
 			}
 		},
-	)
+	}
 }
 
-func leaveBodiesOut(e *v1alpha1.DebugExchange) {
-	for _, body := range []*string{&e.RequestBody, &e.ResponseBody} {
-		if len(*body) > len(leftOutForSize) {
-			*body = leftOutForSize
+func leaveBodiesOut(attempts []v1alpha1.DebugAttempt) {
+	for i := range attempts {
+		for j := range attempts[i].Exchanges {
+			e := &attempts[i].Exchanges[j]
+			for _, body := range []*string{&e.RequestBody, &e.ResponseBody} {
+				if len(*body) > len(leftOutForSize) {
+					*body = leftOutForSize
+				}
+			}
 		}
 	}
 }

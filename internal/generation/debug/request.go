@@ -16,9 +16,11 @@ import (
 const (
 	// maxMessages, maxParts and maxTools are what the resource takes.
 	maxMessages, maxParts, maxTools = 512, 64, 128
-	// promptRoom is how many bytes of the prompt's texts are recorded in full, the newest first, and oldTextRunes how many
-	// characters of each older one.
-	promptRoom, oldTextRunes = 192 << 10, 100
+	// promptRoom is how many bytes of the prompt's texts are recorded in full, the newest first; oldRoom how many of the
+	// older ones, oldTextRunes characters of each.
+	promptRoom, oldRoom, oldTextRunes = 192 << 10, 32 << 10, 100
+	// partCost is what a part takes besides its text.
+	partCost = 32
 	// schemaRoom is how many bytes of tools' schemas are recorded.
 	schemaRoom = 64 << 10
 )
@@ -59,13 +61,9 @@ func ofObjectCall(c fantasy.ObjectCall) request {
 
 // record is what is recorded of the request.
 func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
-	out := v1alpha1.DebugRequest{OmittedMessages: int32(max(0, len(r.prompt)-maxMessages))}
-	room := promptRoom
-	for _, message := range slices.Backward(r.prompt[out.OmittedMessages:]) {
-		out.Messages = append(out.Messages, recordMessage(message, &room, redactor))
-	}
-	slices.Reverse(out.Messages)
-	room = schemaRoom
+	out := v1alpha1.DebugRequest{Messages: recordMessages(r.prompt, redactor)}
+	out.OmittedMessages = int32(len(r.prompt) - len(out.Messages))
+	room := schemaRoom
 	for _, tool := range r.tools[:min(len(r.tools), maxTools)] {
 		out.Tools = append(out.Tools, recordTool(tool, &room, redactor))
 	}
@@ -74,6 +72,23 @@ func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
 	}
 	out.Options = clip(asJSON(r.options, redactor), v1alpha1.MaxDebugTextRunes)
 	return out
+}
+
+// recordMessages takes the system prompt, and the newest of the others for which there is room.
+func recordMessages(prompt fantasy.Prompt, redactor redact.Redactor) []v1alpha1.DebugMessage {
+	room := promptRoom
+	var system, others []v1alpha1.DebugMessage
+	if len(prompt) > 0 && prompt[0].Role == fantasy.MessageRoleSystem {
+		system, prompt = append(system, recordMessage(prompt[0], &room, redactor)), prompt[1:]
+	}
+	for _, message := range slices.Backward(prompt) {
+		if len(system)+len(others) == maxMessages || room <= -oldRoom {
+			break
+		}
+		others = append(others, recordMessage(message, &room, redactor))
+	}
+	slices.Reverse(others)
+	return append(system, others...)
 }
 
 func asJSON(v any, redactor redact.Redactor) string {
@@ -94,7 +109,7 @@ func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alp
 			runes = oldTextRunes
 		}
 		part = cleanPart(part, text, runes, redactor)
-		*room -= len(part.Text)
+		*room -= len(part.Text) + partCost
 		out.Parts = append(out.Parts, part)
 	}
 	return out
@@ -148,7 +163,7 @@ func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1
 	out.InputSchema = "[left out: the tools are too large]"
 	if *room > 0 {
 		out.InputSchema = clip(asJSON(schema, redactor), v1alpha1.MaxDebugTextRunes)
+		*room -= len(out.InputSchema)
 	}
-	*room -= len(out.InputSchema)
 	return out
 }

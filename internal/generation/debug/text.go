@@ -28,8 +28,14 @@ func clip(text string, runes int) string {
 // bound cuts a name, which is at most so many characters then.
 func bound(name string, runes int) string {
 	name = strings.ToValidUTF8(name, "\uFFFD")
-	if r := []rune(name); len(r) > runes {
-		return string(r[:runes-1]) + "…"
+	n, last := 0, 0
+	for at := range name {
+		switch n++; n {
+		case runes:
+			last = at
+		case runes + 1:
+			return name[:last] + "…"
+		}
 	}
 	return name
 }

@@ -21,6 +21,8 @@ const Mark = "[redacted]"
 
 // Redactor takes secrets out. The zero Redactor knows no key by its value.
 type Redactor struct {
+	// forms are those of the known keys, and known replaces them.
+	forms []string
 	known *strings.Replacer
 }
 
@@ -37,7 +39,7 @@ func New(keys ...string) Redactor {
 	for _, form := range all {
 		pairs = append(pairs, form, Mark)
 	}
-	return Redactor{known: strings.NewReplacer(pairs...)}
+	return Redactor{forms: all, known: strings.NewReplacer(pairs...)}
 }
 
 func forms(key string) []string {
@@ -53,7 +55,7 @@ func forms(key string) []string {
 
 // replaceKnown takes out the keys that are known by their value.
 func (r Redactor) replaceKnown(text string) string {
-	if r.known == nil {
+	if !containsAny(text, r.forms) { // Much faster than to replace nothing.
 		return text
 	}
 	return r.known.Replace(text)
