@@ -140,8 +140,8 @@ type ChatDebugStepSpec struct {
 	// +optional
 	Error *DebugFault `json:"error,omitempty"`
 
-	// attempts of the call, oldest first; of more than 16, the newest.
-	// +kubebuilder:validation:MaxItems=16
+	// attempts of the call, oldest first; of more than 32, the newest.
+	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=number
 	// +optional
@@ -176,6 +176,10 @@ type DebugAttempt struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Pod string `json:"pod"`
+
+	// model that was called: another one than at first, where a fallback was.
+	// +required
+	Model ModelIdentity `json:"model"`
 
 	// status is how it stands.
 	// +required

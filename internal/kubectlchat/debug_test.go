@@ -48,10 +48,10 @@ func whole(s *v1alpha1.ChatDebugStepSpec) {
 		Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
 	}
 	s.Attempts = []v1alpha1.DebugAttempt{
-		{Number: 1, Pod: "generation-a", Status: v1alpha1.DebugError, StartedAt: s.StartedAt, FinishedAt: &until,
+		{Number: 1, Pod: "generation-a", Model: s.Model, Status: v1alpha1.DebugError, StartedAt: s.StartedAt, FinishedAt: &until,
 			Error:     &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
 			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`, StartedAt: s.StartedAt}}},
-		{Number: 2, Pod: "generation-b", Status: v1alpha1.DebugCompleted, StartedAt: s.StartedAt, FinishedAt: &until,
+		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, Status: v1alpha1.DebugCompleted, StartedAt: s.StartedAt, FinishedAt: &until,
 			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
 	}
 }
@@ -77,9 +77,9 @@ RESPONSE
     {}
 
 ATTEMPTS
-  1: Error Overloaded (529), may succeed later, took 1.5s, by pod generation-a
+  1: claude, Error Overloaded (529), may succeed later, took 1.5s, by pod generation-a
      POST https://models.test/v1/messages: 529 after 12ms, whole after 13ms
-  2: Completed, took 1.5s, by pod generation-b
+  2: local, Completed, took 1.5s, by pod generation-b
      POST https://models.test/v1/messages: no response (NoResponse)
 `
 

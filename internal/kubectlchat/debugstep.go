@@ -105,7 +105,7 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 	fmt.Fprintln(out, "\nATTEMPTS")
 	for i := range attempts {
 		a := &attempts[i]
-		fmt.Fprintf(out, "  %d: %s%s, took %s, by pod %s\n", a.Number, a.Status, because(a.Error), took(a.StartedAt, a.FinishedAt), a.Pod)
+		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, a.Model.Name, a.Status, because(a.Error), took(a.StartedAt, a.FinishedAt), a.Pod)
 		for j := range a.Exchanges {
 			e := &a.Exchanges[j]
 			answer := "no response"

@@ -180,16 +180,20 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 			fantasy.StreamPart{Type: fantasy.StreamPartType(fmt.Sprint("odd", i)), ID: text})
 	}
 	body := `{"a":"` + strings.Repeat(`\u0001`, 8000) + `"}`
-	for attempt := range int32(20) {
+	for attempt := range int32(36) {
 		s.chat.Status.Generation.Attempt = attempt + 1
+		asked := fantasy.Call{}
+		if attempt > 33 {
+			asked = call
+		}
 		s.attempt(&model{parts: append(parts, finish), do: func(ctx context.Context) {
 			for range 10 {
 				exchange(&wire{body: strings.NewReader(body)}, strings.NewReader(body))(ctx)
 			}
-		}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, call)) })
+		}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, asked)) })
 	}
 	step := s.step(name)
-	if len(step.Attempts) > 16 || step.Attempts[len(step.Attempts)-1].Number != 20 || step.Status != v1alpha1.DebugCompleted || step.Response == nil {
+	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 || step.Status != v1alpha1.DebugCompleted || step.Response == nil {
 		t.Errorf("recorded %d attempts, %s", len(step.Attempts), step.Status)
 	}
 	if s.log.Len() > 0 {

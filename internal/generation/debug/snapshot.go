@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// maxAttempts and maxHeaders are what the resource takes; bodyRoom what redaction may make of a body.
-	maxAttempts, maxHeaders, bodyRoom = 16, 64, 100000
+	// maxAttempts and maxHeaders are what the resource takes; bodyRoom is what redaction may make of a body.
+	maxAttempts, maxHeaders, bodyRoom = 32, 64, 100000
 )
 
 // snapshot is an attempt of a call as it stood once, with the secrets that are in it: it never leaves the process.
@@ -93,7 +93,7 @@ func (s *snapshot) addTo(spec *v1alpha1.ChatDebugStepSpec, pod string) {
 
 func (s *snapshot) record(pod string) v1alpha1.DebugAttempt {
 	a := v1alpha1.DebugAttempt{
-		Number: s.attempt, Pod: pod, Status: s.status, Error: s.fault,
+		Number: s.attempt, Pod: pod, Model: s.model, Status: s.status, Error: s.fault,
 		StartedAt: metav1.NewMicroTime(s.startedAt), FinishedAt: microTime(s.finishedAt),
 	}
 	for i := range s.exchanges {

@@ -195,6 +195,25 @@ func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
 	}
 }
 
+func TestACompactionIsRecordedBesideTheReplies(t *testing.T) {
+	p := startPod(t, summarises(modelserver.Say("They spoke.")), nil)
+	c := p.newChat("long", debugged)
+	c.ask("long-1", "tell me about apples")
+	c.commit(c.result(), "")
+	c.ask("long-2", "and pears")
+	c.compact(v1alpha1.CompactionManual)
+	p.endsWell()
+	var summary *v1alpha1.ChatDebugStep
+	for _, step := range p.recordings() {
+		if step.Spec.Action == v1alpha1.ActionCompact {
+			summary = &step
+		}
+	}
+	if summary == nil || summary.Name != fmt.Sprintf("long-%d-compact", c.chat.Status.History.Version) || summary.Spec.Response.Parts[0].Text != "They spoke." {
+		t.Errorf("recorded %+v", summary)
+	}
+}
+
 func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 	p := startPod(t, reply(modelserver.Say("Paris")), nil)
 	c := p.newChat("crashed", debugged)
