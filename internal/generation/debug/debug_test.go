@@ -43,7 +43,7 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 		"GenerateObject": {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.GenerateObject(ctx, fantasy.ObjectCall{}) }, v1alpha1.DebugGenerate, `{"title":"t"}`},
 		"StreamObject": {func(ctx context.Context, m fantasy.LanguageModel) {
 			stream, _ := m.StreamObject(ctx, fantasy.ObjectCall{})
-			for range stream { //nolint:revive // All that matters is that it is read.
+			for range stream {
 			}
 		}, v1alpha1.DebugStream, `{"title":"t"}`},
 	} {

@@ -182,7 +182,7 @@ func (m *model) StreamObject(ctx context.Context, _ fantasy.ObjectCall) (fantasy
 
 func read(stream fantasy.StreamResponse, err error) {
 	if err == nil {
-		for range stream { //nolint:revive // All that matters is that it is read.
+		for range stream {
 		}
 	}
 }

@@ -4,7 +4,6 @@
 package debug
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"time"
@@ -40,17 +39,19 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	response, err := t.next.RoundTrip(e.teeRequest(r))
-	e.answered(r.Context(), response, err)
+	e.answered(response, err)
 	if err != nil {
 		return response, err
 	}
-	response.Body = &teedBody{ReadCloser: response.Body, read: func(p []byte, err error) { e.read(r.Context(), p, err) }, closed: e.closed}
+	response.Body = &teedBody{ReadCloser: response.Body, read: e.read, closed: e.closed}
 	return response, nil
 }
 
 // exchange is an HTTP request and its response while they are recorded.
 type exchange struct {
 	call *call
+	// givenUp tells whether the request was given up.
+	givenUp func() error
 	exchangeFacts
 }
 
@@ -67,7 +68,7 @@ type exchangeFacts struct {
 
 // exchange begins to record a request; nil, if there have been too many.
 func (c *call) exchange(r *http.Request) *exchange {
-	e := &exchange{call: c, exchangeFacts: exchangeFacts{
+	e := &exchange{call: c, givenUp: r.Context().Err, exchangeFacts: exchangeFacts{
 		method: r.Method, url: r.URL.String(), requestHeader: r.Header.Clone(), startedAt: c.rec.recorder.Now(),
 	}}
 	if r.GetBody != nil {
@@ -117,26 +118,26 @@ func keep(b *redact.Body, p []byte) {
 	b.Kept = append(b.Kept, p[:min(len(p), v1alpha1.MaxDebugBodyBytes-len(b.Kept))]...)
 }
 
-func (e *exchange) answered(ctx context.Context, response *http.Response, err error) {
+func (e *exchange) answered(response *http.Response, err error) {
 	now := e.call.rec.recorder.Now()
 	e.call.mu.Lock()
 	defer e.call.mu.Unlock()
 	if err != nil {
-		e.failure, e.endedAt = failureOf(ctx, v1alpha1.DebugNoResponse), now
+		e.failure, e.endedAt = e.failureOr(v1alpha1.DebugNoResponse), now
 		return
 	}
 	e.statusCode, e.responseHeader, e.headersAt = response.StatusCode, response.Header.Clone(), now
 }
 
-func failureOf(ctx context.Context, otherwise v1alpha1.DebugFailure) v1alpha1.DebugFailure {
-	if ctx.Err() != nil {
+func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFailure {
+	if e.givenUp() != nil {
 		return v1alpha1.DebugCancelled
 	}
 	return otherwise
 }
 
 // read takes what was read of the response.
-func (e *exchange) read(ctx context.Context, p []byte, err error) {
+func (e *exchange) read(p []byte, err error) {
 	now := e.call.rec.recorder.Now()
 	e.call.mu.Lock()
 	defer e.call.mu.Unlock()
@@ -146,7 +147,7 @@ func (e *exchange) read(ctx context.Context, p []byte, err error) {
 	}
 	e.endedAt = now
 	if err != io.EOF { //nolint:errorlint // A reader returns it as it is.
-		e.failure = failureOf(ctx, v1alpha1.DebugBrokenOff)
+		e.failure = e.failureOr(v1alpha1.DebugBrokenOff)
 	}
 }
 

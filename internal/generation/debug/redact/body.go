@@ -97,19 +97,32 @@ func (r Redactor) line(line []byte) (string, bool) {
 	if clean, ok := r.redactJSON(line); ok {
 		return clean, true
 	}
-	field, value, found := strings.Cut(string(line), ":")
-	value = strings.TrimSpace(value)
-	switch {
-	case !found:
-		return leftOut(len(line), "that are not JSON"), false
-	case field == "data":
-		return "data: " + r.data(value), true
-	case field == "event" && eventName.MatchString(value), field == "retry" && countOrTime.MatchString(value):
-		return field + ": " + value, true
-	case field == "" || field == "event" || field == "retry" || field == "id":
-		return field + ": " + leftOut(len(value), "that are not data"), true
+	if field, value, found := strings.Cut(string(line), ":"); found {
+		if clean, ok := r.field(field, strings.TrimSpace(value)); ok {
+			return field + ": " + clean, true
+		}
 	}
 	return leftOut(len(line), "that are not JSON"), false
+}
+
+// field redacts the value of a field of server-sent events; false, if there is no such field.
+func (r Redactor) field(name, value string) (string, bool) {
+	understood := false
+	switch name {
+	case "data":
+		return r.data(value), true
+	case "event":
+		understood = eventName.MatchString(value)
+	case "retry":
+		understood = countOrTime.MatchString(value)
+	case "", "id":
+	default:
+		return "", false
+	}
+	if !understood {
+		value = leftOut(len(value), "that are not data")
+	}
+	return value, true
 }
 
 func (r Redactor) data(value string) string {

@@ -128,7 +128,7 @@ func (w *jsonWriter) text(was, s string) {
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	if encoder.Encode(s) != nil {
-		s = "" // Cannot happen: every string can be encoded.
+		return // Cannot happen: every string can be encoded.
 	}
 	w.out.WriteString(strings.TrimSuffix(buffer.String(), "\n"))
 }

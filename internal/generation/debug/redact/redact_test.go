@@ -90,7 +90,7 @@ func TestBodies(t *testing.T) {
 			"event: message\ndata: {\"token\":\"h\"}\n\n: ping\nid: 7\nretry: 100\ndata: [DONE]\n\n",
 			"event: message\ndata: {\"token\":\"[redacted]\"}\n\n: [left out: 4 bytes that are not data]\nid: [left out: 1 bytes that are not data]\nretry: 100\ndata: [DONE]\n\n",
 		},
-		"server-sent events with an odd line": {"data: {\"a\":1}\r\ndata: hunter2\r\nhunter2\r\n", "data: {\"a\":1}\ndata: [left out: 7 bytes that are not JSON]\n[left out: 7 bytes that are not JSON]\n"},
+		"server-sent events with an odd line": {"data: {\"a\":1}\r\ndata: hunter2\r\npassword\r\n", "data: {\"a\":1}\ndata: [left out: 7 bytes that are not JSON]\n[left out: 8 bytes that are not JSON]\n"},
 		"lines of JSON":                       {"{\"token\":\"h\"}\n{\"a\":1}\n", "{\"token\":\"[redacted]\"}\n{\"a\":1}\n"},
 		"a page of a proxy":                   {"<html>hunter2</html>", "[left out: 20 bytes that are not JSON]"},
 		"a text in quotes":                    {`"hunter2"`, "[left out: 9 bytes that are not JSON]"},
