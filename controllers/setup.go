@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/controllers/chat"
+	"parley.dev/parley/controllers/chatdebugstep"
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/chatquota"
@@ -57,6 +58,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Workers: o.Workers, Now: o.Now,
 		},
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now},
+		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		quotas,
 		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Idle: o.PodIdle, Now: o.Now},

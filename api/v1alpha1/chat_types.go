@@ -164,6 +164,10 @@ type ChatSpec struct {
 	// Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// debug records the chat's model calls in ChatDebugSteps. They are also recorded if the ChatModelConfig says so.
+	// +optional
+	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
 // ChatTools says which tools the model may call.

@@ -183,6 +183,10 @@ type ChatModelConfigSpec struct {
 	// pricing is what the model costs. Without it no cost is known.
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
+
+	// debug records every call of this configuration in ChatDebugSteps, whatever the chat says.
+	// +optional
+	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
 // APIKeySource says where an API key is.

@@ -18,7 +18,7 @@ import (
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) != 6 {
+	if err != nil || len(files) != 7 {
 		t.Fatalf("found %v, %v", files, err)
 	}
 	out := map[string]*apiextensionsv1.CustomResourceDefinition{}
@@ -102,6 +102,9 @@ func TestEveryFieldIsDescribedByItsName(t *testing.T) {
 
 func TestEveryKindIsReadableAndItsStatusBeginsUnobserved(t *testing.T) {
 	for kind, crd := range crds(t) {
+		if kind == "ChatDebugStep" {
+			continue // It is a record of what was, and has nothing to become.
+		}
 		version := crd.Spec.Versions[0]
 		columns := map[string]bool{}
 		for _, column := range version.AdditionalPrinterColumns {

@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds Parley's resources: Chat, ChatMessage, ChatModelConfig, ToolApproval, ChatQuota and ClusterChatQuota.
+// Package v1alpha1 holds Parley's resources: Chat, ChatMessage, ChatModelConfig, ToolApproval, ChatQuota,
+// ClusterChatQuota and ChatDebugStep.
 //
 // The package is the contract with users: every field is bounded, every condition type and reason that the operator
 // ever sets is a documented constant here, and whatever one object can check about itself is checked by the API server
@@ -36,6 +37,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ToolApproval{}, &ToolApprovalList{},
 		&ChatQuota{}, &ChatQuotaList{},
 		&ClusterChatQuota{}, &ClusterChatQuotaList{},
+		&ChatDebugStep{}, &ChatDebugStepList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

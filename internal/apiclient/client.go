@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -69,6 +70,11 @@ func (c *Client) ModelConfigs(namespace string) Resource[v1alpha1.ChatModelConfi
 	return Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
 }
 
+// DebugSteps of a namespace; of all namespaces if it is empty.
+func (c *Client) DebugSteps(namespace string) Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList] {
+	return Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}
+}
+
 // Resource is one kind in one namespace. Errors are the API server's own (package apierrors tells them apart).
 type Resource[T, L any] struct {
 	rest      rest.Interface
@@ -87,6 +93,17 @@ func (r Resource[T, L]) Get(ctx context.Context, name string) (*T, error) {
 func (r Resource[T, L]) Create(ctx context.Context, in *T) (*T, error) {
 	out := new(T)
 	err := r.rest.Post().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Body(object(in)).Do(ctx).Into(object(out))
+	return out, err
+}
+
+// Update replaces an object, if it is still the version that in names, and returns it as it is stored.
+func (r Resource[T, L]) Update(ctx context.Context, in *T) (*T, error) {
+	out := new(T)
+	accessor, err := meta.Accessor(in)
+	if err != nil {
+		return nil, fmt.Errorf("reading the name of %s to update: %w", r.name, err)
+	}
+	err = r.rest.Put().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(accessor.GetName()).Body(object(in)).Do(ctx).Into(object(out))
 	return out, err
 }
 
@@ -123,6 +140,6 @@ func (r Resource[T, L]) ListerWatcher(fieldSelector string) cache.ListerWatcher 
 	}
 }
 
-// object is the same pointer as the interface that every kind of the scheme implements; the three constructors above are
+// object is the same pointer as the interface that every kind of the scheme implements; the four constructors above are
 // the only places that choose the type.
 func object(o any) runtime.Object { return o.(runtime.Object) }

@@ -90,6 +90,9 @@ func (c *conversation) finish(role v1alpha1.MessageRole, text string) {
 	h, g := &c.chat.Status.History, c.chat.Status.Generation
 	name := fmt.Sprintf("%s-%d-%d", c.chat.Name, h.Version, g.Attempt)
 	index := h.Length
+	if role == v1alpha1.RoleTool {
+		g.Action = v1alpha1.ActionExecuteTools
+	}
 	c.in.create(&v1alpha1.ChatMessage{ObjectMeta: c.in.meta(name), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: role, Parent: h.Head, Index: &index,
 		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},

@@ -9,6 +9,7 @@ package kubectlchat
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -48,8 +49,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVar(&o.gateway, "gateway", "", "URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
 	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
 	flags.StringVar(&o.serviceAccount, "service-account", "", "with a kubeconfig that has no token: the service account whose token to ask for")
-	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line")
-	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCompact(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o))
+	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
+	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCompact(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
 	return root
 }
 
@@ -63,9 +64,10 @@ type session struct {
 	core      kubernetes.Interface
 }
 
-func (o *options) connect() (*session, error) {
-	if o.output != "" && o.output != "json" {
-		return nil, fmt.Errorf("--output %q is not known; it can be json", o.output)
+// connect connects for a verb that prints JSON, and what else it can.
+func (o *options) connect(outputs ...string) (*session, error) {
+	if outputs = append([]string{"json"}, outputs...); o.output != "" && !slices.Contains(outputs, o.output) {
+		return nil, fmt.Errorf("--output %q is not known; it can be %s", o.output, strings.Join(outputs, " or "))
 	}
 	cfg, err := o.config.ToRESTConfig()
 	if err != nil {

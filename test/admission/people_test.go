@@ -39,6 +39,7 @@ var (
 	approver      = actor{name: "approver"} // With parley-tool-approver.
 	viewer        = actor{name: "viewer"}   // With parley-chat-viewer.
 	governor      = actor{name: "governor"} // With parley-quota-admin, in the whole cluster.
+	debugger      = actor{name: "debugger"} // With parley-debug-viewer.
 	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
 	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
 	// With cluster-admin, as tools that deploy often have it.

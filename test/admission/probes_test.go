@@ -48,6 +48,11 @@ var probes = []probe{
 		_ = pod.Create(ctx, probeResult(ctx))
 		return says(patches(probeResult(ctx), `{"spec":{"parts":[{"type":"Text","text":"other"}]}}`)(ctx, dry()), "cannot change")
 	}},
+	{"parley-debug-steps", func(ctx context.Context) bool {
+		chat := newChat("probe")
+		_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
+		return says(dry().Create(ctx, recording(chat, nil)), "only generation pods record")
+	}},
 	{"parley-status", func(ctx context.Context) bool {
 		return says(patchesStatus(newChat("probe"), `{"status":{"phase":"Error"}}`)(ctx, dry()), "only Parley's manager")
 	}},

@@ -21,6 +21,7 @@ var (
 		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages", "parley.dev/chatmessages/status",
 		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals", "parley.dev/toolapprovals/status",
 		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas", "parley.dev/clusterchatquotas/status",
+		"parley.dev/chatdebugsteps",
 		"/secrets", "/configmaps", "/pods", "/pods/exec", "/serviceaccounts", "/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
 	}
@@ -65,7 +66,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		{podA, ns, []string{"chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
+		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
 		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read + " " + change}},
@@ -73,6 +74,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
 		{approver, otherNS, nil},
 		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read}},
+		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
+		{debugger, otherNS, nil},
 		{owner, ns, []string{
 			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read, "chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,

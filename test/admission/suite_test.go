@@ -116,7 +116,7 @@ func populate(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
-		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("owner", ns, "parley-chat-admin"),
+		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"), inNamespace("owner", ns, "parley-chat-admin"),
 		inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "root"},

@@ -76,6 +76,7 @@ var pure = []string{
 	"internal/chatstate", "internal/history", "internal/decide", "internal/turn", "internal/status", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost",
 	"internal/generation/prompt",
+	"internal/generation/debug/redact",
 }
 
 var rules = []rule{

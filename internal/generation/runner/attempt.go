@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
+	runtimedebug "runtime/debug"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/history"
 	"parley.dev/parley/internal/parts"
@@ -40,6 +41,8 @@ type attempt struct {
 	working   context.Context
 	interrupt context.CancelCauseFunc
 	startedAt time.Time
+	// recording of the attempt's model calls.
+	recording *debug.Recording
 	// target is the model that was called, if any.
 	target *target
 	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
@@ -81,6 +84,7 @@ func (a *attempt) run(ctx context.Context) {
 		episode = unheard{}
 	}
 	result := a.perform(ctx, messages.messages, messages.err, episode)
+	a.endRecording(ctx, result)
 	a.closeEpisode(ctx, episode)
 	if ctx.Err() == nil {
 		a.report(ctx, result)
@@ -119,7 +123,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	defer func() {
 		if fault := recover(); fault != nil {
 			// The fault itself can quote content.
-			a.Log.ErrorContext(ctx, "an attempt failed unexpectedly", a.about(), slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(debug.Stack())))
+			a.Log.ErrorContext(ctx, "an attempt failed unexpectedly", a.about(), slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
 			o = failed(&v1alpha1.GenerationError{
 				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly. See the log of pod " + a.Pod + ", then send a message to try again",
 			})

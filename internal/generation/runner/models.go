@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/provider"
 )
 
@@ -49,6 +50,7 @@ func (m *models) get(ctx context.Context, config *v1alpha1.ChatModelConfig, key 
 	if err != nil {
 		return nil, err
 	}
+	model = debug.Model(model, recordedAs(config, key))
 	m.made[config.Name] = madeModel{from: from, model: model}
 	return model, nil
 }

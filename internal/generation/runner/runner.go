@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
@@ -78,6 +79,7 @@ type Runner struct {
 	models    *models
 	sources   *sources.Reader
 	configs   cache.SharedIndexInformer
+	recorder  *debug.Recorder
 	ready     atomic.Bool
 
 	mu       sync.Mutex
@@ -93,9 +95,10 @@ func New(o Options) *Runner {
 		o.Forbidden = DefaultForbidden
 	}
 	return &Runner{
-		Options: o, histories: chain.NewLoader(o.Client), models: newModels(o.HTTP), attempts: map[string]*attempt{},
-		sources: sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
-		configs: cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
+		Options: o, histories: chain.NewLoader(o.Client), models: newModels(debug.Client(o.HTTP)), attempts: map[string]*attempt{},
+		sources:  sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
+		configs:  cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
+		recorder: newRecorder(o),
 	}
 }
 
@@ -113,7 +116,11 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the chats of pod %s: %w", r.Pod, err)
 	}
+	// Recordings are written until the last attempt has ended.
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopRecording()
 	var informers sync.WaitGroup
+	informers.Go(func() { r.recorder.Run(recording) })
 	informers.Go(func() { r.configs.RunWithContext(watching) })
 	if !cache.WaitForCacheSync(drain.Done(), r.configs.HasSynced) {
 		return nil
@@ -126,6 +133,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	r.ready.Store(false)
 	r.drain()
 	stop()
+	stopRecording()
 	informers.Wait()
 	return nil
 }
@@ -181,6 +189,7 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Epi
 	own, cancel := context.WithCancelCause(ctx)
 	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
 	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
+	a.working, a.recording = r.recorder.Begin(a.working, chat)
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(errInterrupted)
 	}

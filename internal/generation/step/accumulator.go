@@ -185,7 +185,7 @@ type Step struct {
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: usageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+		Usage: UsageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
 		Warnings: a.warnings,
 	}
 	for _, b := range a.blocks {

@@ -9,10 +9,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
+// UsageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
 // the output, and the total is the sum of all. Google counts the cache as input and the reasoning apart; so do some servers
 // that speak OpenAI's protocol with the reasoning, which their total shows.
-func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+func UsageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
 	switch provider {
 	case v1alpha1.ProviderGoogle:
 		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)

@@ -1,0 +1,317 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+const (
+	// MaxDebugTextRunes is the most characters of one text of a recorded request: 10000.
+	MaxDebugTextRunes = 10000
+	// MaxDebugReplyBytes is the most bytes of a recorded reply's texts together: 50000.
+	MaxDebugReplyBytes = 50000
+	// MaxDebugBodyBytes is the most bytes of a recorded HTTP body: 50000. A longer one is left out, or cut where it has lines.
+	MaxDebugBodyBytes = 50000
+	// MaxDebugStepBytes is the most bytes of a recording as JSON: 512 KiB, far below what etcd takes.
+	MaxDebugStepBytes = 512 << 10
+)
+
+// DebugOperation is how the model was called.
+// +kubebuilder:validation:Enum=Stream;Generate
+type DebugOperation string
+
+const (
+	// DebugStream means that the reply was streamed.
+	DebugStream DebugOperation = "Stream"
+	// DebugGenerate means that the reply came as a whole.
+	DebugGenerate DebugOperation = "Generate"
+)
+
+// DebugStatus is how a call stands.
+// +kubebuilder:validation:Enum=InProgress;Interrupted;Error;Completed
+type DebugStatus string
+
+const (
+	// DebugInProgress means that the call is under way, or that nobody was left to say how it ended.
+	DebugInProgress DebugStatus = "InProgress"
+	// DebugInterrupted means that the call was stopped: by a person, or because the chat has moved on.
+	DebugInterrupted DebugStatus = "Interrupted"
+	// DebugError means that the call failed.
+	DebugError DebugStatus = "Error"
+	// DebugCompleted means that the reply was read to its end.
+	DebugCompleted DebugStatus = "Completed"
+)
+
+// DebugPartType is the type of a recorded part.
+// +kubebuilder:validation:Enum=Text;Reasoning;ToolCall;ToolResult;File;Source
+type DebugPartType string
+
+// The types of recorded parts. What each holds is said at DebugPart.
+const (
+	DebugText       DebugPartType = "Text"
+	DebugReasoning  DebugPartType = "Reasoning"
+	DebugToolCall   DebugPartType = "ToolCall"
+	DebugToolResult DebugPartType = "ToolResult"
+	DebugFile       DebugPartType = "File"
+	DebugSource     DebugPartType = "Source"
+)
+
+// DebugFailure is why an HTTP exchange has no whole response.
+// +kubebuilder:validation:Enum=NoResponse;BrokenOff;Cancelled
+type DebugFailure string
+
+const (
+	// DebugNoResponse means that no response came: the connection was refused, reset or timed out.
+	DebugNoResponse DebugFailure = "NoResponse"
+	// DebugBrokenOff means that the body broke off.
+	DebugBrokenOff DebugFailure = "BrokenOff"
+	// DebugCancelled means that Parley gave the request up.
+	DebugCancelled DebugFailure = "Cancelled"
+)
+
+// ChatDebugStepSpec is the recording of one model call with all its attempts. Keys are redacted; texts are those of the
+// conversation.
+type ChatDebugStepSpec struct {
+	// chatRef names the chat.
+	// +required
+	ChatRef ChatReference `json:"chatRef"`
+
+	// chatUID of the chat.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ChatUID string `json:"chatUID"`
+
+	// historyVersion of the chat that the call was made for; its reply, if it was committed, made the next one.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	HistoryVersion int64 `json:"historyVersion"`
+
+	// action that made the call.
+	// +required
+	Action GenerationAction `json:"action"`
+
+	// call counts the model calls of the action, from 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +required
+	Call int32 `json:"call"`
+
+	// operation is how the model was called.
+	// +required
+	Operation DebugOperation `json:"operation"`
+
+	// model that was called.
+	// +required
+	Model ModelIdentity `json:"model"`
+
+	// pod that has written last.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// attempt is the newest attempt; request, response and error are its.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// status is how the newest attempt stands.
+	// +required
+	Status DebugStatus `json:"status"`
+
+	// startedAt is when the first attempt began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// finishedAt is when the newest attempt ended; absent while it is under way.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+
+	// request is what was asked, in no provider's words.
+	// +required
+	Request DebugRequest `json:"request"`
+
+	// response is what came back, in no provider's words; absent as long as nothing did.
+	// +optional
+	Response *DebugResponse `json:"response,omitempty"`
+
+	// error is why the newest attempt failed.
+	// +optional
+	Error *DebugFault `json:"error,omitempty"`
+
+	// attempts of the call, oldest first; of more than 32, the newest.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=number
+	// +optional
+	Attempts []DebugAttempt `json:"attempts,omitempty"`
+}
+
+// DebugFault is the class of an error, without a word of the provider.
+type DebugFault struct {
+	// reason is the class of the error.
+	// +required
+	Reason ErrorReason `json:"reason"`
+
+	// statusCode is the HTTP status of the provider's answer, when there was one.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999
+	// +optional
+	StatusCode int32 `json:"statusCode,omitempty"`
+
+	// retryable is whether the same call may succeed later.
+	// +optional
+	Retryable bool `json:"retryable,omitempty"`
+}
+
+// DebugAttempt is one attempt of a call.
+type DebugAttempt struct {
+	// number of the attempt, as in the chat's status.generation.attempt.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Number int32 `json:"number"`
+
+	// pod that made it.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// model that was called: another one than at first, where a fallback was.
+	// +required
+	Model ModelIdentity `json:"model"`
+
+	// status is how it stands.
+	// +required
+	Status DebugStatus `json:"status"`
+
+	// startedAt is when it began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// finishedAt is when it ended.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+
+	// error is why it failed.
+	// +optional
+	Error *DebugFault `json:"error,omitempty"`
+
+	// exchanges are its HTTP requests in order: one, unless the provider redirects; of more than 8, the first.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=number
+	// +optional
+	Exchanges []DebugExchange `json:"exchanges,omitempty"`
+}
+
+// DebugExchange is an HTTP request and its response. Secrets are redacted in every part of it.
+type DebugExchange struct {
+	// number counts the exchanges of the attempt, from 1.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Number int32 `json:"number"`
+
+	// method of the request.
+	// +kubebuilder:validation:MaxLength=16
+	// +required
+	Method string `json:"method"`
+
+	// url of the request, without user.
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	URL string `json:"url"`
+
+	// requestHeaders as far as Parley sets them.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	RequestHeaders []DebugHeader `json:"requestHeaders,omitempty"`
+
+	// requestBody if it is JSON of at most 50000 bytes, else a remark in brackets.
+	// +kubebuilder:validation:MaxLength=120000
+	// +optional
+	RequestBody string `json:"requestBody,omitempty"`
+
+	// statusCode of the response; absent if none came.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999
+	// +optional
+	StatusCode int32 `json:"statusCode,omitempty"`
+
+	// responseHeaders of the response.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	ResponseHeaders []DebugHeader `json:"responseHeaders,omitempty"`
+
+	// responseBody as far as it was read: JSON, server-sent events or lines of JSON, the latter two cut after 50000 bytes;
+	// else a remark in brackets.
+	// +kubebuilder:validation:MaxLength=120000
+	// +optional
+	ResponseBody string `json:"responseBody,omitempty"`
+
+	// failure is why there is no whole response.
+	// +optional
+	Failure DebugFailure `json:"failure,omitempty"`
+
+	// startedAt is when the request was sent.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// headersMilliseconds is how long the head of the response took.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HeadersMilliseconds int64 `json:"headersMilliseconds,omitempty"`
+
+	// durationMilliseconds is how long it took until the body was read, or given up.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	DurationMilliseconds int64 `json:"durationMilliseconds,omitempty"`
+}
+
+// DebugHeader is an HTTP header with one of its values.
+type DebugHeader struct {
+	// name of the header.
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Name string `json:"name"`
+
+	// value of the header, cut at 1024 characters.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Value string `json:"value,omitempty"`
+}
+
+// ChatDebugStep is a recording of one model call, made by a generation pod while debugging is on. It holds what the
+// conversation holds; who may read it sees prompts and replies. It goes with its chat, or when its annotation
+// parley.dev/expires-at says so.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=cds
+// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.spec.status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.error.reason`
+// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.spec.attempt`
+// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.spec.response.usage.totalTokens`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ChatDebugStep struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// spec is the recording.
+	// +required
+	Spec ChatDebugStepSpec `json:"spec"`
+}
+
+// ChatDebugStepList is a list of ChatDebugSteps.
+// +kubebuilder:object:root=true
+type ChatDebugStepList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []ChatDebugStep `json:"items"`
+}

@@ -1,0 +1,144 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"context"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Subject is what a model was set up from.
+type Subject struct {
+	// Config of the model.
+	Config *v1alpha1.ChatModelConfig
+	// Key is the API key, which must be in no recording.
+	Key string
+	// Classify says of an error of a call what kind it is.
+	Classify func(error) *v1alpha1.GenerationError
+}
+
+func (s *Subject) identity() v1alpha1.ModelIdentity {
+	spec := &s.Config.Spec
+	return v1alpha1.ModelIdentity{Config: s.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
+}
+
+// Model returns the model, recording the calls whose context is that of a recording. Other calls it hands on as they are.
+func Model(next fantasy.LanguageModel, of Subject) fantasy.LanguageModel {
+	return &model{LanguageModel: next, subject: of}
+}
+
+type model struct {
+	fantasy.LanguageModel
+	subject Subject
+}
+
+// Stream implements fantasy.LanguageModel.
+func (m *model) Stream(ctx context.Context, request fantasy.Call) (fantasy.StreamResponse, error) {
+	c := begin(ctx, &m.subject, v1alpha1.DebugStream, ofCall(request))
+	if c == nil {
+		return m.LanguageModel.Stream(ctx, request)
+	}
+	stream, err := m.LanguageModel.Stream(c.context(ctx), request)
+	if err != nil {
+		c.failed(ctx, err)
+		return nil, err
+	}
+	return func(yield func(fantasy.StreamPart) bool) {
+		for part := range stream {
+			c.heard(ctx, &part)
+			if !yield(part) {
+				return
+			}
+		}
+	}, nil
+}
+
+// heard takes a part of the stream.
+func (c *call) heard(ctx context.Context, part *fantasy.StreamPart) {
+	c.mu.Lock()
+	c.reply.add(part)
+	if part.Type == fantasy.StreamPartTypeFinish {
+		c.endLocked(v1alpha1.DebugCompleted, nil)
+	}
+	c.mu.Unlock()
+	if part.Type == fantasy.StreamPartTypeError {
+		c.failed(ctx, part.Error)
+	}
+}
+
+// Generate implements fantasy.LanguageModel.
+func (m *model) Generate(ctx context.Context, request fantasy.Call) (*fantasy.Response, error) {
+	c := begin(ctx, &m.subject, v1alpha1.DebugGenerate, ofCall(request))
+	if c == nil {
+		return m.LanguageModel.Generate(ctx, request)
+	}
+	response, err := m.LanguageModel.Generate(c.context(ctx), request)
+	if err != nil {
+		c.failed(ctx, err)
+		return nil, err
+	}
+	c.mu.Lock()
+	c.reply.addResponse(response)
+	c.mu.Unlock()
+	c.end(v1alpha1.DebugCompleted, nil)
+	return response, nil
+}
+
+// GenerateObject implements fantasy.LanguageModel.
+func (m *model) GenerateObject(ctx context.Context, request fantasy.ObjectCall) (*fantasy.ObjectResponse, error) {
+	c := begin(ctx, &m.subject, v1alpha1.DebugGenerate, ofObjectCall(request))
+	if c == nil {
+		return m.LanguageModel.GenerateObject(ctx, request)
+	}
+	response, err := m.LanguageModel.GenerateObject(c.context(ctx), request)
+	if err != nil {
+		c.failed(ctx, err)
+		return nil, err
+	}
+	c.mu.Lock()
+	c.reply.addText(v1alpha1.DebugText, "", response.RawText)
+	c.reply.finish(response.FinishReason, response.Usage, response.Warnings)
+	c.mu.Unlock()
+	c.end(v1alpha1.DebugCompleted, nil)
+	return response, nil
+}
+
+// StreamObject implements fantasy.LanguageModel.
+func (m *model) StreamObject(ctx context.Context, request fantasy.ObjectCall) (fantasy.ObjectStreamResponse, error) {
+	c := begin(ctx, &m.subject, v1alpha1.DebugStream, ofObjectCall(request))
+	if c == nil {
+		return m.LanguageModel.StreamObject(ctx, request)
+	}
+	stream, err := m.LanguageModel.StreamObject(c.context(ctx), request)
+	if err != nil {
+		c.failed(ctx, err)
+		return nil, err
+	}
+	return func(yield func(fantasy.ObjectStreamPart) bool) {
+		for part := range stream {
+			c.heardObject(ctx, &part)
+			if !yield(part) {
+				return
+			}
+		}
+	}, nil
+}
+
+// heardObject takes a part of the stream of an object.
+func (c *call) heardObject(ctx context.Context, part *fantasy.ObjectStreamPart) {
+	c.mu.Lock()
+	c.reply.count(string(part.Type))
+	c.reply.addText(v1alpha1.DebugText, "", part.Delta)
+	if part.Type == fantasy.ObjectStreamPartTypeFinish {
+		c.reply.finish(part.FinishReason, part.Usage, part.Warnings)
+		c.endLocked(v1alpha1.DebugCompleted, nil)
+	}
+	c.mu.Unlock()
+	if part.Type == fantasy.ObjectStreamPartTypeError {
+		c.failed(ctx, part.Error)
+	}
+}

@@ -1,0 +1,149 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package debug records the model calls of chats that are being debugged, one ChatDebugStep per call.
+//
+// Invariants: recording never fails or delays a call. A call only appends to memory, up to the bounds of the resource; one
+// goroutine redacts and writes, off the call's path and whatever becomes of the call, and a write that does not succeed in
+// time is given up with a line in the log. What is written went through package redact. While debugging is off nothing is
+// kept and nothing is written.
+//
+// A call is found by its context, because models and their HTTP clients are shared by all chats of a pod.
+package debug
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	// writeTimeout bounds the writing of one recording, and of all that are left when the process ends.
+	writeTimeout = 5 * time.Second
+	// queueLength is how many recordings may wait to be written: two for each of 32 chats.
+	queueLength = 64
+)
+
+// Store keeps recordings: ChatDebugSteps of one namespace.
+type Store interface {
+	Get(ctx context.Context, name string) (*v1alpha1.ChatDebugStep, error)
+	Create(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error)
+	Update(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error)
+}
+
+// Options of a Recorder; all are required.
+type Options struct {
+	// Store keeps the recordings.
+	Store Store
+	// Namespace and Pod that this is.
+	Namespace, Pod string
+	// Log is told of recordings that were lost; never content.
+	Log *slog.Logger
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// Recorder writes recordings while Run runs.
+type Recorder struct {
+	Options
+	queue chan snapshot
+}
+
+// New returns a recorder.
+func New(o Options) *Recorder {
+	return &Recorder{Options: o, queue: make(chan snapshot, queueLength)}
+}
+
+// Run writes recordings until ctx is done, and then those that are left, for at most 5 seconds.
+func (r *Recorder) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		select {
+		case s := <-r.queue:
+			r.write(context.WithoutCancel(ctx), s)
+		case <-ctx.Done():
+		}
+	}
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	for {
+		select {
+		case s := <-r.queue:
+			r.write(rest, s)
+		default:
+			return
+		}
+	}
+}
+
+// submit hands a snapshot over to be written. It does not wait: where too many do, the newest is lost.
+func (r *Recorder) submit(s snapshot) {
+	select {
+	case r.queue <- s:
+	default:
+		r.lost(s, "QueueFull")
+	}
+}
+
+func (r *Recorder) lost(s snapshot, reason string) {
+	r.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()), slog.String("reason", reason))
+}
+
+// errForeign means that the name is taken by a recording of a deleted chat of the same name, which is about to go too.
+var errForeign = errors.New("the recording of another chat has this name")
+
+func (r *Recorder) write(ctx context.Context, s snapshot) {
+	defer func() {
+		// Redaction reads whatever a provider sends; a fault in it must not take the pod's chats along.
+		if fault := recover(); fault != nil {
+			r.lost(s, "Fault")
+		}
+	}()
+	writing, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := r.save(writing, s); err != nil {
+		// The error itself can quote the object.
+		r.lost(s, reasonOf(err))
+	}
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, errForeign):
+		return "NameTaken"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "Timeout"
+	}
+	return string(apierrors.ReasonForError(err))
+}
+
+// save creates the recording or updates what an earlier attempt, or the beginning of this one, has left there. It tries
+// again as long as others write the same object.
+func (r *Recorder) save(ctx context.Context, s snapshot) error {
+	for {
+		err := r.saveOnce(ctx, s)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (r *Recorder) saveOnce(ctx context.Context, s snapshot) error {
+	there, err := r.Store.Get(ctx, s.name())
+	switch {
+	case apierrors.IsNotFound(err):
+		_, err = r.Store.Create(ctx, s.object(r.Namespace, r.Pod, r.Now()))
+		return err
+	case err != nil:
+		return err
+	case there.Spec.ChatUID != s.chatUID:
+		return errForeign
+	}
+	s.addTo(&there.Spec, r.Pod)
+	_, err = r.Store.Update(ctx, there)
+	return err
+}

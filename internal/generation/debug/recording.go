@@ -1,0 +1,148 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/debug/redact"
+)
+
+// maxCalls is how many model calls of one attempt are recorded.
+const maxCalls = 1000
+
+// Recording is that of one attempt: of the model calls that are made in its context.
+type Recording struct {
+	recorder *Recorder
+	chat     *v1alpha1.Chat
+
+	mu    sync.Mutex
+	calls []*call
+}
+
+type recordingKey struct{}
+
+// Begin begins to record the attempt that the chat's status holds. Whether there is anything to record shows when a model is
+// called.
+func (r *Recorder) Begin(ctx context.Context, chat *v1alpha1.Chat) (context.Context, *Recording) {
+	rec := &Recording{recorder: r, chat: chat}
+	return context.WithValue(ctx, recordingKey{}, rec), rec
+}
+
+// End says how the attempt ended, for the calls that have not ended by themselves, and hands all to be written.
+func (rec *Recording) End(status v1alpha1.DebugStatus, err *v1alpha1.GenerationError) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	for _, c := range rec.calls {
+		c.end(status, faultOf(err))
+		rec.recorder.submit(c.snapshot())
+	}
+}
+
+func faultOf(err *v1alpha1.GenerationError) *v1alpha1.DebugFault {
+	if err == nil {
+		return nil
+	}
+	return &v1alpha1.DebugFault{Reason: err.Reason, StatusCode: err.StatusCode, Retryable: err.Retryable}
+}
+
+// begin begins to record a call, if ctx is of a recording and the chat or the configuration wants it; else nil.
+func begin(ctx context.Context, of *Subject, operation v1alpha1.DebugOperation, request request) *call {
+	rec, ok := ctx.Value(recordingKey{}).(*Recording)
+	settings := of.Config.Spec.Debug
+	if ok && rec.chat.Spec.Debug.On() {
+		settings = rec.chat.Spec.Debug
+	}
+	if !ok || !settings.On() {
+		return nil
+	}
+	c := &call{
+		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
+		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.Now(),
+	}
+	rec.mu.Lock()
+	if len(rec.calls) == maxCalls {
+		rec.mu.Unlock()
+		return nil
+	}
+	rec.calls = append(rec.calls, c)
+	c.number = int32(len(rec.calls))
+	rec.mu.Unlock()
+	rec.recorder.submit(c.snapshot())
+	return c
+}
+
+// call is a model call while it is recorded.
+type call struct {
+	rec         *Recording
+	subject     *Subject
+	operation   v1alpha1.DebugOperation
+	request     request
+	number      int32
+	expireAfter time.Duration
+	startedAt   time.Time
+
+	mu         sync.Mutex
+	status     v1alpha1.DebugStatus
+	fault      *v1alpha1.DebugFault
+	finishedAt time.Time
+	reply      reply
+	exchanges  []*exchange
+}
+
+type callKey struct{}
+
+// context makes the HTTP requests of the call known as its own.
+func (c *call) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+func callOf(ctx context.Context) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	return c
+}
+
+// end ends the call, unless it has ended.
+func (c *call) end(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.endLocked(status, fault)
+}
+
+func (c *call) endLocked(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
+	if c.status == v1alpha1.DebugInProgress {
+		c.status, c.finishedAt = status, c.rec.recorder.Now()
+		if status == v1alpha1.DebugError {
+			c.fault = fault
+		}
+	}
+}
+
+// failed ends the call with an error of the client. If it was given up, who did that knows why.
+func (c *call) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		c.end(v1alpha1.DebugError, faultOf(c.subject.Classify(err)))
+	}
+}
+
+// snapshot is the call as it stands.
+func (c *call) snapshot() snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	chat := c.rec.chat
+	s := snapshot{
+		chat: v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID), historyVersion: chat.Status.History.Version,
+		attempt: chat.Status.Generation.Attempt, action: chat.Status.Generation.Action, call: c.number,
+		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
+		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status, fault: c.fault,
+		reply: c.reply.copy(),
+	}
+	for _, e := range c.exchanges {
+		s.exchanges = append(s.exchanges, e.exchangeFacts)
+	}
+	return s
+}

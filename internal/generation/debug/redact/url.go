@@ -1,0 +1,66 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package redact
+
+import (
+	"net/url"
+	"strings"
+)
+
+// secretQuery are words in the plain names of query parameters that hold secrets; secretQueryName are whole names.
+var (
+	secretQuery     = []string{"apikey", "token", "secret", "password", "passwd", "credential", "signature", "accesskey", "authorization", "privatekey"}
+	secretQueryName = map[string]bool{"key": true, "sig": true, "auth": true, "code": true, "jwt": true, "bearer": true, "pwd": true, "pass": true, "sas": true, "hmac": true}
+)
+
+// URL returns a URL as it may be recorded: without user and fragment, and with the values of secret parameters redacted.
+func (r Redactor) URL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" {
+		return leftOut(len(raw), "that are no URL")
+	}
+	if u.User != nil {
+		u.User = nil
+	}
+	u.Fragment, u.RawFragment = "", ""
+	if path := r.replaceKnown(u.Path); path != u.Path {
+		u.Path, u.RawPath = path, ""
+	}
+	u.RawQuery = r.query(u.RawQuery)
+	return r.replaceKnown(u.String())
+}
+
+// query keeps the order of the parameters, and understands what url.ParseQuery refuses.
+func (r Redactor) query(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	parameters := strings.FieldsFunc(raw, func(c rune) bool { return c == '&' || c == ';' })
+	for i, parameter := range parameters {
+		name, value, _ := strings.Cut(parameter, "=")
+		parameters[i] = r.parameter(name, value, parameter)
+	}
+	return strings.Join(parameters, "&")
+}
+
+func (r Redactor) parameter(name, value, whole string) string {
+	plainName, err := url.QueryUnescape(name)
+	if err != nil {
+		return Mark
+	}
+	decoded, err := url.QueryUnescape(value)
+	if err != nil || secretParameter(plainName) {
+		return r.replaceKnown(name) + "=" + Mark
+	}
+	cleanName, cleanValue := r.replaceKnown(plainName), r.replaceKnown(decoded)
+	if cleanName == plainName && cleanValue == decoded {
+		return whole
+	}
+	return url.QueryEscape(cleanName) + "=" + url.QueryEscape(cleanValue)
+}
+
+func secretParameter(name string) bool {
+	p := plain(name)
+	return secretQueryName[p] || containsAny(p, secretQuery)
+}

@@ -1,0 +1,169 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"encoding/json"
+	"slices"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/debug/redact"
+)
+
+const (
+	// maxMessages, maxParts and maxTools are what the resource takes.
+	maxMessages, maxParts, maxTools = 512, 64, 128
+	// promptRoom is how many bytes of the prompt's texts are recorded in full, the newest first; oldRoom how many of the
+	// older ones, oldTextRunes characters of each.
+	promptRoom, oldRoom, oldTextRunes = 192 << 10, 32 << 10, 100
+	// partCost is what a part takes besides its text.
+	partCost = 32
+	// schemaRoom is how many bytes of tools' schemas are recorded.
+	schemaRoom = 64 << 10
+)
+
+// request is what a model is asked. Nobody changes it after the call was made, so that it can be read later.
+type request struct {
+	prompt  fantasy.Prompt
+	tools   []fantasy.Tool
+	choice  *fantasy.ToolChoice
+	options options
+}
+
+// options are written as JSON.
+type options struct {
+	MaxOutputTokens  *int64                  `json:"maxOutputTokens,omitempty"`
+	Temperature      *float64                `json:"temperature,omitempty"`
+	TopP             *float64                `json:"topP,omitempty"`
+	TopK             *int64                  `json:"topK,omitempty"`
+	PresencePenalty  *float64                `json:"presencePenalty,omitempty"`
+	FrequencyPenalty *float64                `json:"frequencyPenalty,omitempty"`
+	SchemaName       string                  `json:"schemaName,omitempty"`
+	Provider         fantasy.ProviderOptions `json:"provider,omitempty"`
+}
+
+func ofCall(c fantasy.Call) request {
+	return request{prompt: c.Prompt, tools: c.Tools, choice: c.ToolChoice, options: options{
+		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
+		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
+	}}
+}
+
+func ofObjectCall(c fantasy.ObjectCall) request {
+	return request{prompt: c.Prompt, options: options{
+		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
+		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions, SchemaName: c.SchemaName,
+	}}
+}
+
+// record is what is recorded of the request.
+func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
+	out := v1alpha1.DebugRequest{Messages: recordMessages(r.prompt, redactor)}
+	out.OmittedMessages = int32(len(r.prompt) - len(out.Messages))
+	room := schemaRoom
+	for _, tool := range r.tools[:min(len(r.tools), maxTools)] {
+		out.Tools = append(out.Tools, recordTool(tool, &room, redactor))
+	}
+	if r.choice != nil {
+		out.ToolChoice = bound(string(*r.choice), 128)
+	}
+	out.Options = clip(asJSON(r.options, redactor), v1alpha1.MaxDebugTextRunes)
+	return out
+}
+
+// recordMessages takes the system prompt, and the newest of the others for which there is room.
+func recordMessages(prompt fantasy.Prompt, redactor redact.Redactor) []v1alpha1.DebugMessage {
+	room := promptRoom
+	var system, others []v1alpha1.DebugMessage
+	if len(prompt) > 0 && prompt[0].Role == fantasy.MessageRoleSystem {
+		system, prompt = append(system, recordMessage(prompt[0], &room, redactor)), prompt[1:]
+	}
+	for _, message := range slices.Backward(prompt) {
+		if len(system)+len(others) == maxMessages || room <= -oldRoom {
+			break
+		}
+		others = append(others, recordMessage(message, &room, redactor))
+	}
+	slices.Reverse(others)
+	return append(system, others...)
+}
+
+func asJSON(v any, redactor redact.Redactor) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "[left out: cannot be written as JSON]"
+	}
+	return redactor.Text(string(raw))
+}
+
+// recordMessage takes off the room what it records.
+func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alpha1.DebugMessage {
+	out := v1alpha1.DebugMessage{Role: bound(string(m.Role), 32), OmittedParts: int32(max(0, len(m.Content)-maxParts))}
+	for _, content := range m.Content[:min(len(m.Content), maxParts)] {
+		part, text := partOfMessage(content)
+		runes := v1alpha1.MaxDebugTextRunes
+		if *room <= 0 {
+			runes = oldTextRunes
+		}
+		part = cleanPart(part, text, runes, redactor)
+		*room -= len(part.Text) + partCost
+		out.Parts = append(out.Parts, part)
+	}
+	return out
+}
+
+// partOfMessage is a part of a prompt and its text, which may still have to be cut. Of files it takes the size.
+func partOfMessage(content fantasy.MessagePart) (v1alpha1.DebugPart, string) {
+	switch c := content.(type) {
+	case fantasy.TextPart:
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, c.Text
+	case fantasy.ReasoningPart:
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning}, c.Text
+	case fantasy.FilePart:
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType, Bytes: int64(len(c.Data))}, ""
+	case fantasy.ToolCallPart:
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName}, c.Input
+	case fantasy.ToolResultPart:
+		return partOfResult(c.ToolCallID, c.Output)
+	}
+	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, ""
+}
+
+func partOfResult(id string, output fantasy.ToolResultOutputContent) (v1alpha1.DebugPart, string) {
+	part := v1alpha1.DebugPart{Type: v1alpha1.DebugToolResult, ID: id}
+	switch o := output.(type) {
+	case fantasy.ToolResultOutputContentText:
+		return part, o.Text
+	case fantasy.ToolResultOutputContentError:
+		part.IsError = true
+		if o.Error != nil {
+			return part, o.Error.Error()
+		}
+	case fantasy.ToolResultOutputContentMedia:
+		part.MediaType, part.Bytes = o.MediaType, int64(len(o.Data))/4*3
+		return part, o.Text
+	}
+	return part, ""
+}
+
+func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1.DebugTool {
+	out := v1alpha1.DebugTool{Name: bound(tool.GetName(), 256)}
+	var schema any
+	switch t := tool.(type) {
+	case fantasy.FunctionTool:
+		out.Description, schema = clip(redactor.Text(t.Description), 1000), t.InputSchema
+	case fantasy.ProviderDefinedTool:
+		out.Description, schema = bound(t.ID, 1000), t.Args
+	default:
+		return out
+	}
+	out.InputSchema = "[left out: the tools are too large]"
+	if *room > 0 {
+		out.InputSchema = clip(asJSON(schema, redactor), v1alpha1.MaxDebugTextRunes)
+		*room -= len(out.InputSchema)
+	}
+	return out
+}

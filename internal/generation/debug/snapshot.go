@@ -1,0 +1,142 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package debug
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/debug/redact"
+)
+
+const (
+	// maxAttempts and maxHeaders are what the resource takes; bodyRoom is what redaction may make of a body.
+	maxAttempts, maxHeaders, bodyRoom = 32, 64, 100000
+)
+
+// snapshot is an attempt of a call as it stood once, with the secrets that are in it: it never leaves the process.
+type snapshot struct {
+	chat                  v1alpha1.ChatReference
+	chatUID               string
+	historyVersion        int64
+	attempt, call         int32
+	action                v1alpha1.GenerationAction
+	operation             v1alpha1.DebugOperation
+	model                 v1alpha1.ModelIdentity
+	request               request
+	reply                 reply
+	redactor              redact.Redactor
+	expireAfter           time.Duration
+	startedAt, finishedAt time.Time
+	status                v1alpha1.DebugStatus
+	fault                 *v1alpha1.DebugFault
+	exchanges             []exchangeFacts
+}
+
+// name follows from what is asked, so that every attempt at it finds the same recording.
+func (s *snapshot) name() string {
+	name := fmt.Sprintf("%s-%d-%s", s.chat.Name, s.historyVersion, strings.ToLower(string(s.action)))
+	if s.call > 1 {
+		name += fmt.Sprintf("-%d", s.call)
+	}
+	return name
+}
+
+// object is a recording with this attempt alone.
+func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDebugStep {
+	step := &v1alpha1.ChatDebugStep{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: s.name(), Namespace: namespace,
+			Annotations: map[string]string{v1alpha1.AnnotationExpiresAt: now.Add(s.expireAfter).UTC().Format(time.RFC3339)},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: s.chat.Name, UID: types.UID(s.chatUID), Controller: new(true),
+			}},
+		},
+		Spec: v1alpha1.ChatDebugStepSpec{
+			ChatRef: s.chat, ChatUID: s.chatUID, HistoryVersion: s.historyVersion, Action: s.action, Call: s.call,
+			StartedAt: metav1.NewMicroTime(s.startedAt),
+		},
+	}
+	s.addTo(&step.Spec, pod)
+	return step
+}
+
+// addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a whole
+// says; those before it that nobody has ended were broken off.
+func (s *snapshot) addTo(spec *v1alpha1.ChatDebugStepSpec, pod string) {
+	spec.Pod = pod
+	spec.Attempts = slices.DeleteFunc(spec.Attempts, func(a v1alpha1.DebugAttempt) bool { return a.Number == s.attempt })
+	spec.Attempts = append(spec.Attempts, s.record(pod))
+	slices.SortFunc(spec.Attempts, func(a, b v1alpha1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
+	spec.Attempts = spec.Attempts[max(0, len(spec.Attempts)-maxAttempts):]
+	for i := range spec.Attempts[:len(spec.Attempts)-1] {
+		if a := &spec.Attempts[i]; a.Status == v1alpha1.DebugInProgress {
+			a.Status = v1alpha1.DebugInterrupted
+		}
+	}
+	if s.attempt >= spec.Attempt {
+		spec.Attempt, spec.Status, spec.Error, spec.FinishedAt = s.attempt, s.status, s.fault, microTime(s.finishedAt)
+		spec.Operation, spec.Model = s.operation, s.model
+		spec.Request = s.request.record(s.redactor)
+		spec.Response = s.reply.response(v1alpha1.ModelProvider(s.model.Provider), s.redactor)
+	}
+	fit(spec)
+}
+
+func (s *snapshot) record(pod string) v1alpha1.DebugAttempt {
+	a := v1alpha1.DebugAttempt{
+		Number: s.attempt, Pod: pod, Model: s.model, Status: s.status, Error: s.fault,
+		StartedAt: metav1.NewMicroTime(s.startedAt), FinishedAt: microTime(s.finishedAt),
+	}
+	for i := range s.exchanges {
+		a.Exchanges = append(a.Exchanges, s.exchanges[i].record(s.redactor))
+	}
+	return a
+}
+
+func (e *exchangeFacts) record(redactor redact.Redactor) v1alpha1.DebugExchange {
+	return v1alpha1.DebugExchange{
+		Number: e.number, Method: bound(e.method, 16), URL: bound(redactor.URL(e.url), 4096),
+		RequestHeaders: headers(e.requestHeader, redactor), RequestBody: body(e.requestBody, redactor),
+		StatusCode: int32(e.statusCode), ResponseHeaders: headers(e.responseHeader, redactor), ResponseBody: body(e.responseBody, redactor),
+		Failure: e.failure, StartedAt: metav1.NewMicroTime(e.startedAt),
+		HeadersMilliseconds: since(e.startedAt, e.headersAt), DurationMilliseconds: since(e.startedAt, e.endedAt),
+	}
+}
+
+func body(b redact.Body, redactor redact.Redactor) string {
+	return strings.ToValidUTF8(redactor.Body(b, bodyRoom), "\uFFFD")
+}
+
+func headers(from http.Header, redactor redact.Redactor) []v1alpha1.DebugHeader {
+	var out []v1alpha1.DebugHeader
+	for name, values := range from {
+		for _, value := range values {
+			out = append(out, v1alpha1.DebugHeader{Name: bound(redactor.Text(name), 256), Value: bound(redactor.Header(name, value), 1024)})
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.DebugHeader) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })
+	return out[:min(len(out), maxHeaders)]
+}
+
+func since(from, until time.Time) int64 {
+	if until.IsZero() {
+		return 0
+	}
+	return until.Sub(from).Milliseconds()
+}
+
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewMicroTime(t))
+}

@@ -1,0 +1,151 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// debugPage is how many recordings are asked for at once: each may have half a MiB.
+const debugPage = 20
+
+func newDebug(o *options) *cobra.Command {
+	var number int
+	cmd := &cobra.Command{
+		Use:   "debug CHAT",
+		Short: "Show what was recorded of a chat's model calls",
+		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its ChatModelConfig), or with --step shows one: " +
+			"what the model was asked, what it answered, and each attempt. With -o yaml or -o json it prints the recordings, headers and bodies of the HTTP requests included.",
+		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 -o yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.connect("yaml")
+			if err != nil {
+				return err
+			}
+			return s.debug(cmd.Context(), args[0], number)
+		},
+	}
+	cmd.Flags().IntVar(&number, "step", 0, "number of the model call to show, as in the list")
+	return cmd
+}
+
+func (s *session) debug(ctx context.Context, chat string, number int) error {
+	steps, err := s.recordings(ctx, chat)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(steps) == 0:
+		fmt.Fprintf(s.options.ErrOut, "No model call of chat %s is recorded. To record the next ones:\n  kubectl patch chat %s --namespace %s --type merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.namespace)
+		return nil
+	case number < 0 || number > len(steps):
+		return fmt.Errorf("chat %s has no recorded model call %d: there are 1 to %d", chat, number, len(steps))
+	case s.options.output != "" && number > 0:
+		return s.printSteps(steps[number-1 : number])
+	case s.options.output != "":
+		return s.printSteps(steps)
+	case number > 0:
+		s.printStep(number, &steps[number-1])
+		return nil
+	}
+	return s.listSteps(steps)
+}
+
+// recordings are those of a chat, oldest first.
+func (s *session) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDebugStep, error) {
+	if err := s.checkChat(ctx, chat); err != nil {
+		return nil, err
+	}
+	var all []v1alpha1.ChatDebugStep
+	for options := (metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + chat, Limit: debugPage}); ; {
+		page, err := s.parley.DebugSteps(s.namespace).List(ctx, options)
+		if apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing the recordings of chat %s: %w", chat, err)
+		}
+		all = append(all, page.Items...)
+		if options.Continue = page.Continue; options.Continue == "" {
+			break
+		}
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ChatDebugStep) int {
+		if by := a.Spec.StartedAt.Compare(b.Spec.StartedAt.Time); by != 0 {
+			return by
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all, nil
+}
+
+// printSteps prints the recordings as they are, one document or line each.
+func (s *session) printSteps(steps []v1alpha1.ChatDebugStep) error {
+	for i := range steps {
+		step := &steps[i]
+		step.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatDebugStep"}
+		step.ManagedFields = nil
+		if s.options.output == "json" {
+			if err := json.NewEncoder(s.options.Out).Encode(step); err != nil {
+				return fmt.Errorf("printing: %w", err)
+			}
+			continue
+		}
+		raw, err := yaml.Marshal(step)
+		if err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+		if i > 0 {
+			fmt.Fprintln(s.options.Out, "---")
+		}
+		fmt.Fprintf(s.options.Out, "%s", raw)
+	}
+	return nil
+}
+
+func (s *session) listSteps(steps []v1alpha1.ChatDebugStep) error {
+	table := printers.GetNewTabWriter(s.options.Out)
+	fmt.Fprintln(table, "STEP\tTIME\tACTION\tMODEL\tSTATUS\tREASON\tATTEMPTS\tTOOK\tTOKENS")
+	for i := range steps {
+		spec := &steps[i].Spec
+		reason, tokens := "<none>", "<none>"
+		if spec.Error != nil {
+			reason = string(spec.Error.Reason)
+		}
+		if spec.Response != nil && spec.Response.Usage.TotalTokens > 0 {
+			tokens = strconv.FormatInt(spec.Response.Usage.TotalTokens, 10)
+		}
+		fmt.Fprintln(table, strings.Join([]string{
+			strconv.Itoa(i + 1), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), spec.Model.Name, string(spec.Status),
+			reason, strconv.Itoa(int(spec.Attempt)), took(spec.StartedAt, spec.FinishedAt), tokens,
+		}, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+// took is how long something took, if it is over.
+func took(from metav1.MicroTime, until *metav1.MicroTime) string {
+	if until == nil {
+		return "<unknown>"
+	}
+	return until.Sub(from.Time).Round(time.Millisecond).String()
+}

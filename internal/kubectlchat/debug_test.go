@@ -1,0 +1,169 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// record leaves a recording behind, as a generation pod would.
+func (p *person) record(chat string, version int64, change func(*v1alpha1.ChatDebugStepSpec)) {
+	p.t.Helper()
+	began := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, int(version), 0, time.UTC))
+	step := &v1alpha1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)), Spec: v1alpha1.ChatDebugStepSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version, Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+		Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: began,
+		Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
+	}}
+	step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
+	if change != nil {
+		change(&step.Spec)
+	}
+	p.create(step)
+}
+
+// whole makes a recording of a call that was answered at the second attempt.
+func whole(s *v1alpha1.ChatDebugStepSpec) {
+	until := metav1.NewMicroTime(s.StartedAt.Add(1500 * time.Millisecond))
+	s.Attempt, s.Status, s.FinishedAt = 2, v1alpha1.DebugCompleted, &until
+	s.Request = v1alpha1.DebugRequest{
+		OmittedMessages: 3, Options: `{"maxOutputTokens":77}`, ToolChoice: "auto", Tools: []v1alpha1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
+		Messages: []v1alpha1.DebugMessage{{Role: "user", OmittedParts: 1, Parts: []v1alpha1.DebugPart{
+			{Type: v1alpha1.DebugText, Text: "What time\nis it?"}, {Type: v1alpha1.DebugFile, Name: "a.png", MediaType: "image/png", Bytes: 7},
+		}}},
+	}
+	s.Response = &v1alpha1.DebugResponse{
+		FinishReason: "tool-calls", Warnings: []string{"unsupported-setting: topK"},
+		Usage: v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20, TotalTokens: 150},
+		Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
+	}
+	s.Attempts = []v1alpha1.DebugAttempt{
+		{Number: 1, Pod: "generation-a", Model: s.Model, Status: v1alpha1.DebugError, StartedAt: s.StartedAt, FinishedAt: &until,
+			Error:     &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
+			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`, StartedAt: s.StartedAt}}},
+		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, Status: v1alpha1.DebugCompleted, StartedAt: s.StartedAt, FinishedAt: &until,
+			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
+	}
+}
+
+const wholeStep = `GenerateAssistant for version 2 of chat triage, by claude (anthropic, ChatModelConfig default, Stream)
+Completed, attempt 2, begun BEGUN, took 1.5s
+ChatDebugStep triage-2-generateassistant, kept until 2030-01-01T00:00:00Z
+
+REQUEST
+  options: {"maxOutputTokens":77}
+  tools: current_time, open_ticket (choice: auto)
+  [3 of the oldest messages are left out]
+  user Text
+    What time
+    is it?
+  user File a.png image/png 7 bytes
+    [1 more parts are left out]
+
+RESPONSE
+  finished: tool-calls; tokens: 60 in, 40 from and 0 into the cache, 50 out, 20 of them reasoning
+  warning: unsupported-setting: topK
+  assistant ToolCall current_time call_1
+    {}
+
+ATTEMPTS
+  1: claude, Error Overloaded (529), may succeed later, took 1.5s, by pod generation-a
+     POST https://models.test/v1/messages: 529 after 12ms, whole after 13ms
+  2: local, Completed, took 1.5s, by pod generation-b
+     POST https://models.test/v1/messages: no response (NoResponse)
+`
+
+func (p *person) shows(args ...string) (out, errOut string) {
+	p.t.Helper()
+	c := p.start("token", "", append([]string{"debug"}, args...)...)
+	if err := c.wait(); err != nil {
+		p.t.Fatalf("%v: %v", args, err)
+	}
+	return c.out.String(), c.errOut.String()
+}
+
+func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
+	p := newPerson(t)
+	if out, errOut := p.shows("triage"); out != "" || !strings.Contains(errOut, `{"spec":{"debug":{"enabled":true}}}`) {
+		t.Errorf("without recordings: %q and %q", out, errOut)
+	}
+	p.record("triage", 2, whole)
+	p.record("other", 1, nil)
+	for version := range int64(25) { // more than one page
+		p.record("triage", version+3, func(s *v1alpha1.ChatDebugStepSpec) {
+			s.Status, s.Error = v1alpha1.DebugError, &v1alpha1.DebugFault{Reason: v1alpha1.ErrorRateLimited}
+		})
+	}
+	p.record("triage", 1, nil)
+
+	out, _ := p.shows("triage")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 28 || !strings.HasPrefix(lines[0], "STEP") {
+		t.Fatalf("listed %d lines: %s", len(lines), out)
+	}
+	for i, want := range [][]string{
+		{"1", "GenerateAssistant", "claude", "InProgress", "<none>", "1", "<unknown>", "<none>"},
+		{"2", "GenerateAssistant", "claude", "Completed", "<none>", "2", "1.5s", "150"},
+		{"3", "GenerateAssistant", "claude", "Error", "RateLimited", "1", "<unknown>", "<none>"},
+	} {
+		fields := strings.Fields(lines[i+1])
+		if got := append(fields[:1:1], fields[3:]...); strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("listed %q, want %q", got, want)
+		}
+	}
+	out, errOut := p.shows("triage", "--step", "2")
+	begun := time.Date(2026, 1, 2, 3, 4, 2, 0, time.UTC).Local().Format(time.DateTime)
+	if want := strings.Replace(wholeStep, "BEGUN", begun, 1); out != want {
+		t.Errorf("shown\n%s\nwant\n%s", out, want)
+	}
+	if !strings.Contains(errOut, "debug triage --step 2 -o yaml]") {
+		t.Errorf("noted %q", errOut)
+	}
+	if out, _ := p.shows("triage", "--step", "1"); !strings.Contains(out, "RESPONSE\n  none\n") {
+		t.Errorf("shown %s", out)
+	}
+}
+
+func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
+	p := newPerson(t)
+	p.record("triage", 1, nil)
+	p.record("triage", 2, whole)
+	var step v1alpha1.ChatDebugStep
+	out, _ := p.shows("triage", "--step", "2", "-o", "yaml")
+	if err := yaml.UnmarshalStrict([]byte(out), &step); err != nil || step.Kind != "ChatDebugStep" || step.Spec.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
+		t.Errorf("printed %s, %v", out, err)
+	}
+	if out, _ := p.shows("triage", "-o", "yaml"); strings.Count(out, "kind: ChatDebugStep\n") != 2 || strings.Count(out, "---\n") != 1 {
+		t.Errorf("printed %s", out)
+	}
+	out, _ = p.shows("triage", "-o", "json")
+	for line := range strings.Lines(out) {
+		if err := json.Unmarshal([]byte(line), &step); err != nil || step.Kind != "ChatDebugStep" {
+			t.Errorf("printed %s, %v", line, err)
+		}
+	}
+}
+
+func TestDebugSaysWhatIsWrong(t *testing.T) {
+	p := newPerson(t)
+	p.record("triage", 1, nil)
+	for want, args := range map[string][]string{
+		"chat triage has no recorded model call 2: there are 1 to 1": {"debug", "triage", "--step", "2"},
+		"there is triage":        {"debug", "other"},
+		"it can be json or yaml": {"debug", "triage", "-o", "wide"},
+	} {
+		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+const (
+	onlyPodsRecord = "only generation pods record model calls"
+	ownRecording   = "a generation pod records under its own name only"
+	oneCall        = "a recording is about one call of one chat"
+	ended          = "an attempt that has ended cannot change"
+)
+
+// recording is what pod-a records of the chat's attempt, changed.
+func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alpha1.ChatDebugStep {
+	step := &v1alpha1.ChatDebugStep{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-generateassistant", chat.Name, chat.Status.History.Version),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
+			}},
+		},
+		Spec: v1alpha1.ChatDebugStepSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version,
+			Action: v1alpha1.ActionGenerateAssistant, Call: 1, Operation: v1alpha1.DebugStream, Pod: podA.pod, Attempt: 1,
+			Status: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+		},
+	}
+	if change != nil {
+		change(step)
+	}
+	return step
+}
+
+// rewrites changes a recording by an update, as pods do.
+func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.ChatDebugStepSpec)) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		now := &v1alpha1.ChatDebugStep{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
+			return err
+		}
+		change(&now.Spec)
+		return c.Update(ctx, now)
+	}
+}
+
+func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
+	s, other := newScene(t), newScene(t)
+	changed := func(change func(*v1alpha1.ChatDebugStep)) client.Object { return recording(s.chat, change) }
+	good := recording(s.chat, nil)
+	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Spec.Call = 2 })
+	writes := []write{
+		{podA, "records as another pod", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Pod = podB.pod })), ownRecording},
+		{podless, "records", creates(good), ownRecording},
+		{podC, "records a call in another namespace", creates(good), noRight},
+		{podA, "records under any name", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name = "other" })), oneCall},
+		{podA, "records a second call under the name of the first", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Call = 2 })), oneCall},
+		{podA, "records for a chat that does not own it", creates(changed(func(d *v1alpha1.ChatDebugStep) {
+			d.OwnerReferences = recording(other.chat, nil).OwnerReferences
+		})), oneCall},
+		{podA, "records what nobody owns", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.OwnerReferences = nil })), oneCall},
+		{podA, "records", creates(good), ""},
+		{podA, "records a second call", creates(second), ""},
+		{podA, "gives a recording to another chat", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.ChatUID = string(other.chat.UID) }), oneCall},
+		{podB, "writes on as the other pod", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ownRecording},
+		{podA, "ends an attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ""},
+		{podA, "changes an attempt that has ended", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), ended},
+		{podB, "adds a later attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) {
+			d.Pod, d.Attempt, d.Status = podB.pod, 2, v1alpha1.DebugInProgress
+		}), ""},
+		{podA, "deletes a recording", deletes(good), noRight},
+		{podA, "lists recordings", lists, noRight},
+	}
+	for _, who := range []actor{boss, root, administrator, impostor, deployer, manager} {
+		writes = append(writes,
+			write{who, "forges a recording", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name += "-forged" })), onlyPodsRecord},
+			write{who, "changes a recording", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), onlyPodsRecord},
+			write{who, "keeps a recording for longer", annotates(good), ""},
+		)
+	}
+	for _, who := range []actor{owner, chatter, viewer, approver, gateway} {
+		writes = append(writes,
+			write{who, "forges a recording", creates(good), noRight},
+			write{who, "reads prompts", lists, noRight},
+		)
+	}
+	try(t, append(writes,
+		write{debugger, "reads recordings", lists, ""},
+		write{debugger, "changes a recording", patches(good, `{"spec":{"status":"Error"}}`), noRight},
+		write{debugger, "deletes a recording", deletes(good), ""},
+		write{manager, "deletes a recording that has expired", deletes(second), ""},
+	))
+}
+
+// annotates moves the end of a recording by an update.
+func annotates(step *v1alpha1.ChatDebugStep) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		now := &v1alpha1.ChatDebugStep{}
+		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
+			return err
+		}
+		now.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
+		return c.Update(ctx, now)
+	}
+}
+
+func lists(ctx context.Context, c client.Client) error {
+	return c.List(ctx, &v1alpha1.ChatDebugStepList{}, client.InNamespace(ns))
+}
