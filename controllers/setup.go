@@ -20,6 +20,8 @@ import (
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 )
 
 // Options of the controllers.
@@ -34,10 +36,12 @@ type Options struct {
 	PodIdle time.Duration
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
-	// Metrics is where the controllers' own gauges are registered; nil: nowhere.
+	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now tells the time.
 	Now func() time.Time
+	// Tracer makes the spans of turns; nil: there are none.
+	Tracer *tracing.Tracer
 }
 
 // Setup registers every controller with the manager.
@@ -50,13 +54,18 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 	}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
+	var measures *telemetry.Manager
+	if o.Metrics != nil {
+		measures = telemetry.NewManager(o.Metrics)
+	}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
 			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
 			Workers: o.Workers, Now: o.Now,
+			Metrics: measures, Tracer: o.Tracer,
 		},
-		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now},
+		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now, Metrics: measures},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		quotas,
 		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Idle: o.PodIdle, Now: o.Now},

@@ -31,6 +31,8 @@ type Reconciler struct {
 	Workers int
 	// Now tells the time.
 	Now func() time.Time
+	// Metrics counts results that came too late; nil: nobody is told.
+	Metrics *telemetry.Manager
 }
 
 // SetupWithManager registers the reconciler and what wakes it.
