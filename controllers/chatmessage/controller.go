@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/telemetry"
 )
 
 // Reconciler writes the status of User messages and removes leftovers.

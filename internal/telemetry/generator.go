@@ -11,11 +11,11 @@ import (
 
 // Generator is the metrics of a generator. A nil one measures nothing.
 type Generator struct {
-	running                               prometheus.Gauge
-	firstPart, callDuration, resultSize   *prometheus.HistogramVec
-	tokens, toolCalls                     *prometheus.CounterVec
+	running                                prometheus.Gauge
+	firstPart, callDuration, resultSize    *prometheus.HistogramVec
+	tokens, toolCalls                      *prometheus.CounterVec
 	refused, retries, compactions, dropped *prometheus.CounterVec
-	bounds                                bounds
+	bounds                                 bounds
 }
 
 // NewGenerator registers a generator's metrics. It panics if the registry has some of them already.
@@ -33,7 +33,7 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 		refused:     refusedResults(m),
 		retries:     m.counter(MetricRetries, "Model calls that were made again after an error, by its reason.", LabelProvider, LabelReason),
 		compactions: m.counter(MetricCompactions, "Compactions by result: success, error or timeout.", LabelResult),
-		dropped:      droppedParts(m),
+		dropped:     droppedParts(m),
 	}
 }
 

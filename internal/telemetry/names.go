@@ -69,6 +69,8 @@ const (
 	CallInterrupted = "Interrupted"
 	CallDenied      = "Denied"
 	CallCancelled   = "Cancelled"
+	// ToolError is the error.type of a tool call that failed.
+	ToolError = "ToolError"
 	// FenceMovedOn is why a result is refused that came too late; other reasons are those of the API server.
 	FenceMovedOn = "FenceMovedOn"
 	// Kinds of tokens.

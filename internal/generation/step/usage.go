@@ -9,6 +9,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
+// Usage is a provider's count of tokens in the one meaning that ChatMessages have.
+func Usage(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+	return usageOf(provider, u)
+}
+
 // usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part of
 // the output, and the total is the sum of all. Google counts the cache as input and the reasoning apart; so do some servers
 // that speak OpenAI's protocol with the reasoning, which their total shows.

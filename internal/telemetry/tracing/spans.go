@@ -143,3 +143,8 @@ func ProviderName(provider string) string {
 	}
 	return provider
 }
+
+// Outcome is how an attempt or a call ended.
+func Outcome(outcome string) attribute.KeyValue {
+	return attribute.String(telemetry.AttrOutcome, outcome)
+}
