@@ -170,9 +170,6 @@ func (r *Reconciler) observe(ctx context.Context, s *seen, plan *turn.Plan) {
 	if a.capacityWait != nil {
 		r.Metrics.CapacityCame(*a.capacityWait)
 	}
-	for _, rejection := range plan.Rejected {
-		r.Metrics.MessageRejected(rejection.Reason)
-	}
 	r.Metrics.ClientCalls(a.clientOutcome, a.clientCalls)
 }
 
