@@ -55,7 +55,8 @@ func main() {
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
-	flag.BoolVar(&f.tracePods, "trace-generation-pods", false, "hand the manager's OTEL_* settings on to generation pods, all but headers and certificates")
+	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
+		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: $PARLEY_TRACE_GENERATION_PODS")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every step")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {

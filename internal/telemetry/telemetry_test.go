@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +187,59 @@ func TestATraceparentIsReadStrictly(t *testing.T) {
 		if c, ok := telemetry.ParseTraceparent(bad); ok {
 			t.Errorf("%s is read as %+v", name, c)
 		}
+	}
+}
+
+func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if name, found := strings.CutPrefix(line, "| `parley_"); found {
+			rows["parley_"+name[:strings.Index(name, "`")]] += line
+		}
+	}
+	seen := map[string]bool{}
+	for program, registry := range programs("openai") {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			seen[f.GetName()] = true
+			if !strings.Contains(rows[f.GetName()], program) {
+				t.Errorf("the row of %s does not name %s: %q", f.GetName(), program, rows[f.GetName()])
+			}
+			for _, label := range f.Metric[0].Label {
+				if !strings.Contains(rows[f.GetName()], "`"+label.GetName()+"`") {
+					t.Errorf("the row of %s does not name its label %s", f.GetName(), label.GetName())
+				}
+			}
+		}
+	}
+	if len(seen) != len(rows) {
+		t.Errorf("%d metrics have %d rows", len(seen), len(rows))
+	}
+}
+
+func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadFile("names.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`Attr\w+ += "(.+)"`).FindAllSubmatch(names, -1)
+	for _, name := range found {
+		if !strings.Contains(string(page), "`"+string(name[1])+"`") {
+			t.Errorf("%s is not on the page", name[1])
+		}
+	}
+	if len(found) < 35 {
+		t.Errorf("found %d attributes", len(found))
 	}
 }

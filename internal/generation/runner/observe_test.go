@@ -4,6 +4,7 @@
 package runner_test
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -212,7 +213,7 @@ func TestARestartMakesNoSpanOfAnAttemptThatHasOne(t *testing.T) {
 	o.tracer.Close(t.Context())
 	before := len(o.spans.Spans())
 
-	tracer, err := tracing.New(t.Context(), tracing.Service{Name: "second life"}, nil)
+	tracer, err := tracing.New(t.Context(), tracing.Service{Name: "second life"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
