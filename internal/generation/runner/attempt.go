@@ -136,7 +136,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	}
 	switch a.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
-		return a.executeTools(messages, episode)
+		return a.executeTools(messages, episode) //nolint:contextcheck // It works in a.working, which is derived from ctx.
 	case v1alpha1.ActionCompact:
 		return a.compact(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 	}
