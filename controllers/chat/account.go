@@ -20,6 +20,11 @@ type account struct {
 	// attempt that ended; empty outcome if none did.
 	action          v1alpha1.GenerationAction
 	outcome, reason string
+	// provider that the attempt failed at, and whether it is made again.
+	provider string
+	retried  bool
+	// compaction is how one ended, if one did.
+	compaction string
 	// assigned and finished are how long before the write its attempt was assigned and had ended, if a step was committed.
 	committed          bool
 	assigned, finished time.Duration
@@ -40,6 +45,7 @@ func accountOf(f *turn.Facts, plan *turn.Plan) account {
 	before, after := &f.Chat.Status, &plan.Status
 	a.turns(before.Turn, slices.Concat(plan.Ended, []*v1alpha1.TurnStatus{after.Turn}), after, f.Now)
 	a.attempt(f, before, after, plan.Ended)
+	a.compacted()
 	if since := before.WaitingSince; since != nil && after.WaitingSince == nil && after.Generation != nil {
 		a.capacityWait = new(f.Now.Sub(since.Time))
 	}
@@ -102,7 +108,9 @@ func (a *account) attempt(f *turn.Facts, before, after *v1alpha1.ChatStatus, end
 		a.outcome = string(v1alpha1.OutcomeLost)
 	case result == nil:
 	case !succeeded(result):
-		a.outcome, a.reason = string(result.Outcome), reasonOf(result.Error)
+		a.failed(result, before, after)
+	case result.Outcome == v1alpha1.OutcomeInterrupted && !isIn(f.Result.Name, after, ended):
+		a.outcome = string(result.Outcome)
 	case isIn(f.Result.Name, after, ended):
 		a.outcome, a.committed = string(result.Outcome), true
 		a.assigned, a.finished = f.Now.Sub(g.StartedAt.Time), f.Now.Sub(result.FinishedAt.Time)
@@ -114,11 +122,27 @@ func goesOn(before, after *v1alpha1.ChatStatus) bool {
 	return after.Generation != nil && after.Generation.Attempt == before.Generation.Attempt && after.History.Version == before.History.Version
 }
 
-func reasonOf(e *v1alpha1.GenerationError) string {
-	if e == nil {
-		return ""
+// failed takes down why the attempt failed, and whether it is made again.
+func (a *account) failed(result *v1alpha1.MessageGeneration, before, after *v1alpha1.ChatStatus) {
+	a.outcome = string(result.Outcome)
+	if result.Error == nil {
+		return
 	}
-	return string(e.Reason)
+	a.reason, a.provider = string(result.Error.Reason), result.Error.Provider
+	a.retried = after.Retry != nil || after.History.Version == before.History.Version && after.Generation != nil && after.Generation.Action == a.action
+}
+
+// compacted finds out how a compaction ended, if that is what the attempt was.
+func (a *account) compacted() {
+	switch {
+	case a.action != v1alpha1.ActionCompact || a.retried || a.outcome == string(v1alpha1.OutcomeLost):
+	case a.committed:
+		a.compaction = telemetry.CompactionSucceeded
+	case a.reason != "":
+		a.compaction = telemetry.CompactionFailed
+	default:
+		a.compaction = telemetry.CompactionCancelled
+	}
 }
 
 // resultOf is what the message says of the chat's attempt, if it is its result.

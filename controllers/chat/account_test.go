@@ -49,19 +49,31 @@ func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *
 	return m
 }
 
+// compacting makes the attempt one that summarises, and its result a summary.
+func compacting(f *turn.Facts) {
+	f.Chat.Status.Generation.Action, f.Chat.Status.Compaction = v1alpha1.ActionCompact, v1alpha1.CompactionThreshold
+	f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
+	f.Result.Spec.Role, f.Result.Spec.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
+}
+
 // said is what an account says, in short.
 type said struct {
-	Began, Ended       []string
-	Outcome, Reason    string
-	Committed          bool
-	Assigned, Finished time.Duration
-	Capacity           time.Duration
-	Clients            int
-	ClientOutcome      string
+	Began, Ended        []string
+	Outcome, Reason     string
+	Committed           bool
+	Assigned, Finished  time.Duration
+	Capacity            time.Duration
+	Clients             int
+	ClientOutcome       string
+	Retried, Compaction string
 }
 
 func short(a account) said {
 	s := said{Outcome: a.outcome, Reason: a.reason, Committed: a.committed, Assigned: a.assigned, Finished: a.finished, Clients: a.clientCalls, ClientOutcome: a.clientOutcome}
+	s.Compaction = a.compaction
+	if a.retried {
+		s.Retried = a.provider
+	}
 	for _, t := range a.began {
 		s.Began = append(s.Began, t.Message)
 	}
@@ -92,9 +104,33 @@ func TestAWriteIsCountedByWhatItChanges(t *testing.T) {
 		}, with(completed, func(s *said) { s.Ended, s.Began = []string{"a Answered "}, []string{"b"} })},
 		"a failure": {func(f *turn.Facts) { f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded) },
 			said{Outcome: "Failed", Reason: "Overloaded", Ended: []string{"a Failed Overloaded"}}},
+		"a failure that may pass": {func(f *turn.Facts) {
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded)
+			f.Result.Spec.Generation.Error.Retryable, f.Result.Spec.Generation.Error.Provider = true, "openai"
+		}, said{Outcome: "Failed", Reason: "Overloaded", Retried: "openai"}},
+		"a failure that another model knows nothing of": {func(f *turn.Facts) {
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorAuthenticationFailed)
+			f.Result.Spec.Generation.Error.Provider = "openai"
+			f.Chat.Status.Generation.ModelConfig = "default"
+			f.Model.Fallbacks = []turn.Alternative{{Config: "other"}}
+		}, said{Outcome: "Failed", Reason: "AuthenticationFailed", Retried: "openai"}},
+		"a summary": {func(f *turn.Facts) {
+			compacting(f)
+			f.Result.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: 2}
+		}, with(completed, func(s *said) { s.Compaction = "success" })},
+		"a summary that fails": {func(f *turn.Facts) {
+			compacting(f)
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorRequestRejected)
+			f.Result.Spec.Generation.Action = v1alpha1.ActionCompact
+		}, said{Outcome: "Failed", Reason: "RequestRejected", Compaction: "error", Ended: []string{"a Failed RequestRejected"}}},
+		"a summary that is interrupted": {func(f *turn.Facts) {
+			compacting(f)
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
+			f.Result.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
+		}, said{Outcome: "Interrupted", Compaction: "cancelled", Ended: []string{"a Interrupted "}}},
 		"a lost pod": {func(f *turn.Facts) { f.PodLost = true }, said{Outcome: "Lost"}},
 		"a lost pod for the last time": {func(f *turn.Facts) {
-			f.PodLost, f.Chat.Status.Generation.Attempt = true, turn.MaxAttempts
+			f.PodLost, f.Chat.Status.Generation.Attempt = true, v1alpha1.DefaultMaxAttempts
 		}, said{Outcome: "Lost", Ended: []string{"a Failed AttemptsExhausted"}}},
 		"an edit": {func(f *turn.Facts) {
 			f.Edited = &turn.Edited{Message: turn.Message{Name: "a"}, Index: 2}
@@ -128,7 +164,7 @@ func TestAWriteIsCountedByWhatItChanges(t *testing.T) {
 		}, said{Clients: 1, ClientOutcome: "Cancelled"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Config: "default", Name: "m"}}
+			f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Alternative: turn.Alternative{Config: "default", Name: "m"}}}
 			c.change(&f)
 			plan, err := turn.Advance(f)
 			if err != nil {
@@ -155,7 +191,7 @@ func TestAWriteIsCountedByWhatItChanges(t *testing.T) {
 }
 
 func TestATurnOfBeforeAnUpgradeHasNoDuration(t *testing.T) {
-	f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Config: "default"}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
+	f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Alternative: turn.Alternative{Config: "default"}}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
 	f.Chat.Status.Turn.StartedAt = nil
 	series := observed(t, f)
 	if series["parley_turns_total"] != 1 || series["parley_turn_duration_seconds"] != 0 {
@@ -193,7 +229,7 @@ func observed(t *testing.T, all ...turn.Facts) map[string]int {
 func TestAThousandChatsMakeNoMoreSeriesThanOne(t *testing.T) {
 	var all []turn.Facts
 	for i := range 1000 {
-		f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Config: "default", Name: fmt.Sprint("model-", i)}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
+		f := turn.Facts{Chat: busy(), Now: now, Model: &turn.Model{Alternative: turn.Alternative{Config: "default", Name: fmt.Sprint("model-", i)}}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
 		f.Chat.Name, f.Chat.Namespace, f.Chat.UID = fmt.Sprint("chat-", i), fmt.Sprint("ns-", i), types.UID(fmt.Sprint("uid-", i))
 		f.Result.Spec.Generation.ChatUID = string(f.Chat.UID)
 		all = append(all, f)

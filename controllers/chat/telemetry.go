@@ -31,6 +31,12 @@ func (r *Reconciler) observe(ctx context.Context, s *seen, plan *turn.Plan) {
 	if a.outcome != "" {
 		r.Metrics.AttemptEnded(string(a.action), a.outcome, a.reason)
 	}
+	if a.retried {
+		r.Metrics.Retried(a.provider, a.reason)
+	}
+	if a.compaction != "" {
+		r.Metrics.Compacted(a.compaction)
+	}
 	if a.committed {
 		r.Metrics.StepCommitted(string(a.action), a.assigned, a.finished)
 	}
@@ -50,8 +56,8 @@ func (r *Reconciler) endTurn(ctx context.Context, s *seen, t endedTurn) {
 		return
 	}
 	end := tracing.TurnEnd{
-		Turn:  tracing.Turn{ChatUID: string(chat.UID), HistoryVersion: t.HistoryVersion, Traceparent: t.Traceparent},
-		Began: t.StartedAt.Time, Ended: s.facts.Now, Namespace: chat.Namespace, Chat: chat.Name, Message: t.Message,
+		Turn:  tracing.Turn{ChatUID: string(chat.UID), HistoryVersion: t.HistoryVersion, Began: t.StartedAt.Time, Traceparent: t.Traceparent},
+		Ended: s.facts.Now, Namespace: chat.Namespace, Chat: chat.Name, Message: t.Message,
 		Result: t.result, ErrorType: t.reason, Steps: t.Steps,
 	}
 	end.Provider, end.Model = s.model()

@@ -11,11 +11,11 @@ import (
 
 // Generator is the metrics of a generator. A nil one measures nothing.
 type Generator struct {
-	running                                prometheus.Gauge
-	firstPart, callDuration, resultSize    *prometheus.HistogramVec
-	tokens, toolCalls                      *prometheus.CounterVec
-	refused, retries, compactions, dropped *prometheus.CounterVec
-	bounds                                 bounds
+	running                             prometheus.Gauge
+	firstPart, callDuration, resultSize *prometheus.HistogramVec
+	tokens, toolCalls                   *prometheus.CounterVec
+	refused, dropped                    *prometheus.CounterVec
+	bounds                              bounds
 }
 
 // NewGenerator registers a generator's metrics. It panics if the registry has some of them already.
@@ -28,12 +28,10 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed.", bucketsCall, LabelProvider, LabelOutcome),
 		tokens: m.counter(MetricTokens,
 			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part of output.", LabelProvider, LabelKind),
-		toolCalls:   toolCalls(m),
-		resultSize:  m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize, LabelTool),
-		refused:     refusedResults(m),
-		retries:     m.counter(MetricRetries, "Model calls that were made again after an error, by its reason.", LabelProvider, LabelReason),
-		compactions: m.counter(MetricCompactions, "Compactions by result: success, error or timeout.", LabelResult),
-		dropped:     droppedParts(m),
+		toolCalls:  toolCalls(m),
+		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize, LabelTool),
+		refused:    refusedResults(m),
+		dropped:    droppedParts(m),
 	}
 }
 
@@ -92,20 +90,6 @@ func (g *Generator) ToolDenied(tool string) {
 func (g *Generator) ResultRefused(reason string) {
 	if g != nil {
 		g.refused.WithLabelValues(g.bounds.reason.of(reason)).Inc()
-	}
-}
-
-// Retried counts a model call that is made again because of an error of that reason.
-func (g *Generator) Retried(provider, reason string) {
-	if g != nil {
-		g.retries.WithLabelValues(g.bounds.provider.of(provider), g.bounds.reason.of(reason)).Inc()
-	}
-}
-
-// Compacted counts a compaction; result is one of the Compaction constants.
-func (g *Generator) Compacted(result string) {
-	if g != nil {
-		g.compactions.WithLabelValues(result).Inc()
 	}
 }
 

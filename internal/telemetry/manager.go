@@ -17,6 +17,7 @@ type Manager struct {
 	queueWait, capacityWait     *prometheus.HistogramVec
 	commitLatency               *prometheus.HistogramVec
 	rejected, refused, toolCall *prometheus.CounterVec
+	retries, compactions        *prometheus.CounterVec
 	bounds                      bounds
 }
 
@@ -36,9 +37,11 @@ func NewManager(registry prometheus.Registerer) *Manager {
 			"Time from the assignment of the attempt that succeeded to the commit of its step.", bucketsCall, LabelAction),
 		commitLatency: m.histogram(MetricCommitLatency,
 			"Time from the end of an attempt, by the clock of its pod, to the commit of its result.", bucketsCommit),
-		rejected: m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
-		refused:  refusedResults(m),
-		toolCall: toolCalls(m),
+		rejected:    m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
+		retries:     m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.", LabelProvider, LabelReason),
+		compactions: m.counter(MetricCompactions, "Compactions by result: success, error or cancelled.", LabelResult),
+		refused:     refusedResults(m),
+		toolCall:    toolCalls(m),
 	}
 }
 
@@ -100,6 +103,20 @@ func (m *Manager) StepCommitted(action string, assigned, finished time.Duration)
 	}
 	m.stepDuration.WithLabelValues(action).Observe(seconds(assigned))
 	m.commitLatency.WithLabelValues().Observe(seconds(finished))
+}
+
+// Retried counts a failed attempt that is made again, by the provider that it failed at and the reason.
+func (m *Manager) Retried(provider, reason string) {
+	if m != nil {
+		m.retries.WithLabelValues(m.bounds.provider.of(provider), m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// Compacted counts a compaction; result is one of the Compaction constants.
+func (m *Manager) Compacted(result string) {
+	if m != nil {
+		m.compactions.WithLabelValues(result).Inc()
+	}
 }
 
 // MessageRejected counts a message of a person or a client that was refused.

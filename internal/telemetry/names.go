@@ -14,6 +14,8 @@ const (
 	MetricStepDuration     = "parley_step_duration_seconds"
 	MetricCommitLatency    = "parley_commit_latency_seconds"
 	MetricRejectedMessages = "parley_rejected_messages_total"
+	MetricRetries          = "parley_retries_total"
+	MetricCompactions      = "parley_compactions_total"
 )
 
 // Metrics of generators. The manager has those of tool calls, too, for the calls that clients run, and that of refused
@@ -26,8 +28,6 @@ const (
 	MetricToolCalls         = "parley_tool_calls_total"
 	MetricToolResultSize    = "parley_tool_result_size_bytes"
 	MetricRefusedResults    = "parley_refused_results_total"
-	MetricRetries           = "parley_retries_total"
-	MetricCompactions       = "parley_compactions_total"
 	MetricDroppedParts      = "parley_relay_dropped_parts_total"
 )
 
@@ -85,7 +85,7 @@ const (
 	// Results of compactions.
 	CompactionSucceeded = "success"
 	CompactionFailed    = "error"
-	CompactionTimedOut  = "timeout"
+	CompactionCancelled = "cancelled"
 )
 
 // Spans. Those of model and tool calls are named as the GenAI conventions say, by operation and model or tool.

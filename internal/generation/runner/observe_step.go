@@ -24,6 +24,9 @@ func (a *attempt) startStep(ctx context.Context) context.Context {
 	s := tracing.Step{Fence: fence, Namespace: a.Namespace, Chat: a.chat.Name, Action: string(a.chat.Status.Generation.Action)}
 	if t := a.chat.Status.Turn; t != nil {
 		s.Turn = tracing.Turn{ChatUID: a.fence.ChatUID, HistoryVersion: t.HistoryVersion, Traceparent: t.Traceparent}
+		if t.StartedAt != nil {
+			s.Turn.Began = t.StartedAt.Time
+		}
 	}
 	ctx, a.observed.span = a.Tracer.StartStep(ctx, s)
 	return ctx

@@ -69,8 +69,8 @@ func (o observedPod) clockTurn() *conversation {
 	c.commit(c.result(), "")
 	o.stop()
 	o.tracer.EndTurn(o.t.Context(), tracing.TurnEnd{ // The manager does.
-		Turn:  tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Traceparent: c.chat.Status.Turn.Traceparent},
-		Began: c.chat.Status.Turn.StartedAt.Time, Ended: time.Now(), Result: string(v1alpha1.TurnAnswered),
+		Turn:  tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Began: c.chat.Status.Turn.StartedAt.Time, Traceparent: c.chat.Status.Turn.Traceparent},
+		Ended: time.Now(), Result: string(v1alpha1.TurnAnswered),
 	})
 	o.tracer.Close(o.t.Context())
 	return c

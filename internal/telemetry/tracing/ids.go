@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -20,17 +21,20 @@ type Turn struct {
 	ChatUID string
 	// HistoryVersion that its beginning made.
 	HistoryVersion int64
+	// Began is when. A turn that goes on after it had failed begins a second time.
+	Began time.Time
 	// Traceparent that the turn belongs under, as in Chat.status.turn; empty for a trace of its own.
 	Traceparent string
 }
 
 func (t Turn) ids() given {
-	g := given{span: trace.SpanID(digest[[8]byte]("turn", t.ChatUID, t.HistoryVersion))}
+	began := t.Began.UnixMicro() // A status holds no more of it.
+	g := given{span: trace.SpanID(digest[[8]byte]("turn", t.ChatUID, t.HistoryVersion, began))}
 	if parent, ok := telemetry.ParseTraceparent(t.Traceparent); ok {
 		g.trace = parent.TraceID
 		return g
 	}
-	g.trace = trace.TraceID(digest[[16]byte]("trace", t.ChatUID, t.HistoryVersion))
+	g.trace = trace.TraceID(digest[[16]byte]("trace", t.ChatUID, t.HistoryVersion, began))
 	return g
 }
 

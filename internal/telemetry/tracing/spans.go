@@ -17,8 +17,8 @@ import (
 // TurnEnd is what is known of a turn when it has ended.
 type TurnEnd struct {
 	Turn
-	// Began and Ended are when; without the first there is no span.
-	Began, Ended time.Time
+	// Ended is when. There is no span of a turn that is not known to have begun.
+	Ended time.Time
 	// Namespace and Chat, and the Message that began the turn.
 	Namespace, Chat, Message string
 	// Provider, as the ChatModelConfig has it, and Model that answered.
@@ -33,7 +33,7 @@ func (t *Tracer) EndTurn(ctx context.Context, e TurnEnd) {
 	if !t.on || e.Began.IsZero() {
 		return
 	}
-	_, span := t.startTurn(ctx, e.Turn, e.Began)
+	_, span := t.startTurn(ctx, e.Turn)
 	span.SetAttributes(
 		attribute.String(telemetry.AttrOperation, telemetry.OperationInvokeAgent),
 		attribute.String(telemetry.AttrAgentName, "parley"),
@@ -52,9 +52,9 @@ func (t *Tracer) EndTurn(ctx context.Context, e TurnEnd) {
 }
 
 // startTurn starts the span of a turn. Only the manager ends it: one that is not ended is not exported.
-func (t *Tracer) startTurn(ctx context.Context, turn Turn, began time.Time) (context.Context, trace.Span) {
+func (t *Tracer) startTurn(ctx context.Context, turn Turn) (context.Context, trace.Span) {
 	ctx = turn.under(ctx)
-	_, span := t.tracer.Start(turn.ids().in(ctx), telemetry.SpanTurn, trace.WithTimestamp(began), trace.WithSpanKind(trace.SpanKindInternal))
+	_, span := t.tracer.Start(turn.ids().in(ctx), telemetry.SpanTurn, trace.WithTimestamp(turn.Began), trace.WithSpanKind(trace.SpanKindInternal))
 	return trace.ContextWithSpan(ctx, span), span
 }
 
@@ -72,7 +72,7 @@ func (t *Tracer) StartStep(ctx context.Context, s Step) (context.Context, Span) 
 		return ctx, Span{noSpan}
 	}
 	// Whether the turn is sampled follows from its ids, here as in the manager.
-	ctx, _ = t.startTurn(ctx, s.Turn, time.Now())
+	ctx, _ = t.startTurn(ctx, s.Turn)
 	own := given{trace: trace.SpanContextFromContext(ctx).TraceID(), span: s.Fence.span()}
 	_, span := t.tracer.Start(own.in(ctx), telemetry.SpanStep+" "+s.Action, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
 		attribute.String(telemetry.AttrConversation, s.Fence.ChatUID),

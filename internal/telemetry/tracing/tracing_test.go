@@ -30,7 +30,12 @@ func newTracer(t *testing.T, service string) *Tracer {
 	return tracer
 }
 
-func turnOf(parent string) Turn { return Turn{ChatUID: "uid", HistoryVersion: 3, Traceparent: parent} }
+// began has more digits than a status holds.
+var began = time.Unix(1767225600, 123456789)
+
+func turnOf(parent string) Turn {
+	return Turn{ChatUID: "uid", HistoryVersion: 3, Began: began, Traceparent: parent}
+}
 
 // makeTurn makes a turn of one step, the step in one process and the turn in another.
 func makeTurn(t *testing.T, turn Turn) {
@@ -38,8 +43,8 @@ func makeTurn(t *testing.T, turn Turn) {
 	pod, manager := newTracer(t, "pod"), newTracer(t, "manager")
 	_, step := pod.StartStep(t.Context(), Step{Turn: turn, Fence: Fence{"uid", 3, 1}, Action: "GenerateAssistant"})
 	step.End("")
-	now := time.Now()
-	manager.EndTurn(t.Context(), TurnEnd{Turn: turn, Began: now.Add(-time.Minute), Ended: now, Result: "Failed", ErrorType: "RateLimited", Provider: "google", Model: "m"})
+	turn.Began = turn.Began.Truncate(time.Microsecond)
+	manager.EndTurn(t.Context(), TurnEnd{Turn: turn, Ended: turn.Began.Add(time.Minute), Result: "Failed", ErrorType: "RateLimited", Provider: "google", Model: "m"})
 	pod.Close(t.Context())
 	manager.Close(t.Context())
 }
@@ -70,8 +75,20 @@ func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
 
 func TestNoTwoTurnsOrStepsHaveTheSameIDs(t *testing.T) {
 	seen := map[any]bool{}
-	for _, turn := range []Turn{{"a", 1, ""}, {"a", 2, ""}, {"b", 1, ""}, {"b1", 1, ""}, {"b", 11, ""}} {
-		for _, id := range []any{turn.ids().trace, turn.ids().span, Fence{turn.ChatUID, turn.HistoryVersion, 1}.span(), Fence{turn.ChatUID, turn.HistoryVersion, 2}.span()} {
+	for _, turn := range []Turn{
+		{ChatUID: "a", HistoryVersion: 1}, {ChatUID: "a", HistoryVersion: 1, Began: began}, {ChatUID: "a", HistoryVersion: 2}, {ChatUID: "b", HistoryVersion: 1},
+		{ChatUID: "b1", HistoryVersion: 1}, {ChatUID: "b", HistoryVersion: 11},
+	} {
+		for _, id := range []any{turn.ids().trace, turn.ids().span} {
+			if seen[id] {
+				t.Errorf("%v of %v is taken", id, turn)
+			}
+			seen[id] = true
+		}
+		for _, id := range []any{Fence{turn.ChatUID, turn.HistoryVersion, 1}.span(), Fence{turn.ChatUID, turn.HistoryVersion, 2}.span()} {
+			if turn.Began.Equal(began) { // The same chat and history as the one before.
+				continue
+			}
 			if seen[id] {
 				t.Errorf("%v of %v is taken", id, turn)
 			}
@@ -107,7 +124,7 @@ func TestWhoeverBeganATraceDecidesWhetherItIsRecorded(t *testing.T) {
 			}
 			traces := map[string]int{}
 			for version := range int64(16) {
-				makeTurn(t, Turn{ChatUID: "uid", HistoryVersion: version})
+				makeTurn(t, Turn{ChatUID: "uid", HistoryVersion: version, Began: began})
 			}
 			for _, s := range spans.Spans() {
 				traces[s.TraceID]++
