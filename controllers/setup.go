@@ -48,16 +48,14 @@ type Options struct {
 func Setup(mgr ctrl.Manager, o Options) error {
 	ledger := placement.NewLedger()
 	gate := capacity.NewGate()
+	var measures *telemetry.Manager
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(gateGauges{gate}); err != nil {
 			return fmt.Errorf("registering the gauges: %w", err)
 		}
-	}
-	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
-	var measures *telemetry.Manager
-	if o.Metrics != nil {
 		measures = telemetry.NewManager(o.Metrics)
 	}
+	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,

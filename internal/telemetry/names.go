@@ -18,6 +18,13 @@ const (
 	MetricCompactions      = "parley_compactions_total"
 )
 
+// Metrics of the gate that chats pass before they generate, in the manager.
+const (
+	MetricGenerating      = "parley_chats_generating"
+	MetricWaiting         = "parley_chats_waiting"
+	MetricGeneratingLimit = "parley_chats_generating_limit"
+)
+
 // Metrics of generators. The manager has those of tool calls, too, for the calls that clients run, and that of refused
 // results, for those that come too late.
 const (

@@ -29,7 +29,7 @@ func observedManager(t *testing.T) (*prometheus.Registry, *collector.Collector) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopManager(t)(func(o *controllers.Options) { o.Metrics, o.Tracer = telemetry.NewManager(metrics), tracer })
+	stopManager(t)(func(o *controllers.Options) { o.Metrics, o.Tracer = metrics, tracer })
 	t.Cleanup(func() { stopManager(t)() })
 	return metrics, spans
 }
