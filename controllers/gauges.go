@@ -7,14 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/telemetry"
 )
 
 // Gauges of the gate, each for chats without a parent (root) and for sub-chats (sub). None has a label for namespaces, of
 // which there are too many.
 var (
-	generatingChats = gauge("parley_chats_generating", "Chats that generate, in all namespaces together.")
-	waitingChats    = gauge("parley_chats_waiting", "Chats that wait because as many generate as their quotas allow.")
-	generatingLimit = gauge("parley_chats_generating_limit", "Chats that may generate at once, in all namespaces together.")
+	generatingChats = gauge(telemetry.MetricGenerating, "Chats that generate, in all namespaces together.")
+	waitingChats    = gauge(telemetry.MetricWaiting, "Chats that wait because as many generate as their quotas allow.")
+	generatingLimit = gauge(telemetry.MetricGeneratingLimit, "Chats that may generate at once, in all namespaces together.")
 )
 
 func gauge(name, help string) *prometheus.Desc {

@@ -21,6 +21,8 @@ import (
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 )
 
 // Options of the controllers.
@@ -35,20 +37,24 @@ type Options struct {
 	PodIdle time.Duration
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
-	// Metrics is where the controllers' own gauges are registered; nil: nowhere.
+	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now tells the time.
 	Now func() time.Time
+	// Tracer makes the spans of turns; nil: there are none.
+	Tracer *tracing.Tracer
 }
 
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	ledger := placement.NewLedger()
 	gate := capacity.NewGate()
+	var measures *telemetry.Manager
 	if o.Metrics != nil {
 		if err := o.Metrics.Register(gateGauges{gate}); err != nil {
 			return fmt.Errorf("registering the gauges: %w", err)
 		}
+		measures = telemetry.NewManager(o.Metrics)
 	}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
@@ -56,8 +62,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
 			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
 			Workers: o.Workers, Now: o.Now,
+			Metrics: measures, Tracer: o.Tracer,
 		},
-		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now},
+		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now, Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		quotas,

@@ -87,6 +87,10 @@ const (
 	AnnotationCompact = "parley.dev/compact"
 )
 
+// AnnotationTraceparent on a User message, or on a Chat for its prompt, is the W3C trace context (version 00) that the turn is
+// traced under.
+const AnnotationTraceparent = "parley.dev/traceparent"
+
 // AnnotationCreatedBy names who created a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps it
 // (config/admission/stamp).
 const AnnotationCreatedBy = "parley.dev/created-by"
@@ -485,6 +489,16 @@ type TurnStatus struct {
 	// reasoningEffort that the User message asked for; empty: the default of the ChatModelConfig.
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+
+	// startedAt is when the turn began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// traceparent is the W3C trace context that the message's annotation parley.dev/traceparent named when the turn began;
+	// absent if it named none.
+	// +kubebuilder:validation:MaxLength=55
+	// +optional
+	Traceparent string `json:"traceparent,omitempty"`
 
 	// result is how the turn ended; absent while it is under way.
 	// +optional

@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/telemetry"
 )
 
 const (
@@ -41,8 +42,8 @@ const (
 )
 
 type config struct {
-	listen, kubeconfig, relayToken string
-	relayPort                      int
+	listen, metrics, kubeconfig, relayToken string
+	relayPort                               int
 }
 
 func main() {
@@ -66,8 +67,12 @@ func run(ctx context.Context, args []string) error {
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	cluster.QPS, cluster.UserAgent = -1, userAgent // priority and fairness of the API server is the limit
-	g, err := newGateway(cluster, c, log)
+	registry := telemetry.NewRegistry()
+	g, err := newGateway(cluster, c, telemetry.NewGateway(registry), log)
 	if err != nil {
+		return err
+	}
+	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.listen)
@@ -81,6 +86,7 @@ func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.StringVar(&c.listen, "listen", ":8080", "address to serve on")
+	flags.StringVar(&c.metrics, "metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	flags.IntVar(&c.relayPort, "relay-port", 7070, "port of the relays on generation pods")
 	flags.StringVar(&c.relayToken, "relay-token-file", "/var/run/secrets/parley.dev/relay/token", "token with the audience that relays ask for")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig to use outside of a cluster")
@@ -93,7 +99,7 @@ func parse(args []string) (config, error) {
 	return c, nil
 }
 
-func newGateway(cluster *rest.Config, c config, log *slog.Logger) (*gateway.Gateway, error) {
+func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway, error) {
 	core, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
@@ -114,6 +120,7 @@ func newGateway(cluster *rest.Config, c config, log *slog.Logger) (*gateway.Gate
 		RelayPort:      c.relayPort,
 		RelayTokenFile: c.relayToken,
 		Log:            log,
+		Metrics:        metrics,
 	})
 }
 

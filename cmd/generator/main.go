@@ -25,11 +25,14 @@ import (
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 )
 
 func main() {
+	metrics := flag.String("metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
 	var hosts []string
 	flag.Func("file-host", "a `host` that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; repeat it for more", func(host string) error {
@@ -48,13 +51,13 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	if err := run(ctx, log, *health, hosts); err != nil {
+	if err := run(ctx, log, *health, *metrics, hosts); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
 }
 
-func run(parent context.Context, log *slog.Logger, health string, hosts []string) error {
+func run(parent context.Context, log *slog.Logger, health, metrics string, hosts []string) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
@@ -65,8 +68,17 @@ func run(parent context.Context, log *slog.Logger, health string, hosts []string
 		context.AfterFunc(again, func() { stopAgain(); stop() })
 	})
 
-	r, err := newRunner(log, hosts)
+	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-generator", Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME")}, log)
 	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
+	registry := telemetry.NewRegistry()
+	r, err := newRunner(log, hosts, telemetry.NewGenerator(registry), tracer)
+	if err != nil {
+		return err
+	}
+	if err := telemetry.Serve(ctx, metrics, registry); err != nil {
 		return err
 	}
 	server := &http.Server{Addr: health, Handler: healthHandler(r), ReadHeaderTimeout: 5 * time.Second}
@@ -83,7 +95,7 @@ func run(parent context.Context, log *slog.Logger, health string, hosts []string
 	}
 }
 
-func newRunner(log *slog.Logger, hosts []string) (*runner.Runner, error) {
+func newRunner(log *slog.Logger, hosts []string, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if pod == "" || namespace == "" {
 		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
@@ -107,6 +119,7 @@ func newRunner(log *slog.Logger, hosts []string) (*runner.Runner, error) {
 		),
 		HTTP: &http.Client{Transport: transport()},
 		Log:  log, Now: time.Now, FileHosts: hosts,
+		Metrics: metrics, Tracer: tracer,
 	}), nil
 }
 

@@ -27,12 +27,13 @@ import (
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/telemetry/tracing"
 )
 
 type flags struct {
 	image, gatewayNamespace, gatewayAccount string
 	metricsAddress, healthAddress           string
-	leaderElect                             bool
+	leaderElect, tracePods                  bool
 	capacity, workers                       int
 	idle                                    time.Duration
 	verbose                                 bool
@@ -54,6 +55,8 @@ func main() {
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
+	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
+		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: $PARLEY_TRACE_GENERATION_PODS")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every step")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
@@ -70,7 +73,8 @@ func run(ctx context.Context, f flags) error {
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
@@ -79,6 +83,11 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-manager", Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME")}, log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close(ctx)
 	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
 		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddress},
 		HealthProbeBindAddress:        f.healthAddress,
@@ -92,11 +101,15 @@ func run(ctx context.Context, f flags) error {
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
+	pods := podspec.Settings{
+		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts,
+		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
+	}
+	if f.tracePods {
+		pods.Tracing = podspec.Tracing(os.Environ())
+	}
 	err = controllers.Setup(mgr, controllers.Options{
-		Pods: podspec.Settings{
-			Image: f.image, Issuer: issuer, FileHosts: f.fileHosts,
-			GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
-		},
+		Pods: pods, Tracer: tracer,
 		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
 		Metrics: metrics.Registry,
 	})

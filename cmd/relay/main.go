@@ -19,12 +19,13 @@ import (
 	"syscall"
 
 	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/telemetry"
 )
 
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 type config struct {
-	socket, listen, markerDir            string
+	socket, listen, markerDir, metrics   string
 	issuer, audience, jwksURL, ca, token string
 	subjects                             []string
 }
@@ -55,6 +56,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	registry := telemetry.NewRegistry()
+	telemetry.RegisterRelay(registry, store.Dropped, store.Size)
+	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
+		return err
+	}
 	local, err := relay.ListenLocal(c.socket)
 	if err != nil {
 		return err
@@ -76,6 +82,7 @@ func parse(args []string) (config, error) {
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
 	flags.StringVar(&c.socket, "socket", "/run/parley/relay.sock", "unix socket for the generator")
 	flags.StringVar(&c.listen, "listen", ":7070", "address for gateways")
+	flags.StringVar(&c.metrics, "metrics-address", ":7071", "where to serve Prometheus metrics; 0: nowhere")
 	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes", "directory that remembers which attempts were begun")
 	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local", "issuer of the cluster's service-account tokens")
 	flags.StringVar(&c.audience, "audience", "parley-relay", "audience that a gateway's token must be meant for")

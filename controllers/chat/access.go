@@ -92,7 +92,7 @@ func sameRules(have, want client.Object) bool {
 	case *rbacv1.Role:
 		return reflect.DeepEqual(h.Rules, want.(*rbacv1.Role).Rules)
 	case *networkingv1.NetworkPolicy:
-		return reflect.DeepEqual(h.Spec.PodSelector, want.(*networkingv1.NetworkPolicy).Spec.PodSelector)
+		return reflect.DeepEqual(h.Spec, want.(*networkingv1.NetworkPolicy).Spec)
 	}
 	return true
 }

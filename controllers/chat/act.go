@@ -93,5 +93,6 @@ func (r *Reconciler) reject(ctx context.Context, s *seen, rejection turn.Rejecti
 	if err := r.Client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}
+	r.Metrics.MessageRejected(rejection.Reason)
 	return nil
 }

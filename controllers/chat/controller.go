@@ -7,6 +7,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,6 +31,8 @@ import (
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/turn"
 )
 
@@ -61,6 +64,9 @@ type Reconciler struct {
 	Workers int
 	// Now tells the time.
 	Now func() time.Time
+	// Metrics and Tracer say how turns go; nil: nobody is told.
+	Metrics *telemetry.Manager
+	Tracer  *tracing.Tracer
 
 	written written
 	access  access
@@ -84,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
-	if err != nil {
+	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
 	}
 	return nil

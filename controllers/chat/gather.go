@@ -140,7 +140,8 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
 	facts := turn.Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
-		Effort: m.Spec.ReasoningEffort,
+		Effort:  m.Spec.ReasoningEffort,
+		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		facts.ModelConfig = ref.Name

@@ -18,6 +18,7 @@ func promptMessage(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 			Namespace:       chat.Namespace,
 			Name:            promptName(chat),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
+			Annotations:     tracedLike(chat),
 		},
 		Spec: v1alpha1.ChatMessageSpec{
 			ChatRef: v1alpha1.ChatReference{Name: chat.Name},

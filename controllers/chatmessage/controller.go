@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/telemetry"
 )
 
 // Reconciler writes the status of User messages and removes leftovers.
@@ -31,6 +32,8 @@ type Reconciler struct {
 	Workers int
 	// Now tells the time.
 	Now func() time.Time
+	// Metrics counts results that came too late; nil: nobody is told.
+	Metrics *telemetry.Manager
 }
 
 // SetupWithManager registers the reconciler and what wakes it.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/telemetry"
 )
 
 // remove deletes the message if the API server confirms what the cache said.
@@ -26,6 +27,8 @@ func (r *Reconciler) remove(ctx context.Context, s *seen, v verdict) error {
 	uid := m.UID
 	if err := r.Client.Delete(ctx, m, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("removing message %s/%s: %w", m.Namespace, m.Name, err)
+	} else if err == nil && v == removeStale {
+		r.Metrics.ResultRefused(telemetry.FenceMovedOn)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ import (
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/telemetry"
 )
 
 const (
@@ -61,6 +62,8 @@ type Config struct {
 	RelayTokenFile string
 	// Log, default slog.Default.
 	Log *slog.Logger
+	// Metrics counts streams; nil: nobody is told.
+	Metrics *telemetry.Gateway
 }
 
 // Gateway serves streams. Run must be running for it to know anything.
@@ -158,6 +161,7 @@ func (g *Gateway) serve(ctx context.Context, w http.ResponseWriter, watcher *wat
 	if err := out.begin(); err != nil {
 		return
 	}
+	defer g.config.Metrics.StreamOpened()()
 	follower := follow.Follower{
 		Chats: watcher, Messages: g.messages, Parts: g.relays,
 		Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,

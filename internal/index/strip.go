@@ -16,10 +16,7 @@ func StripMessage(o any) (any, error) {
 		if message.Spec.Generation == nil {
 			hash = ContentHash(message)
 		}
-		message.Annotations = nil
-		if hash != "" {
-			message.Annotations = map[string]string{hashKey: hash}
-		}
+		message.Annotations = traceOnly(message.Annotations, hash)
 		message.Labels = nil
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
@@ -30,10 +27,27 @@ func StripMessage(o any) (any, error) {
 	return o, nil
 }
 
-// requestsOnly keeps the annotations that ask for something.
+// traceOnly keeps the annotation that says which trace a message belongs to, and the hash if there is one.
+func traceOnly(annotations map[string]string, hash string) map[string]string {
+	if hash == "" {
+		return nil
+	}
+	kept := map[string]string{hashKey: hash}
+	if parent := annotations[v1alpha1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
+		kept[v1alpha1.AnnotationTraceparent] = parent
+	}
+	return kept
+}
+
+// maxTraceparent is the length of a traceparent of version 00; a longer one is none that counts.
+const maxTraceparent = 55
+
+// requestsOnly keeps the annotations that ask for something, and the one that says which trace the prompt belongs to.
 func requestsOnly(annotations map[string]string) map[string]string {
 	var kept map[string]string
-	for _, key := range []string{v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact} {
+	for _, key := range []string{
+		v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact, v1alpha1.AnnotationTraceparent,
+	} {
 		if token, ok := annotations[key]; ok {
 			if kept == nil {
 				kept = map[string]string{}

@@ -47,7 +47,7 @@ func RoleBinding(namespace string) *rbacv1.RoleBinding {
 	}
 }
 
-// NetworkPolicy lets only gateways reach the relay, and nobody the generator. Calls to models and to the API server go
+// NetworkPolicy lets only gateways reach the relay, and only pods of namespaces with LabelMetrics the metrics. Calls to models and to the API server go
 // out; which hosts those are, only the cluster's owner can say.
 func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
@@ -60,10 +60,24 @@ func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPoli
 					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gatewayNamespace}},
 					PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "gateway"}},
 				}},
-				Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromInt32(RelayPort))}},
+				Ports: tcp(RelayPort),
+			}, {
+				From: []networkingv1.NetworkPolicyPeer{{
+					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelMetrics: "true"}},
+				}},
+				Ports: tcp(MetricsPort, RelayMetricsPort),
 			}},
 		},
 	}
+}
+
+// tcp names the ports with their protocol, as the API server would, so that what is there can be compared.
+func tcp(ports ...int32) []networkingv1.NetworkPolicyPort {
+	all := make([]networkingv1.NetworkPolicyPort, 0, len(ports))
+	for _, port := range ports {
+		all = append(all, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(port))})
+	}
+	return all
 }
 
 func accessMeta(namespace string) metav1.ObjectMeta {

@@ -34,6 +34,8 @@ type Settings struct {
 	FileHosts []string
 	// Keys are the API keys to mount.
 	Keys []v1alpha1.SecretKeyReference
+	// Tracing says how the generator traces; nil: not at all.
+	Tracing []Variable `json:",omitempty"`
 }
 
 // KeysOf collects the API keys that the ChatModelConfigs name, sorted and without repetition.
@@ -99,6 +101,7 @@ func relayContainer(s Settings) corev1.Container {
 		"--marker-dir=" + RuntimeDir + "/episodes",
 		"--issuer=" + s.Issuer,
 		"--audience=" + RelayAudience,
+		"--metrics-address=:" + strconv.Itoa(RelayMetricsPort),
 	}
 	for _, subject := range s.GatewaySubjects {
 		args = append(args, "--allow-subject="+subject)
@@ -109,7 +112,7 @@ func relayContainer(s Settings) corev1.Container {
 		Command:         []string{"/relay"},
 		Args:            args,
 		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}},
+		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}, {Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
 		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
 		ReadinessProbe:  probe("/readyz", RelayPort, 10, 3),
 		Resources:       resources("32Mi", "384Mi"),
@@ -132,7 +135,7 @@ func generatorContainer(s Settings) corev1.Container {
 			Name: keyVolume(i), MountPath: KeysDir + "/" + secret.name, ReadOnly: true,
 		})
 	}
-	args := []string{"--health-address=:" + strconv.Itoa(HealthPort)}
+	args := []string{"--health-address=:" + strconv.Itoa(HealthPort), "--metrics-address=:" + strconv.Itoa(MetricsPort)}
 	for _, host := range s.FileHosts {
 		args = append(args, "--file-host="+host)
 	}
@@ -141,14 +144,14 @@ func generatorContainer(s Settings) corev1.Container {
 		Image:   s.Image,
 		Command: []string{"/generator"},
 		Args:    args,
-		Env: []corev1.EnvVar{
+		Env: append([]corev1.EnvVar{
 			fieldEnv("POD_NAME", "metadata.name"),
 			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
 			{Name: "RELAY_SOCKET", Value: RelaySocket},
 			{Name: "KEYS_DIR", Value: KeysDir},
 			{Name: "GOMEMLIMIT", Value: "900MiB"},
-		},
-		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort}},
+		}, tracingEnv(s)...),
+		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort}, {Name: "metrics", ContainerPort: MetricsPort}},
 		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
 		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
 		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),

@@ -75,6 +75,8 @@ func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls 
 	var running sync.WaitGroup
 	for i, call := range calls {
 		running.Go(func() {
+			ctx, done := r.observe(ctx, &call)
+			defer done(&results[i])
 			output, err := r.run(ctx, spec, call)
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
 			if err != nil && ctx.Err() != nil {

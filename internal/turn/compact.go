@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
 	"parley.dev/parley/internal/decide"
@@ -68,6 +70,7 @@ func (p *pass) setCompaction(source v1alpha1.CompactionSource) {
 	st.Compaction = source
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
+		st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 	}
 }
 

@@ -177,6 +177,7 @@ func (p *pass) appendUser(message string) {
 		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: begins.ContentHash,
 		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
+		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
 	}
 	st.History.Head = message
 	st.History.Length++

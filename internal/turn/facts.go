@@ -80,6 +80,10 @@ type Message struct {
 	ModelConfig string
 	// Effort that the message asks for.
 	Effort v1alpha1.ReasoningEffort
+	// Created is when the message was created.
+	Created time.Time
+	// Traceparent is the trace context that the turn is to be traced under; empty if the message names none.
+	Traceparent string
 }
 
 // Edited is a committed User message that was edited, and where it stands.

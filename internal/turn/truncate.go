@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
@@ -159,6 +160,7 @@ func (p *pass) truncateFrom() {
 		p.status().Turn, p.status().LastReply, p.status().Context = t.Turn.DeepCopy(), t.LastReply, t.Context
 		if t.Unanswered {
 			p.status().Turn.HistoryVersion = h.Version + 1 // Its message is being answered again.
+			p.status().Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now))
 		}
 	} else {
 		e := p.facts.Edited

@@ -92,6 +92,12 @@ var rules = []rule{
 	{"the relay links neither Kubernetes nor fantasy", []string{"internal/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
 		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
 	}},
+	{"telemetry links neither Kubernetes nor a model, and metrics no OpenTelemetry", []string{"internal/telemetry"}, true, func(p goPackage, path string) bool {
+		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy") || !p.in("internal/telemetry/tracing") && under(path, "go.opentelemetry.io")
+	}},
+	{"relay and gateway measure, but do not trace", []string{"cmd/relay", "cmd/gateway"}, true, func(_ goPackage, path string) bool {
+		return under(path, module+"internal/telemetry/tracing")
+	}},
 	{"controllers do not know each other, nor what pods do", []string{"controllers"}, false, func(p goPackage, path string) bool {
 		local := strings.TrimPrefix(path, module)
 		sibling := under(local, "controllers") && p.ImportPath != module+"controllers"

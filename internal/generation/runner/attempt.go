@@ -48,6 +48,7 @@ type attempt struct {
 	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
 	context    *v1alpha1.ContextStatus
 	compaction *v1alpha1.CompactionAccount
+	observed   observedStep
 }
 
 // outcome is how an attempt ended.
@@ -139,7 +140,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	}
 	switch a.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
-		return a.executeTools(messages, episode)
+		return a.executeTools(messages, episode) //nolint:contextcheck // It works in a.working, which is derived from ctx.
 	case v1alpha1.ActionCompact:
 		return a.compact(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 	}
@@ -177,7 +178,8 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	s := step.Results(append(a.Tools.Execute(a.working, a.chat.Spec.Tools, calls.Run), calls.Denied...))
+	s := step.Results(append(a.Tools.Execute(a.observeTools(a.working), a.chat.Spec.Tools, calls.Run), calls.Denied...))
+	a.countDenied(calls.Denied)
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult
 		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})
@@ -196,6 +198,7 @@ const closeTimeout = 2 * time.Second
 func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
+	defer a.countDropped(episode)
 	if err := episode.Close(closing); err != nil {
 		a.Log.DebugContext(ctx, "the relay did not take the end of the episode", a.about(), slog.Any("error", err))
 	}

@@ -90,7 +90,9 @@ func (a *attempt) withAwaits(s step.Step) step.Step {
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.
-func (a *attempt) stream(ctx context.Context, t *target, call fantasy.Call, each func(*fantasy.StreamPart), full func() bool) error {
+func (a *attempt) stream(ctx context.Context, t *target, call fantasy.Call, each func(*fantasy.StreamPart), full func() bool) (err error) {
+	ctx, each, end := a.observeCall(ctx, t, &call, each)
+	defer func() { end(err) }()
 	stream, err := t.model.Stream(ctx, call)
 	if err != nil {
 		return err

@@ -31,14 +31,17 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 		created, err := a.create(ctx, message)
 		switch {
 		case err == nil:
+			a.endStep(o)
 			if o.kind == v1alpha1.OutcomeCompleted {
 				a.histories.Add(a.chat, created)
 			}
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
+			a.foundStep(o)
 			return
 		case a.isFinal(err, began) && o.kind == v1alpha1.OutcomeCompleted:
 			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
+			a.Metrics.ResultRefused(string(apierrors.ReasonForError(err)))
 			o = failed(refusedError(err))
 			message = a.message(o)
 			continue

@@ -25,6 +25,8 @@ import (
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -47,7 +49,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but FileHosts and Forbidden.
+// Options of a Runner. All are required but FileHosts, Forbidden, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -69,6 +71,9 @@ type Options struct {
 	FileHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
+	// Metrics and Tracer say how attempts go; nil: nobody is told.
+	Metrics *telemetry.Generator
+	Tracer  *tracing.Tracer
 }
 
 // Runner performs the attempts that are given to its pod.
@@ -93,6 +98,9 @@ type Runner struct {
 func New(o Options) *Runner {
 	if o.Forbidden == 0 {
 		o.Forbidden = DefaultForbidden
+	}
+	if o.Tracer == nil {
+		o.Tracer = tracing.Off()
 	}
 	return &Runner{
 		Options: o, histories: chain.NewLoader(o.Client), models: newModels(debug.Client(o.HTTP)), attempts: map[string]*attempt{},
@@ -188,6 +196,7 @@ func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
 	own, cancel := context.WithCancelCause(ctx)
 	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
+	own = a.startStep(own)
 	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
 	a.working, a.recording = r.recorder.Begin(a.working, chat)
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
@@ -198,6 +207,7 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Epi
 	r.running.Go(func() {
 		defer cancel(nil)
 		defer a.interrupt(nil)
+		defer a.abandonStep()
 		a.run(own)
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -1,0 +1,79 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func traced() Settings {
+	s := settings()
+	s.Tracing = Tracing([]string{
+		"OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector.observability:4318",
+		"OTEL_RESOURCE_ATTRIBUTES=team=$team",
+	})
+	return s
+}
+
+func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
+	for name, object := range map[string]any{
+		"generation.yaml":        Generation(settings(), "p"),
+		"generation-traced.yaml": Generation(traced(), "p"),
+		"networkpolicy.yaml":     NetworkPolicy("demo", "parley-system"),
+	} {
+		got, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(file, got, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (run the test with -update if that is right): %s", name, diff)
+		}
+	}
+}
+
+func TestOnlyWhatIsNoSecretIsHandedOn(t *testing.T) {
+	got := Tracing([]string{
+		"PATH=/bin", "OTEL_SERVICE_NAME=parley-manager", "OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer secret",
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS=x=secret", "OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca", "OTEL_TRACES_SAMPLER=",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://a=b", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
+	})
+	want := []Variable{
+		{"OTEL_BSP_SCHEDULE_DELAY", "100"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a=b"}, {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	if Tracing([]string{"PATH=/bin"}) != nil {
+		t.Error("without anything to hand on the template changes")
+	}
+}
+
+func TestTracingIsPartOfTheTemplateAndOfTheGeneratorAlone(t *testing.T) {
+	if traced().Hash() == settings().Hash() {
+		t.Error("the hash did not change")
+	}
+	pod := Generation(traced(), "p")
+	if n := len(pod.Spec.InitContainers[0].Env); n != 1 {
+		t.Errorf("the relay has %d variables", n)
+	}
+}

@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Generator is the metrics of a generator. A nil one measures nothing.
+type Generator struct {
+	running                             prometheus.Gauge
+	firstPart, callDuration, resultSize *prometheus.HistogramVec
+	tokens, toolCalls                   *prometheus.CounterVec
+	refused, dropped                    *prometheus.CounterVec
+	bounds                              bounds
+}
+
+// NewGenerator registers a generator's metrics. It panics if the registry has some of them already.
+func NewGenerator(registry prometheus.Registerer) *Generator {
+	m := metrics{registry}
+	return &Generator{
+		running:   m.gauge(MetricAttemptsRunning, "Attempts under way in this pod.").WithLabelValues(),
+		firstPart: m.histogram(MetricTimeToFirstPart, "Time from a model call to the first part of its reply.", bucketsFirst, LabelProvider),
+		callDuration: m.histogram(MetricModelCallDuration,
+			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed.", bucketsCall, LabelProvider, LabelOutcome),
+		tokens: m.counter(MetricTokens,
+			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part of output.", LabelProvider, LabelKind),
+		toolCalls:  toolCalls(m),
+		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize, LabelTool),
+		refused:    refusedResults(m),
+		dropped:    droppedParts(m),
+	}
+}
+
+func droppedParts(m metrics) *prometheus.CounterVec {
+	return m.counter(MetricDroppedParts, "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.", LabelBy)
+}
+
+// AttemptBegan counts an attempt as running until the returned function is called.
+func (g *Generator) AttemptBegan() (ended func()) {
+	if g == nil {
+		return func() {}
+	}
+	g.running.Inc()
+	return g.running.Dec
+}
+
+// FirstPart counts how long a model call took to yield its first part.
+func (g *Generator) FirstPart(provider string, after time.Duration) {
+	if g != nil {
+		g.firstPart.WithLabelValues(g.bounds.provider.of(provider)).Observe(seconds(after))
+	}
+}
+
+// CallEnded counts a model call.
+func (g *Generator) CallEnded(provider, outcome string, lasted time.Duration) {
+	if g != nil {
+		g.callDuration.WithLabelValues(g.bounds.provider.of(provider), outcome).Observe(seconds(lasted))
+	}
+}
+
+// Tokens counts tokens of one kind.
+func (g *Generator) Tokens(provider, kind string, n int64) {
+	if g != nil && n > 0 {
+		g.tokens.WithLabelValues(g.bounds.provider.of(provider), kind).Add(float64(n))
+	}
+}
+
+// ToolCalled counts a call of a tool and, in bytes, what came of it. tool is the name of a built-in one, or ToolOfClient.
+func (g *Generator) ToolCalled(tool, outcome string, size int) {
+	if g == nil {
+		return
+	}
+	tool = g.bounds.tool.of(tool)
+	g.toolCalls.WithLabelValues(tool, outcome).Inc()
+	g.resultSize.WithLabelValues(tool).Observe(float64(size))
+}
+
+// ToolDenied counts calls that a person did not allow.
+func (g *Generator) ToolDenied(tool string) {
+	if g != nil {
+		g.toolCalls.WithLabelValues(g.bounds.tool.of(tool), CallDenied).Inc()
+	}
+}
+
+// ResultRefused counts a result that the API server did not take.
+func (g *Generator) ResultRefused(reason string) {
+	if g != nil {
+		g.refused.WithLabelValues(g.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// PartsDropped counts live parts that did not reach the relay.
+func (g *Generator) PartsDropped(n int64) {
+	if g != nil && n > 0 {
+		g.dropped.WithLabelValues(ByGenerator).Add(float64(n))
+	}
+}

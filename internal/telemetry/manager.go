@@ -1,0 +1,144 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Manager is the manager's metrics. A nil one measures nothing.
+type Manager struct {
+	chats                       *prometheus.GaugeVec
+	turns, attempts             *prometheus.CounterVec
+	turnDuration, stepDuration  *prometheus.HistogramVec
+	queueWait, capacityWait     *prometheus.HistogramVec
+	commitLatency               *prometheus.HistogramVec
+	rejected, refused, toolCall *prometheus.CounterVec
+	retries, compactions        *prometheus.CounterVec
+	bounds                      bounds
+}
+
+// NewManager registers the manager's metrics. It panics if the registry has some of them already.
+func NewManager(registry prometheus.Registerer) *Manager {
+	m := metrics{registry}
+	return &Manager{
+		chats: m.gauge(MetricChats, "Chats by phase; New for those that the manager has not looked at yet.", LabelPhase),
+		turns: m.counter(MetricTurns, "Turns that have ended, by result, and by reason if they failed.", LabelResult, LabelReason),
+		turnDuration: m.histogram(MetricTurnDuration,
+			"Time from the beginning of a turn to its end, waits for people included.", bucketsTurn, LabelResult),
+		queueWait: m.histogram(MetricQueueWait,
+			"Time from the creation of a user message, which the API server tells in whole seconds, to the beginning of its turn.", bucketsWait),
+		capacityWait: m.histogram(MetricCapacityWait, "Time that a step had to wait because as many chats were generating as may.", bucketsWait),
+		attempts:     m.counter(MetricAttempts, "Attempts at steps that have ended, by what they were to do and how they ended.", LabelAction, LabelOutcome, LabelReason),
+		stepDuration: m.histogram(MetricStepDuration,
+			"Time from the assignment of the attempt that succeeded to the commit of its step.", bucketsCall, LabelAction),
+		commitLatency: m.histogram(MetricCommitLatency,
+			"Time from the end of an attempt, by the clock of its pod, to the commit of its result.", bucketsCommit),
+		rejected:    m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
+		retries:     m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.", LabelProvider, LabelReason),
+		compactions: m.counter(MetricCompactions, "Compactions by result: success, error or cancelled.", LabelResult),
+		refused:     refusedResults(m),
+		toolCall:    toolCalls(m),
+	}
+}
+
+func refusedResults(m metrics) *prometheus.CounterVec {
+	return m.counter(MetricRefusedResults, "Results of attempts that were not committed: they came too late, or the API server did not take them.", LabelReason)
+}
+
+func toolCalls(m metrics) *prometheus.CounterVec {
+	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; every tool that is not built in counts as client.", LabelTool, LabelOutcome)
+}
+
+// Chats adds n to the number of chats in the phase; empty is New.
+func (m *Manager) Chats(phase string, n int) {
+	if m == nil {
+		return
+	}
+	if phase == "" {
+		phase = NewChat
+	}
+	m.chats.WithLabelValues(phase).Add(float64(n))
+}
+
+// TurnBegan counts how long the message had waited.
+func (m *Manager) TurnBegan(waited time.Duration) {
+	if m != nil {
+		m.queueWait.WithLabelValues().Observe(seconds(waited))
+	}
+}
+
+// TurnEnded counts a turn that lasted so long; zero if that is not known.
+func (m *Manager) TurnEnded(result, reason string, lasted time.Duration) {
+	if m == nil {
+		return
+	}
+	m.turns.WithLabelValues(result, m.bounds.reason.of(reason)).Inc()
+	if lasted > 0 {
+		m.turnDuration.WithLabelValues(result).Observe(lasted.Seconds())
+	}
+}
+
+// CapacityCame counts how long a step waited for a place.
+func (m *Manager) CapacityCame(waited time.Duration) {
+	if m != nil {
+		m.capacityWait.WithLabelValues().Observe(seconds(waited))
+	}
+}
+
+// AttemptEnded counts an attempt.
+func (m *Manager) AttemptEnded(action, outcome, reason string) {
+	if m != nil {
+		m.attempts.WithLabelValues(action, outcome, m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// StepCommitted counts a step that was committed so long after it was assigned, and after its attempt had ended.
+func (m *Manager) StepCommitted(action string, assigned, finished time.Duration) {
+	if m == nil {
+		return
+	}
+	m.stepDuration.WithLabelValues(action).Observe(seconds(assigned))
+	m.commitLatency.WithLabelValues().Observe(seconds(finished))
+}
+
+// Retried counts a failed attempt that is made again, by the provider that it failed at and the reason.
+func (m *Manager) Retried(provider, reason string) {
+	if m != nil {
+		m.retries.WithLabelValues(m.bounds.provider.of(provider), m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// Compacted counts a compaction; result is one of the Compaction constants.
+func (m *Manager) Compacted(result string) {
+	if m != nil {
+		m.compactions.WithLabelValues(result).Inc()
+	}
+}
+
+// MessageRejected counts a message of a person or a client that was refused.
+func (m *Manager) MessageRejected(reason string) {
+	if m != nil {
+		m.rejected.WithLabelValues(m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// ResultRefused counts a result of an attempt that nobody waited for any more.
+func (m *Manager) ResultRefused(reason string) {
+	if m != nil {
+		m.refused.WithLabelValues(m.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// ClientCalls counts n calls of tools that clients run, which ended with the outcome.
+func (m *Manager) ClientCalls(outcome string, n int) {
+	if m != nil && n > 0 {
+		m.toolCall.WithLabelValues(ToolOfClient, outcome).Add(float64(n))
+	}
+}
+
+// seconds of a wait that two clocks have measured: never below zero.
+func seconds(d time.Duration) float64 { return max(0, d.Seconds()) }

@@ -1,0 +1,162 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+// Metrics of the manager.
+const (
+	MetricChats            = "parley_chats"
+	MetricTurns            = "parley_turns_total"
+	MetricTurnDuration     = "parley_turn_duration_seconds"
+	MetricQueueWait        = "parley_queue_wait_seconds"
+	MetricCapacityWait     = "parley_capacity_wait_seconds"
+	MetricAttempts         = "parley_attempts_total"
+	MetricStepDuration     = "parley_step_duration_seconds"
+	MetricCommitLatency    = "parley_commit_latency_seconds"
+	MetricRejectedMessages = "parley_rejected_messages_total"
+	MetricRetries          = "parley_retries_total"
+	MetricCompactions      = "parley_compactions_total"
+)
+
+// Metrics of the gate that chats pass before they generate, in the manager.
+const (
+	MetricGenerating      = "parley_chats_generating"
+	MetricWaiting         = "parley_chats_waiting"
+	MetricGeneratingLimit = "parley_chats_generating_limit"
+)
+
+// Metrics of generators. The manager has those of tool calls, too, for the calls that clients run, and that of refused
+// results, for those that come too late.
+const (
+	MetricAttemptsRunning   = "parley_attempts_running"
+	MetricTimeToFirstPart   = "parley_time_to_first_part_seconds"
+	MetricModelCallDuration = "parley_model_call_duration_seconds"
+	MetricTokens            = "parley_tokens_total"
+	MetricToolCalls         = "parley_tool_calls_total"
+	MetricToolResultSize    = "parley_tool_result_size_bytes"
+	MetricRefusedResults    = "parley_refused_results_total"
+	MetricDroppedParts      = "parley_relay_dropped_parts_total"
+)
+
+// Metrics of relays and gateways. Relays have MetricDroppedParts, too.
+const (
+	MetricRelayHeld     = "parley_relay_held_bytes"
+	MetricStreamsOpen   = "parley_gateway_streams_open"
+	MetricStreamsOpened = "parley_gateway_streams_total"
+)
+
+// Labels of the metrics.
+const (
+	LabelPhase    = "phase"
+	LabelResult   = "result"
+	LabelReason   = "reason"
+	LabelAction   = "action"
+	LabelOutcome  = "outcome"
+	LabelProvider = "provider"
+	LabelKind     = "kind"
+	LabelTool     = "tool"
+	LabelBy       = "by"
+)
+
+// Values of labels that are not enums of the API.
+const (
+	// Other stands for what is beyond the bound of a label.
+	Other = "other"
+	// NewChat is the phase of a chat that the manager has not looked at.
+	NewChat = "New"
+	// TurnSuperseded is the result of a turn that an edit or a deletion ended.
+	TurnSuperseded = "Superseded"
+	// OutcomeAbandoned is how an attempt ended whose result nobody waited for any more.
+	OutcomeAbandoned = "Abandoned"
+	// ToolOfClient stands for every tool that is not built in.
+	ToolOfClient = "client"
+	// Outcomes of tool calls.
+	CallSucceeded   = "Succeeded"
+	CallFailed      = "Failed"
+	CallInterrupted = "Interrupted"
+	CallDenied      = "Denied"
+	CallCancelled   = "Cancelled"
+	// ToolError is the error.type of a tool call that failed.
+	ToolError = "ToolError"
+	// FenceMovedOn is why a result is refused that came too late; other reasons are those of the API server.
+	FenceMovedOn = "FenceMovedOn"
+	// Kinds of tokens.
+	TokensInput      = "input"
+	TokensOutput     = "output"
+	TokensCacheRead  = "cache_read"
+	TokensCacheWrite = "cache_write"
+	TokensReasoning  = "reasoning"
+	// Who dropped parts.
+	ByGenerator = "generator"
+	ByRelay     = "relay"
+	// Results of compactions.
+	CompactionSucceeded = "success"
+	CompactionFailed    = "error"
+	CompactionCancelled = "cancelled"
+)
+
+// Spans. Those of model and tool calls are named as the GenAI conventions say, by operation and model or tool.
+const (
+	SpanTurn = "invoke_agent"
+	SpanStep = "parley.step"
+
+	OperationInvokeAgent = "invoke_agent"
+	OperationChat        = "chat"
+	OperationExecuteTool = "execute_tool"
+)
+
+// Attributes of the GenAI semantic conventions, as of version 1.41 of the conventions, the last that held them all.
+const (
+	AttrOperation         = "gen_ai.operation.name"
+	AttrProvider          = "gen_ai.provider.name"
+	AttrRequestModel      = "gen_ai.request.model"
+	AttrMaxTokens         = "gen_ai.request.max_tokens"
+	AttrTemperature       = "gen_ai.request.temperature"
+	AttrTopP              = "gen_ai.request.top_p"
+	AttrTopK              = "gen_ai.request.top_k"
+	AttrPresencePenalty   = "gen_ai.request.presence_penalty"
+	AttrFrequencyPenalty  = "gen_ai.request.frequency_penalty"
+	AttrStream            = "gen_ai.request.stream"
+	AttrFinishReasons     = "gen_ai.response.finish_reasons"
+	AttrTimeToFirstChunk  = "gen_ai.response.time_to_first_chunk"
+	AttrConversation      = "gen_ai.conversation.id"
+	AttrInputTokens       = "gen_ai.usage.input_tokens"
+	AttrOutputTokens      = "gen_ai.usage.output_tokens"
+	AttrCacheReadTokens   = "gen_ai.usage.cache_read.input_tokens"
+	AttrCacheCreateTokens = "gen_ai.usage.cache_creation.input_tokens"
+	AttrReasoningTokens   = "gen_ai.usage.reasoning.output_tokens"
+	AttrToolName          = "gen_ai.tool.name"
+	AttrToolType          = "gen_ai.tool.type"
+	AttrToolCallID        = "gen_ai.tool.call.id"
+	AttrAgentName         = "gen_ai.agent.name"
+	AttrErrorType         = "error.type"
+	AttrServerAddress     = "server.address"
+	AttrServerPort        = "server.port"
+)
+
+// Attributes that hold content. They are set only where EnvCaptureContent says so.
+const (
+	AttrInputMessages      = "gen_ai.input.messages"
+	AttrOutputMessages     = "gen_ai.output.messages"
+	AttrSystemInstructions = "gen_ai.system_instructions"
+	AttrToolArguments      = "gen_ai.tool.call.arguments"
+	AttrToolResult         = "gen_ai.tool.call.result"
+)
+
+// Attributes of Parley's own, and those of the resource.
+const (
+	AttrNamespace      = "k8s.namespace.name"
+	AttrPod            = "k8s.pod.name"
+	AttrChat           = "parley.chat.name"
+	AttrMessage        = "parley.message.name"
+	AttrHistoryVersion = "parley.history.version"
+	AttrAttempt        = "parley.attempt"
+	AttrAction         = "parley.action"
+	AttrOutcome        = "parley.outcome"
+	AttrTurnResult     = "parley.turn.result"
+	AttrTurnSteps      = "parley.turn.steps"
+)
+
+// EnvCaptureContent is the environment variable that puts prompts, replies, tool arguments and tool results into spans when
+// it is "true". It is off by default: a trace store is read by other people than those who may read a conversation.
+const EnvCaptureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

@@ -1,0 +1,47 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// NewRegistry returns a registry with what Go and the process say of themselves.
+func NewRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
+}
+
+// Serve answers GET /metrics at the address until ctx is done; an empty address or 0 serves nobody. It returns once it
+// listens.
+func Serve(ctx context.Context, address string, from prometheus.Gatherer) error {
+	if address == "" || address == "0" {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening for scrapers: %w", err)
+	}
+	server := &http.Server{Handler: Handler(from), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }() // Until the server is closed.
+	return nil
+}
+
+// Handler serves /metrics and nothing else.
+func Handler(from prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	return mux
+}

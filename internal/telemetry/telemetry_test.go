@@ -1,0 +1,245 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"parley.dev/parley/internal/telemetry"
+)
+
+// programs are the registries of all programs after something of everything has happened. say is what callers call things.
+func programs(say string) map[string]*prometheus.Registry {
+	all := map[string]*prometheus.Registry{}
+	registry := func(program string) *prometheus.Registry {
+		all[program] = prometheus.NewRegistry()
+		return all[program]
+	}
+	m := telemetry.NewManager(registry("manager"))
+	m.Chats("", 1)
+	m.TurnBegan(time.Second)
+	m.TurnEnded("Failed", say, time.Second)
+	m.CapacityCame(time.Second)
+	m.AttemptEnded("ExecuteTools", "Lost", say)
+	m.StepCommitted("ExecuteTools", time.Second, time.Second)
+	m.MessageRejected(say)
+	m.ResultRefused(say)
+	m.Retried(say, say)
+	m.Compacted(telemetry.CompactionSucceeded)
+	m.ClientCalls(telemetry.CallCancelled, 2)
+
+	g := telemetry.NewGenerator(registry("generator"))
+	g.AttemptBegan()
+	g.FirstPart(say, time.Second)
+	g.CallEnded(say, "Completed", time.Second)
+	g.Tokens(say, telemetry.TokensInput, 7)
+	g.ToolCalled(say, telemetry.CallSucceeded, 100)
+	g.ToolDenied(say)
+	g.ResultRefused(say)
+	g.PartsDropped(3)
+
+	telemetry.RegisterRelay(registry("relay"), func() int64 { return 1 }, func() int64 { return 2 })
+	telemetry.NewGateway(registry("gateway")).StreamOpened()
+	return all
+}
+
+func TestEveryMetricKeepsPrometheusRules(t *testing.T) {
+	for program, registry := range programs("openai") {
+		problems, err := testutil.GatherAndLint(registry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			t.Errorf("%s: %s: %s", program, p.Metric, p.Text)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if !strings.HasPrefix(f.GetName(), "parley_") || !strings.HasSuffix(f.GetHelp(), ".") {
+				t.Errorf("%s has %s, %q", program, f.GetName(), f.GetHelp())
+			}
+		}
+	}
+}
+
+// TestWhateverCallersSayThereAreFewSeries holds that a set of values which is not closed after all does no harm.
+func TestWhateverCallersSayThereAreFewSeries(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	g, m := telemetry.NewGenerator(registry), telemetry.NewManager(prometheus.NewRegistry())
+	for i := range 1000 {
+		g.Tokens(fmt.Sprintf("provider-%d", i), telemetry.TokensInput, 1)
+		g.ToolDenied(fmt.Sprintf("tool-%d", i))
+		m.MessageRejected(fmt.Sprintf("reason-%d", i))
+	}
+	for _, name := range []string{telemetry.MetricTokens, telemetry.MetricToolCalls} {
+		if n, err := testutil.GatherAndCount(registry, name); err != nil || n != 65 {
+			t.Errorf("%s has %d series, %v", name, n, err)
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, series := range f.Metric {
+			for _, label := range series.Label {
+				if label.GetValue() == telemetry.Other && series.Counter.GetValue() != 1000-64 {
+					t.Errorf("%s counts %v as other", f.GetName(), series.Counter.GetValue())
+				}
+			}
+		}
+	}
+}
+
+func TestNobodyHasToMeasure(*testing.T) {
+	var m *telemetry.Manager
+	m.Chats("Waiting", 1)
+	m.TurnBegan(1)
+	m.TurnEnded("", "", 1)
+	m.CapacityCame(1)
+	m.AttemptEnded("", "", "")
+	m.StepCommitted("", 1, 1)
+	m.MessageRejected("")
+	m.ResultRefused("")
+	m.ClientCalls("", 1)
+	m.Retried("", "")
+	m.Compacted("")
+	var g *telemetry.Generator
+	g.AttemptBegan()()
+	g.FirstPart("", 1)
+	g.CallEnded("", "", 1)
+	g.Tokens("", "", 1)
+	g.ToolCalled("", "", 1)
+	g.ToolDenied("")
+	g.ResultRefused("")
+	g.PartsDropped(1)
+	var w *telemetry.Gateway
+	w.StreamOpened()()
+}
+
+func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	w := telemetry.NewGateway(registry)
+	first := w.StreamOpened()
+	w.StreamOpened()
+	first()
+	want := "# HELP parley_gateway_streams_open Streams of chats that clients are following.\n# TYPE parley_gateway_streams_open gauge\nparley_gateway_streams_open 1\n" +
+		"# HELP parley_gateway_streams_total Streams of chats that were begun.\n# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
+	registry := telemetry.NewRegistry()
+	telemetry.RegisterRelay(registry, func() int64 { return 7 }, func() int64 { return 0 })
+	server := httptest.NewServer(telemetry.Handler(registry))
+	defer server.Close()
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound, "/debug/pprof/": http.StatusNotFound} {
+		resp, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s answers %s", path, resp.Status)
+		}
+		if path == "/metrics" && (!strings.Contains(string(body), `parley_relay_dropped_parts_total{by="relay"} 7`) || !strings.Contains(string(body), "go_goroutines")) {
+			t.Errorf("the metrics are %s", body)
+		}
+	}
+	if err := telemetry.Serve(t.Context(), server.Listener.Addr().String(), registry); err == nil {
+		t.Error("an address that is taken is no error")
+	}
+	if err := telemetry.Serve(t.Context(), "0", registry); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATraceparentIsReadStrictly(t *testing.T) {
+	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	if c, ok := telemetry.ParseTraceparent(good); !ok || !c.Sampled || c.TraceID[0] != 0x4b || c.SpanID[7] != 0xb7 {
+		t.Errorf("got %+v, %v", c, ok)
+	}
+	if c, ok := telemetry.ParseTraceparent(strings.TrimSuffix(good, "1") + "0"); !ok || c.Sampled {
+		t.Errorf("got %+v, %v", c, ok)
+	}
+	for name, bad := range map[string]string{
+		"nothing": "", "too long": good + "0", "another version": "01" + good[2:], "capitals": strings.ToUpper(good), "not hexadecimal": strings.Replace(good, "f", "g", 1),
+		"no trace": "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "no span": "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+		"dashes elsewhere": "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", "five fields": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01-",
+	} {
+		if c, ok := telemetry.ParseTraceparent(bad); ok {
+			t.Errorf("%s is read as %+v", name, c)
+		}
+	}
+}
+
+func TestTheDocumentationNamesEveryMetricAndItsLabels(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if name, found := strings.CutPrefix(line, "| `parley_"); found {
+			rows["parley_"+name[:strings.Index(name, "`")]] += line
+		}
+	}
+	seen := map[string]bool{}
+	for program, registry := range programs("openai") {
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			seen[f.GetName()] = true
+			if !strings.Contains(rows[f.GetName()], program) {
+				t.Errorf("the row of %s does not name %s: %q", f.GetName(), program, rows[f.GetName()])
+			}
+			for _, label := range f.Metric[0].Label {
+				if !strings.Contains(rows[f.GetName()], "`"+label.GetName()+"`") {
+					t.Errorf("the row of %s does not name its label %s", f.GetName(), label.GetName())
+				}
+			}
+		}
+	}
+	if len(seen) != len(rows) {
+		t.Errorf("%d metrics have %d rows", len(seen), len(rows))
+	}
+}
+
+func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
+	page, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadFile("names.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`Attr\w+ += "(.+)"`).FindAllSubmatch(names, -1)
+	for _, name := range found {
+		if !strings.Contains(string(page), "`"+string(name[1])+"`") {
+			t.Errorf("%s is not on the page", name[1])
+		}
+	}
+	if len(found) < 35 {
+		t.Errorf("found %d attributes", len(found))
+	}
+}
