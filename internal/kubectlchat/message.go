@@ -38,8 +38,18 @@ func (s *session) chat(ctx context.Context, name string) (*v1alpha1.Chat, error)
 }
 
 // settled waits until a message has had its last word. It returns an error if that is not an answer.
-func (s *session) settled(ctx context.Context, name string, note func(string)) error {
-	return await(ctx, s.parley.Messages(s.namespace).Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
+func (s *session) settled(ctx context.Context, name string, note func(string)) (v verdictOfMessage) {
+	v.err = await(ctx, s.parley.Messages(s.namespace).Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
+		v.committed = m.Status.State == v1alpha1.MessageCommitted
 		return verdict(m.Status.Conditions, note)
 	})
+	return v
+}
+
+// verdictOfMessage is the last word about a message.
+type verdictOfMessage struct {
+	// committed is true for a message that has had a turn.
+	committed bool
+	// err is why it was not answered.
+	err error
 }

@@ -31,7 +31,7 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan verdictOfMessage, 1)
 	connect := sync.OnceFunc(func() { close(connected) })
 	running.Go(func() { streamed <- from.follow(ctx, s.namespace, chat, false, connect, t.event) })
 	select {
@@ -51,35 +51,35 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 }
 
 // await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
-func (t *turn) await(streamed, verdict <-chan error) error {
+func (t *turn) await(streamed <-chan error, verdict <-chan verdictOfMessage) error {
 	defer t.stop()
 	select {
 	case <-t.over:
-		return <-verdict
+		return (<-verdict).err
 	case err := <-streamed:
 		if err != nil {
 			return err
 		}
-		return <-verdict
-	case err := <-verdict:
-		if !t.underWay() { // a message that was rejected has no turn
-			return err
+		return (<-verdict).err
+	case v := <-verdict:
+		if !v.committed || t.shown() { // a message that was rejected has no turn
+			return v.err
 		}
 		select { // what the stream still has of the turn is on its way
 		case <-t.over:
 		case failed := <-streamed:
-			return cmp.Or(err, failed)
+			return cmp.Or(v.err, failed)
 		case <-time.After(drain):
 		}
-		return err
+		return v.err
 	}
 }
 
-// underWay tells whether the turn has begun, and its end was not shown yet.
-func (t *turn) underWay() bool {
+// shown tells whether the turn's end was shown.
+func (t *turn) shown() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.began && !t.ended
+	return t.ended
 }
 
 // stop ends what is shown.
