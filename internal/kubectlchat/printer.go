@@ -61,7 +61,9 @@ func (p *printer) show(e event, everything bool) error {
 	case follow.EventMessagePart:
 		return decoded(e, p.part)
 	case follow.EventMessage:
-		return decoded(e, func(m *follow.MessageCommitted) { p.message(m, everything) })
+		return decoded(e, func(m *follow.MessageCommitted) { p.committed(m, everything) })
+	case follow.EventRetry, follow.EventAction:
+		return p.waits(e)
 	case follow.EventError:
 		if everything {
 			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Message) })
@@ -72,12 +74,16 @@ func (p *printer) show(e event, everything bool) error {
 		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
 	case follow.EventStatus:
 		return decoded(e, func(s *follow.Status) { p.turned(s, everything) })
-	case follow.EventRetry:
-		return decoded(e, p.retry)
-	case follow.EventAction:
-		return decoded(e, p.action)
 	}
 	return nil
+}
+
+// waits tells what the turn waits for.
+func (p *printer) waits(e event) error {
+	if e.name == follow.EventRetry {
+		return decoded(e, p.retry)
+	}
+	return decoded(e, p.action)
 }
 
 func decoded[T any](e event, do func(*T)) error {
@@ -113,14 +119,18 @@ func (p *printer) part(part *follow.MessagePart) {
 	}
 }
 
-// message shows what of a committed message was not shown while it was streamed.
-func (p *printer) message(m *follow.MessageCommitted, everything bool) {
-	if m.Message.Role == v1alpha1.RoleUser {
-		if everything {
-			p.asked(m.Message.Content + textOf(m))
-		}
-		return
+// committed shows a committed message. Who has just asked knows what was asked.
+func (p *printer) committed(m *follow.MessageCommitted, everything bool) {
+	switch {
+	case m.Message.Role != v1alpha1.RoleUser:
+		p.generated(m)
+	case everything:
+		p.asked(m.Message.Content + textOf(m))
 	}
+}
+
+// generated shows what of a generated message was not shown while it was streamed.
+func (p *printer) generated(m *follow.MessageCommitted) {
 	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
 		p.forget()
 	}
