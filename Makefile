@@ -106,7 +106,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster with real pods.
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
 	hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
-	KUBECONFIG=$(CLUSTER_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/...
+	KUBECONFIG=$(CLUSTER_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/... $(E2E_FLAGS)
 	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.
