@@ -81,10 +81,10 @@ func TestANewBeginningGetsANewTitle(t *testing.T) {
 
 func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.TitleCall = &v1alpha1.TitleCall{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}}
+		m.Spec.Generation.TitleCall = &v1alpha1.TitleCall{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
 	})
-	if got := w.chat.Status.Usage; got.TotalTokens != 27 || got.InputTokens != 20 {
-		t.Errorf("the usage is %+v", got)
+	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 || got.Cost[0].MicroUnits != 3 {
+		t.Errorf("the usage is %+v, the cost %+v", got.Usage, got.Cost)
 	}
 	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 27 {
 		t.Errorf("the usage became %+v", w.chat.Status.Usage)

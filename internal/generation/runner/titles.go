@@ -169,7 +169,7 @@ func (a *attempt) writeTitle(ctx context.Context, t *target, text string) (strin
 		}
 	}
 	spec := &t.config.Spec
-	if limits := a.chat.Spec.Limits; limits != nil && limits.Budget != nil && (spec.Pricing == nil || spec.Pricing.Currency != limits.Budget.Currency) {
+	if !a.keepsBudget(spec.Pricing) {
 		return "", nil, fmt.Errorf("ChatModelConfig %s has no prices in the currency of the chat's budget", t.config.Name)
 	}
 	answer, err := generateTitle(ctx, t, text, false)
@@ -184,6 +184,12 @@ func (a *attempt) writeTitle(ctx context.Context, t *target, text string) (strin
 		call = &v1alpha1.TitleCall{Model: t.identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
 	}
 	return title.Read(answer), call, nil
+}
+
+// keepsBudget tells whether the chat's budget, if it has one, can count what is spent at these prices.
+func (a *attempt) keepsBudget(pricing *v1alpha1.Pricing) bool {
+	limits := a.chat.Spec.Limits
+	return limits == nil || limits.Budget == nil || pricing != nil && pricing.Currency == limits.Budget.Currency
 }
 
 // generateTitle calls the model. A title needs no thinking; a plain call leaves that to the configuration.

@@ -101,6 +101,7 @@ func titling(t *testing.T, script modelserver.Script, o *order) *pod {
 	}
 	cheap := modelConfig(p.ns, "cheap", right.Spec.BaseURL)
 	cheap.Spec.Model = "cheap"
+	cheap.Spec.Pricing = &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "1", OutputPerMillion: "2"}
 	create(t, cheap)
 	titled := modelConfig(p.ns, "titled", right.Spec.BaseURL)
 	titled.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"}}
@@ -151,7 +152,8 @@ func TestATitleComesWithTheFirstReply(t *testing.T) {
 	m := c.result()
 	c.wantTitle(m, "Stuck pods", v1alpha1.TitleFromModel, true)
 	g := m.Spec.Generation
-	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); g.TitleCall.Usage != want || g.TitleCall.Model.Config != "cheap" || g.TitleCall.Model.Name != "cheap" {
+	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); g.TitleCall.Usage != want || g.TitleCall.Model.Config != "cheap" || g.TitleCall.Model.Name != "cheap" ||
+		*g.TitleCall.Cost != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 56}) {
 		t.Errorf("the call is %+v", g.TitleCall)
 	}
 	if g.Usage.TotalTokens != 15 || g.Model.Config != "titled" || g.PendingCalls != 0 || textOf(t, m) != "Fine." {
@@ -240,11 +242,29 @@ func TestTitlesAreOffByDefaultAndMakeNoRequest(t *testing.T) {
 	c.ask("two", "And then?")
 	c.wantTitle(c.result(), "", "", false)
 
-	given := p.newTitledChat("given", func(s *v1alpha1.ChatSpec) { s.Title = "Mine" })
-	given.ask("three", longQuestion)
-	given.wantTitle(given.result(), "", "", false)
-	if n := len(p.models.Requests()); n != 3 {
+	if n := len(p.models.Requests()); n != 2 {
 		t.Errorf("%d requests", n)
+	}
+}
+
+func TestNoTitleIsAskedForWhereItIsNotWantedOrCouldBreakABudget(t *testing.T) {
+	p := titling(t, entitles(titleOfPods), nil)
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ChatSpec)
+		title  string
+		source v1alpha1.TitleSource
+	}{
+		"given": {func(s *v1alpha1.ChatSpec) { s.Title = "Mine" }, "", ""},
+		"budget": {func(s *v1alpha1.ChatSpec) {
+			s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+		}, "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords},
+	} {
+		chat := p.newTitledChat(name, c.change)
+		chat.ask(name+"-one", longQuestion)
+		chat.wantTitle(chat.result(), c.title, c.source, false)
+	}
+	if n := len(p.titleRequests()); n != 0 {
+		t.Errorf("%d titles were asked for", n)
 	}
 }
 
