@@ -134,7 +134,7 @@ type ChatSpec struct {
 	// title of the chat, for lists. Default: what a model wrote, see ChatModelConfig.spec.titles, or how the first message begins.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=80
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]') && !self.matches('[[:cntrl:]]')",message="title must be one line that says something, without control characters"
 	// +optional
 	Title string `json:"title,omitempty"`
 

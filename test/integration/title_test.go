@@ -71,7 +71,7 @@ func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
 func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 	ns := namespace(t)
 	for name, title := range map[string]string{
-		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "more than 80 characters": strings.Repeat("x", 81),
+		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ", "more than 80 characters": strings.Repeat("x", 81),
 	} {
 		chat := newChat(ns, "c", "")
 		chat.Spec.Title = title
