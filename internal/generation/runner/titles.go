@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/generation/title"
+	"parley.dev/parley/internal/telemetry"
 )
 
 const (
@@ -172,9 +173,9 @@ func (a *attempt) writeTitle(ctx context.Context, t *target, text string) (strin
 	if !a.keepsBudget(spec.Pricing) {
 		return "", nil, fmt.Errorf("ChatModelConfig %s has no prices in the currency of the chat's budget", t.config.Name)
 	}
-	answer, err := generateTitle(ctx, t, text, false)
+	answer, err := a.generateTitle(ctx, t, text, false)
 	if refusesTools(err) {
-		answer, err = generateTitle(ctx, t, text, true)
+		answer, err = a.generateTitle(ctx, t, text, true)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("calling the model of ChatModelConfig %s: %s", t.config.Name, provider.Classify(err, t.subject()).Reason)
@@ -193,7 +194,7 @@ func (a *attempt) keepsBudget(pricing *v1alpha1.Pricing) bool {
 }
 
 // generateTitle calls the model. A title needs no thinking; a plain call leaves that to the configuration.
-func generateTitle(ctx context.Context, t *target, text string, plain bool) (*fantasy.Response, error) {
+func (a *attempt) generateTitle(ctx context.Context, t *target, text string, plain bool) (*fantasy.Response, error) {
 	spec := &t.config.Spec
 	effort := spec.ReasoningEffort.Effort("")
 	if effort != "" && !plain {
@@ -203,7 +204,24 @@ func generateTitle(ctx context.Context, t *target, text string, plain bool) (*fa
 	if err != nil {
 		return nil, err
 	}
-	return t.model.Generate(ctx, title.Ask(call, text, plain))
+	began := a.Now()
+	answer, err := t.model.Generate(ctx, title.Ask(call, text, plain))
+	a.countTitle(ctx, t, answer, err, a.Now().Sub(began))
+	return answer, err
+}
+
+// countTitle counts a call as any other, but for the first part, which a whole answer does not have.
+func (a *attempt) countTitle(ctx context.Context, t *target, answer *fantasy.Response, err error, lasted time.Duration) {
+	name, ended := string(t.config.Spec.Provider), string(v1alpha1.OutcomeCompleted)
+	switch {
+	case err == nil:
+		a.countTokens(name, step.UsageOf(t.config.Spec.Provider, answer.Usage))
+	case errors.Is(ctx.Err(), context.Canceled):
+		ended = telemetry.OutcomeAbandoned
+	default:
+		ended = string(v1alpha1.OutcomeFailed)
+	}
+	a.Metrics.CallEnded(name, ended, lasted)
 }
 
 // refusesTools tells whether the call may have failed for the tool that it demands: servers that know none answer as they

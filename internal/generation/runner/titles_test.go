@@ -95,6 +95,14 @@ func titling(t *testing.T, script modelserver.Script, o *order) *pod {
 			options.HTTP = &http.Client{Transport: o}
 		}
 	})
+	p.configureTitles()
+	return p
+}
+
+// configureTitles creates the configurations "titled", "cheap", and "alone", which writes its titles itself.
+func (p *pod) configureTitles() {
+	p.t.Helper()
+	t := p.t
 	var right v1alpha1.ChatModelConfig
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: p.ns, Name: "default"}, &right); err != nil {
 		t.Fatal(err)
@@ -106,7 +114,9 @@ func titling(t *testing.T, script modelserver.Script, o *order) *pod {
 	titled := modelConfig(p.ns, "titled", right.Spec.BaseURL)
 	titled.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"}}
 	create(t, titled)
-	return p
+	alone := modelConfig(p.ns, "alone", right.Spec.BaseURL)
+	alone.Spec.Titles = &v1alpha1.TitleSettings{}
+	create(t, alone)
 }
 
 func (p *pod) newTitledChat(name string, change func(*v1alpha1.ChatSpec)) *conversation {
