@@ -131,6 +131,13 @@ type ChatSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
+	// title of the chat, for lists. Default: what a model wrote, see ChatModelConfig.spec.titles, or how the first message begins.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=80
+	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]') && !self.matches('[[:cntrl:]]')",message="title must be one line that says something, without control characters"
+	// +optional
+	Title string `json:"title,omitempty"`
+
 	// systemPrompt stands before the conversation in every call of the model. A change takes effect with the next step.
 	// +kubebuilder:validation:MaxLength=131072
 	// +optional
@@ -290,6 +297,15 @@ type ChatStatus struct {
 	// phase is where the chat stands, for people; programs read the conditions.
 	// +optional
 	Phase ChatPhase `json:"phase,omitempty"`
+
+	// title is spec.title, or else what a model wrote, or how the first message begins; absent until there is one.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Title string `json:"title,omitempty"`
+
+	// titleSource is where the title comes from.
+	// +optional
+	TitleSource TitleSource `json:"titleSource,omitempty"`
 
 	// archived is true once the chat is put away.
 	// +optional
@@ -714,6 +730,7 @@ type LastError struct {
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
 // +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
 // +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1

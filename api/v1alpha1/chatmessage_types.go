@@ -138,6 +138,7 @@ type ChatMessageSpec struct {
 }
 
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
+// +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
@@ -231,6 +232,20 @@ type MessageGeneration struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Preview string `json:"preview,omitempty"`
+
+	// title for the chat that came with this step, if the chat has none or a model wrote a better one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Title string `json:"title,omitempty"`
+
+	// titleSource is where the title comes from.
+	// +optional
+	TitleSource TitleSource `json:"titleSource,omitempty"`
+
+	// titleCall is the account of the call for a title that was accounted for with this step; usage is without it.
+	// +optional
+	TitleCall *TitleCall `json:"titleCall,omitempty"`
 
 	// startedAt is when the pod began.
 	// +required

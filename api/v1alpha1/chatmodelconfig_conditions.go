@@ -10,7 +10,7 @@ const (
 	// ReasonSeveralDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
 	// too, and comes first by name.
 	ReasonSeveralDefaults = "SeveralDefaults"
-	// ReasonReferenceNotFound surfaces in Ready (False) and Stalled (True) when fallbacks or compaction.modelConfigRef name a
+	// ReasonReferenceNotFound surfaces in Ready (False) and Stalled (True) when fallbacks, compaction.modelConfigRef or titles.modelConfigRef name a
 	// ChatModelConfig that does not exist. Chats are answered without it.
 	ReasonReferenceNotFound = "ReferenceNotFound"
 	// ReasonInvalidConfiguration surfaces in Ready (False) and Stalled (True) when the provider does not take what

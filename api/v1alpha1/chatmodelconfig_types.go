@@ -113,6 +113,11 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
+	// titles makes a model write the titles of the chats that this one answers: one more call per chat, beside the first reply.
+	// Default: titles are the first words of the first message.
+	// +optional
+	Titles *TitleSettings `json:"titles,omitempty"`
+
 	// retry says how a failed attempt is tried again.
 	// +optional
 	Retry *RetryPolicy `json:"retry,omitempty"`

@@ -4,6 +4,7 @@
 package modelconfig
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,5 +45,20 @@ func TestResolve(t *testing.T) {
 				t.Errorf("got %v, %+v", got, missing)
 			}
 		})
+	}
+}
+
+func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
+	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	c := config("c", false)
+	c.Spec.Fallbacks = []v1alpha1.ModelConfigReference{*ref("c"), *ref("gone")}
+	c.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
+	c.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: ref("cheap")}
+	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer", "cheap"}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	c.Spec.Titles.Enabled = new(false)
+	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer"}; !slices.Equal(got, want) {
+		t.Errorf("with titles off %v", got)
 	}
 }

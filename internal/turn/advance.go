@@ -79,6 +79,7 @@ func (p *pass) endAttempt() error {
 func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
+		p.takeTitle(result)
 		return p.tryAgain(*g.Error)
 	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return p.loseAttempt()
@@ -253,6 +254,7 @@ func (p *pass) report() {
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.ParentUID = p.facts.ParentUID
+	p.settleTitle()
 	p.recordWaiting()
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting

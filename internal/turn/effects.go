@@ -223,6 +223,13 @@ func (p *pass) account(result *v1alpha1.ChatMessage) {
 	if g.Cost != nil {
 		st.Cost = cost.Add(st.Cost, *g.Cost)
 	}
+	if call := g.TitleCall; call != nil {
+		st.Usage = st.Usage.Add(call.Usage)
+		if call.Cost != nil {
+			st.Cost = cost.Add(st.Cost, *call.Cost)
+		}
+	}
+	p.takeTitle(result)
 }
 
 // podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for want

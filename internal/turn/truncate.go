@@ -168,6 +168,7 @@ func (p *pass) truncateFrom() {
 		p.status().Context = nil // The next reply tells.
 	}
 	p.dropTurn(begun, from)
+	p.dropTitle()
 	p.backToContext()
 	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
 		p.status().Context = nil

@@ -77,6 +77,7 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost",
 	"internal/generation/prompt", "internal/generation/compaction",
 	"internal/generation/debug/redact",
+	"internal/generation/title",
 }
 
 var rules = []rule{

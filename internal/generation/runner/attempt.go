@@ -45,6 +45,11 @@ type attempt struct {
 	recording *debug.Recording
 	// target is the model that was called, if any.
 	target *target
+	// lasting ends with the process: what is done in it outlives the attempt.
+	lasting context.Context
+	// titleOf is what the chat's title is of, firstWords are how that begins if the chat has no title.
+	titleOf    beginning
+	firstWords string
 	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
 	context    *v1alpha1.ContextStatus
 	compaction *v1alpha1.CompactionAccount
@@ -89,6 +94,8 @@ func (a *attempt) run(ctx context.Context) {
 	a.closeEpisode(ctx, episode)
 	if ctx.Err() == nil {
 		a.report(ctx, result)
+	} else {
+		a.titles.abandon(a.titleOf)
 	}
 }
 
@@ -138,6 +145,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer: send one", a.chat.Name),
 		})
 	}
+	a.entitle(messages)
 	switch a.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
 		return a.executeTools(messages, episode) //nolint:contextcheck // It works in a.working, which is derived from ctx.

@@ -34,6 +34,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	if invalid != nil {
 		return failed(invalid)
 	}
+	a.askTitle(t, messages)
 	o := a.ask(ctx, t, call, messages, v1alpha1.RoleAssistant, episode)
 	if o.kind == v1alpha1.OutcomeCompleted {
 		o.step = a.withAwaits(o.step)

@@ -66,6 +66,12 @@ func (t *target) subject() provider.Subject {
 	return provider.Subject{Config: t.config.Name, Spec: &t.config.Spec, Key: t.key}
 }
 
+// identity names the model in messages.
+func (t *target) identity() *v1alpha1.ModelIdentity {
+	spec := &t.config.Spec
+	return &v1alpha1.ModelIdentity{Config: t.config.Name, Provider: string(spec.Provider), Name: spec.Model}
+}
+
 // target finds the model that the attempt is to call.
 func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.GenerationError) {
 	config, err := r.config(ctx, name)

@@ -69,16 +69,20 @@ func (c *observedCall) end(err error) {
 	outcome, reason := c.outcome(err)
 	c.Metrics.CallEnded(c.provider(), outcome, c.Now().Sub(c.began))
 	u := step.UsageOf(c.target.config.Spec.Provider, c.usage)
-	for kind, n := range map[string]int64{
-		telemetry.TokensInput: u.InputTokens, telemetry.TokensOutput: u.OutputTokens, telemetry.TokensReasoning: u.ReasoningTokens,
-		telemetry.TokensCacheRead: u.CacheReadTokens, telemetry.TokensCacheWrite: u.CacheWriteTokens,
-	} {
-		c.Metrics.Tokens(c.provider(), kind, n)
-	}
+	c.countTokens(c.provider(), u)
 	if c.span.Recording() {
 		c.span.Set(c.ending(outcome, u)...)
 	}
 	c.span.End(reason)
+}
+
+func (r *Runner) countTokens(provider string, u v1alpha1.TokenUsage) {
+	for kind, n := range map[string]int64{
+		telemetry.TokensInput: u.InputTokens, telemetry.TokensOutput: u.OutputTokens, telemetry.TokensReasoning: u.ReasoningTokens,
+		telemetry.TokensCacheRead: u.CacheReadTokens, telemetry.TokensCacheWrite: u.CacheWriteTokens,
+	} {
+		r.Metrics.Tokens(provider, kind, n)
+	}
 }
 
 // outcome is how the call ended, and why if it failed.

@@ -35,9 +35,11 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 			if o.kind == v1alpha1.OutcomeCompleted {
 				a.histories.Add(a.chat, created)
 			}
+			a.titleReported(message)
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			a.foundStep(o)
+			a.titleReported(message)
 			return
 		case a.isFinal(err, began) && o.kind == v1alpha1.OutcomeCompleted:
 			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
@@ -131,8 +133,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 		g.Context, g.Compaction = a.context, a.compaction
 	}
 	if a.target != nil {
-		spec := &a.target.config.Spec
-		g.Model = &v1alpha1.ModelIdentity{Config: a.target.config.Name, Provider: string(spec.Provider), Name: spec.Model}
+		g.Model = a.target.identity()
 	}
 	if o.step.Usage != (v1alpha1.TokenUsage{}) {
 		g.Usage = &o.step.Usage
@@ -140,6 +141,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 	if a.target != nil {
 		g.Cost = cost.Of(a.target.config.Spec.Pricing, o.step.Usage)
 	}
+	a.addTitle(g, o)
 	return g
 }
 

@@ -92,6 +92,7 @@ type Runner struct {
 	done     fences
 	draining bool
 	running  sync.WaitGroup
+	titles   titles
 }
 
 // New returns a runner.
@@ -156,6 +157,7 @@ func (r *Runner) drain() {
 	r.draining = true
 	r.mu.Unlock()
 	r.running.Wait()
+	r.titles.stop()
 }
 
 // assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence again,
@@ -195,7 +197,7 @@ func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
 	own, cancel := context.WithCancelCause(ctx)
-	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, startedAt: r.Now()}
+	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, lasting: ctx, startedAt: r.Now()}
 	own = a.startStep(own)
 	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
 	a.working, a.recording = r.recorder.Begin(a.working, chat)

@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// titled makes the answer one that brings a title.
+func titled(title string, source v1alpha1.TitleSource, call *v1alpha1.TitleCall) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		g := m.Spec.Generation
+		g.Title, g.TitleSource, g.TitleCall = title, source, call
+	}
+}
+
+func hasTitle(t *testing.T, ns, name, title string, source v1alpha1.TitleSource) {
+	t.Helper()
+	eventually(t, "chat "+name+" has the title "+title, func() bool {
+		st := chatIn(t, ns, name).Status
+		return st.Title == title && st.TitleSource == source
+	})
+}
+
+// retitle gives the chat a title, or takes it back.
+func retitle(t *testing.T, ns, name, title string) {
+	t.Helper()
+	chat := chatIn(t, ns, name)
+	before := chat.DeepCopy()
+	chat.Spec.Title = title
+	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
+		t.Fatalf("giving chat %s the title %q: %v", name, title, err)
+	}
+}
+
+func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), titled("Why would a pod be stuck?", v1alpha1.TitleFromFirstWords, nil)))
+	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
+
+	create(t, say(ns, "c", "second"))
+	call := &v1alpha1.TitleCall{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"}, Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
+	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Stuck pods", v1alpha1.TitleFromModel, call)))
+	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
+	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
+		t.Errorf("the title came at version %d, with the usage %+v", st.History.Version, st.Usage)
+	}
+
+	retitle(t, ns, "c", "Mine")
+	hasTitle(t, ns, "c", "Mine", v1alpha1.TitleFromSpec)
+	retitle(t, ns, "c", "")
+	hasTitle(t, ns, "c", "", "")
+}
+
+func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "")
+	chat.Spec.Title = "Mine"
+	create(t, chat)
+	hasTitle(t, ns, "c", "Mine", v1alpha1.TitleFromSpec)
+}
+
+func TestTitlesThatAreNoneAreRefused(t *testing.T) {
+	ns := namespace(t)
+	for name, title := range map[string]string{
+		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ", "more than 80 characters": strings.Repeat("x", 81),
+	} {
+		chat := newChat(ns, "c", "")
+		chat.Spec.Title = title
+		if err := cluster.Client.Create(t.Context(), chat); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	create(t, newChat(ns, "c", "hello"))
+	alone := answer(assigned(t, ns, "c", 1, 1), titled("Stuck pods", "", nil))
+	if err := cluster.Client.Create(t.Context(), alone); !apierrors.IsInvalid(err) {
+		t.Errorf("a title from nowhere: %v", err)
+	}
+}
+
+func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
+	ns := namespace(t)
+	config := &v1alpha1.ChatModelConfig{}
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, config); err != nil {
+		t.Fatal(err)
+	}
+	before := config.DeepCopy()
+	config.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "nowhere"}}
+	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the configuration says so", func() bool {
+		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range config.Status.Conditions {
+			if c.Reason == v1alpha1.ReasonReferenceNotFound {
+				return true
+			}
+		}
+		return false
+	})
+}
