@@ -134,7 +134,7 @@ func (a *attempt) overBudget(config *v1alpha1.ChatModelConfig) *v1alpha1.Generat
 		return &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorBudgetExceeded, Message: fmt.Sprintf("The chat's budget of %s %s is used up: raise spec.limits.budget", budget.Amount, budget.Currency),
 		}
-	case config.Spec.Pricing == nil || config.Spec.Pricing.Currency != budget.Currency:
+	case !a.keepsBudget(config.Spec.Pricing):
 		return &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorModelConfigInvalid,
 			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it: set spec.pricing there, or change spec.limits.budget of the chat",
