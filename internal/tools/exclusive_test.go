@@ -21,6 +21,10 @@ func (alone) Exclusive() {}
 
 func (alone) On(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }
 
+func named(calls string) []string {
+	return strings.FieldsFunc(calls, func(c rune) bool { return c == ',' })
+}
+
 func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 	const (
 		ran      = "ran"
@@ -35,12 +39,12 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 		want  []string
 	}{
 		"alone":                             {calls: "alone", want: []string{ran}},
-		"others without it":                 {calls: "other other", want: []string{ran, ran}},
-		"first of two":                      {calls: "alone other", want: []string{alonePls, skipped}},
-		"last of three":                     {calls: "other unknown alone", want: []string{skipped, skipped, alonePls}},
-		"twice":                             {calls: "alone alone", want: []string{alonePls, alonePls}},
+		"others without it":                 {calls: "other,other", want: []string{ran, ran}},
+		"first of two":                      {calls: "alone,other", want: []string{alonePls, skipped}},
+		"last of three":                     {calls: "other,unknown,alone", want: []string{skipped, skipped, alonePls}},
+		"twice":                             {calls: "alone,alone", want: []string{alonePls, alonePls}},
 		"alone where it is off":             {off: true, calls: "alone", want: []string{inactive}},
-		"with another where it is off":      {off: true, calls: "alone other", want: []string{inactive, skipped}},
+		"with another where it is off":      {off: true, calls: "alone,other", want: []string{inactive, skipped}},
 		"a call of no tool, without others": {calls: "unknown", want: []string{unknown}},
 	}
 	for name, c := range cases {
@@ -52,7 +56,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 				chat.Spec.SystemPrompt = "on"
 			}
 			var calls []v1alpha1.ToolCall
-			for i, name := range strings.Fields(c.calls) {
+			for i, name := range named(c.calls) {
 				calls = append(calls, v1alpha1.ToolCall{ID: string(rune('a' + i)), Name: name})
 			}
 			results := registry.Execute(tools.WithCaller(t.Context(), chat), only("other"), calls)
@@ -75,15 +79,15 @@ func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
 	}{
 		"none":                {"", ""},
 		"one":                 {"alone", ""},
-		"others":              {"other client other", ""},
-		"with one of Parley":  {"other alone", "alone"},
-		"with one elsewhere":  {"alone client", "alone"},
-		"twice the exclusive": {"alone alone", "alone"},
+		"others":              {"other,client,other", ""},
+		"with one of Parley":  {"other,alone", "alone"},
+		"with one elsewhere":  {"alone,client", "alone"},
+		"twice the exclusive": {"alone,alone", "alone"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var calls []v1alpha1.ToolCall
-			for _, name := range strings.Fields(c.calls) {
+			for _, name := range named(c.calls) {
 				calls = append(calls, v1alpha1.ToolCall{Name: name})
 			}
 			if got := registry.Conflict(calls); got != c.want {

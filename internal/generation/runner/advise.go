@@ -18,10 +18,11 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 )
 
-// advice is what asking the advisor has used up, and which model that was.
+// advice is what asking the advisor has used up, which model that was, and what it warned of.
 type advice struct {
-	target *target
-	usage  v1alpha1.TokenUsage
+	target   *target
+	usage    v1alpha1.TokenUsage
+	warnings []string
 }
 
 // guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
@@ -71,6 +72,9 @@ func told(e *v1alpha1.GenerationError) string {
 	return fmt.Sprintf("The advisor gave no advice (%s). %s. For the people of this chat: %s", e.Reason, goOn, e.Message)
 }
 
+// cutAdvice marks an advice that is not whole.
+const cutAdvice = "\n\n[The advice ends here: it reached its limit of tokens.]"
+
 // advise asks the advisor, once and without tools.
 func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, question string) (string, *v1alpha1.GenerationError) {
 	t, err := a.advisorTarget(ctx)
@@ -88,7 +92,7 @@ func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, q
 	}
 	call.Tools, call.private = nil, append(prompt.Texts(built), question)
 	o := a.ask(ctx, t, call, messages, v1alpha1.RoleTool, unheard{})
-	a.advice.usage = o.step.Usage
+	a.advice.usage, a.advice.warnings = o.step.Usage, o.step.Warnings
 	switch {
 	case o.kind == v1alpha1.OutcomeInterrupted:
 		return "", interruptedAdvice()
@@ -98,6 +102,9 @@ func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, q
 	said := onlyText(o.step)
 	if len(said.Parts) == 0 {
 		return "", silentAdvisor(t, said.FinishReason)
+	}
+	if said.FinishReason == string(fantasy.FinishReasonLength) {
+		return *said.Parts[0].Text + cutAdvice, nil
 	}
 	return *said.Parts[0].Text, nil
 }
@@ -194,7 +201,7 @@ func (a *attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
 	if a.advice.target == nil {
 		return
 	}
-	g.AdvisorModel = a.advice.target.identity()
+	g.AdvisorModel, g.Warnings = a.advice.target.identity(), a.advice.warnings
 	if a.advice.usage != (v1alpha1.TokenUsage{}) {
 		g.AdvisorUsage = &a.advice.usage
 	}

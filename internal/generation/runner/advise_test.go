@@ -40,7 +40,7 @@ var advises = modelserver.Reply{
 // startAdvisedPod starts a pod that has the advisor, and a ChatModelConfig strong for it.
 func startAdvisedPod(t *testing.T, script modelserver.Script, change func(*v1alpha1.ChatModelConfigSpec)) *pod {
 	t.Helper()
-	p := startPod(t, script, func(p *pod, o *runner.Options) {
+	p := startPod(t, script, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(advisor.Tool{}, builtin.CurrentTime{Now: o.Now})
 	})
 	strong := modelConfig(p.ns, "strong", p.url)
@@ -93,7 +93,10 @@ func adviceOf(t *testing.T, m *v1alpha1.ChatMessage) (*v1alpha1.ToolResult, advi
 
 func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 	p := startAdvisedPod(t, asksForAdvice(1, advises), nil)
-	c := p.newChat("advised", withAdvisor)
+	c := p.newChat("advised", func(s *v1alpha1.ChatSpec) {
+		withAdvisor(s)
+		s.Advisor.ReasoningEffort = v1alpha1.EffortHigh
+	})
 	c.ask("advised-1", "Clean up the archive.")
 	answer := c.asked(c.result())
 
@@ -115,7 +118,7 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 	if len(sent) != 1 {
 		t.Fatalf("the advisor was asked %d times", len(sent))
 	}
-	for _, text := range []string{"Be careful with the archive.", "You are the advisor", "Clean up the archive.", "May I delete it?", `"max_tokens":4000`} {
+	for _, text := range []string{"Be careful with the archive.", "You are the advisor", "Clean up the archive.", "May I delete it?", `"max_tokens":4000`, `"reasoning_effort":"high"`} {
 		if !strings.Contains(sent[0], text) {
 			t.Errorf("the advisor was not told %q", text)
 		}
@@ -261,6 +264,17 @@ func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
 	c.commit(answer, v1alpha1.ActionGenerateAssistant)
 	if got := textOf(t, c.result()); !strings.Contains(got, "must be called alone") || len(p.requestsTo("strong")) != 0 {
 		t.Errorf("the model said %q, and the advisor was asked %d times", got, len(p.requestsTo("strong")))
+	}
+}
+
+func TestAdviceThatReachesItsLimitSaysSo(t *testing.T) {
+	cut := advises
+	cut.Finish = modelserver.FinishLength
+	p := startAdvisedPod(t, asksForAdvice(1, cut), nil)
+	c := p.newChat("cut", withAdvisor)
+	c.ask("cut-1", "Clean up the archive.")
+	if _, result := adviceOf(t, c.asked(c.result())); result.Type != advisor.TypeAdvice || result.Advice != "Make a copy first.\n\n[The advice ends here: it reached its limit of tokens.]" {
+		t.Errorf("the result is %+v", result)
 	}
 }
 
