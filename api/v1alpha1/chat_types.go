@@ -158,6 +158,10 @@ type ChatSpec struct {
 	// +optional
 	Tools *ChatTools `json:"tools,omitempty"`
 
+	// advisor lets the model ask another one for advice.
+	// +optional
+	Advisor *ChatAdvisor `json:"advisor,omitempty"`
+
 	// limits bounds what the chat may do.
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
@@ -211,7 +215,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent'])",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 
@@ -387,6 +391,10 @@ type ChatStatus struct {
 	// +listMapKey=currency
 	// +optional
 	Cost []Cost `json:"cost,omitempty"`
+
+	// advisorUsage is the sum of the tokens that asking the advisor took; usage is without them.
+	// +optional
+	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
 	// +kubebuilder:validation:MaxItems=16

@@ -192,6 +192,14 @@ type MessageGeneration struct {
 	// +optional
 	Usage *TokenUsage `json:"usage,omitempty"`
 
+	// advisorModel is the model that was asked for advice.
+	// +optional
+	AdvisorModel *ModelIdentity `json:"advisorModel,omitempty"`
+
+	// advisorUsage of asking it.
+	// +optional
+	AdvisorUsage *TokenUsage `json:"advisorUsage,omitempty"`
+
 	// context is how full the model's context was.
 	// +optional
 	Context *ContextStatus `json:"context,omitempty"`

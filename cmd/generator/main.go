@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
@@ -114,6 +115,7 @@ func newRunner(log *slog.Logger, hosts []string, metrics *telemetry.Generator, t
 		Relay: relay{relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())},
 		Keys:  func(secret, key string) ([]byte, error) { return os.ReadFile(filepath.Join(keys, secret, key)) },
 		Tools: tools.NewRegistry(
+			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),

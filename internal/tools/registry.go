@@ -47,11 +47,11 @@ func NewRegistry(all ...Tool) *Registry {
 	return r
 }
 
-// Active are the tools that the chat allows, sorted by name.
+// Active are the tools that the chat allows, and those that it may turn on, sorted by name.
 func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
 	var active []Tool
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
-		if allows(spec, name) {
+		if _, switched := r.tools[name].(Switched); switched || allows(spec, name) {
 			active = append(active, r.tools[name])
 		}
 	}
@@ -68,16 +68,20 @@ func allows(spec *v1alpha1.ChatTools, name string) bool {
 // errInterrupted is what the model reads of a call that was cut off.
 var errInterrupted = errors.New("the call was interrupted before it produced a result")
 
-// Execute runs the calls at the same time and returns their results in the order of the calls. A call that fails once ctx
-// is done counts as interrupted.
+// Execute runs the calls at the same time and returns their results in the order of the calls; if one is of an exclusive
+// tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted.
 func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) []v1alpha1.ToolResult {
 	results := make([]v1alpha1.ToolResult, len(calls))
+	run := r.run
+	if exclusive := r.Conflict(calls); exclusive != "" {
+		run = r.refuse(exclusive)
+	}
 	var running sync.WaitGroup
 	for i, call := range calls {
 		running.Go(func() {
 			ctx, done := r.observe(ctx, &call)
 			defer done(&results[i])
-			output, err := r.run(ctx, spec, call)
+			output, err := run(ctx, spec, call)
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
 			if err != nil && ctx.Err() != nil {
 				err = errInterrupted
@@ -92,12 +96,9 @@ func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls 
 }
 
 func (r *Registry) run(ctx context.Context, spec *v1alpha1.ChatTools, call v1alpha1.ToolCall) (output string, err error) {
-	tool := r.tools[call.Name]
-	switch {
-	case tool == nil:
-		return "", fmt.Errorf("tool %q does not exist; the tools on offer are: %s", call.Name, r.names(spec))
-	case !allows(spec, call.Name):
-		return "", fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", call.Name, r.names(spec))
+	tool, err := r.offered(ctx, spec, call.Name)
+	if err != nil {
+		return "", err
 	}
 	input := call.Input
 	if strings.TrimSpace(input) == "" {
@@ -118,10 +119,24 @@ func (r *Registry) run(ctx context.Context, spec *v1alpha1.ChatTools, call v1alp
 	return tool.Run(ctx, input)
 }
 
-func (r *Registry) names(spec *v1alpha1.ChatTools) string {
+// offered is the tool of that name. The error tells the model that there is none for it.
+func (r *Registry) offered(ctx context.Context, spec *v1alpha1.ChatTools, name string) (Tool, error) {
+	tool := r.tools[name]
+	switch {
+	case tool == nil:
+		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(ctx, spec))
+	case !offers(ctx, spec, tool):
+		return nil, fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", name, r.names(ctx, spec))
+	}
+	return tool, nil
+}
+
+func (r *Registry) names(ctx context.Context, spec *v1alpha1.ChatTools) string {
 	var names []string
 	for _, tool := range r.Active(spec) {
-		names = append(names, tool.Name())
+		if offers(ctx, spec, tool) {
+			names = append(names, tool.Name())
+		}
 	}
 	if len(names) == 0 {
 		return "none"

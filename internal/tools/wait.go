@@ -17,9 +17,12 @@ type Selective interface {
 	Suits(chat *v1alpha1.Chat) bool
 }
 
-// Suited are those of the tools that the chat has a use for, or names itself in spec.tools.builtIn.allow.
+// Suited are those of the tools that the chat has turned on, has a use for, or names itself in spec.tools.builtIn.allow.
 func Suited(all []Tool, chat *v1alpha1.Chat) []Tool {
 	return slices.DeleteFunc(all, func(tool Tool) bool {
+		if switched, ok := tool.(Switched); ok {
+			return !switched.On(chat)
+		}
 		selective, ok := tool.(Selective)
 		return ok && !selective.Suits(chat) && !named(chat.Spec.Tools, tool.Name())
 	})

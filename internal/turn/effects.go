@@ -230,6 +230,7 @@ func (p *pass) account(result *v1alpha1.ChatMessage) {
 		}
 	}
 	p.takeTitle(result)
+	p.accountAdvice(g)
 }
 
 // podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for want

@@ -75,9 +75,16 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		"17 instructions": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: slices.Repeat([]v1alpha1.InstructionsSource{
 			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}},
 		}, 17)}}, "must have at most 16 items"},
-		"the name of a reply to come":  {say(ns, "c", "c-2-1"), "belong to the replies of the chat"},
-		"a reply by hand with results": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
-		"a tool of Parley's name":      {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
+		"the name of a reply to come":   {say(ns, "c", "c-2-1"), "belong to the replies of the chat"},
+		"a reply by hand with results":  {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
+		"a tool of Parley's name":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
+		"a tool of the advisor's name":  {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "advisor"}}}}}, "this is the name of a built-in tool"},
+		"an advisor without uses":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(0))}}}, "spec.advisor.maxUses"},
+		"an advisor of few words":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxOutputTokens: new(int64(255))}}}, "spec.advisor.maxOutputTokens"},
+		"an advisor of no known effort": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, ReasoningEffort: "Most"}}}, "spec.advisor.reasoningEffort"},
+		"the advisor among the allowed": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+			BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{v1alpha1.ToolAdvisor}},
+		}}}, "spec.tools.builtIn.allow"},
 		"a client's tool that needs approval": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
 			Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []string{"f"},
 		}}}, "leave them out of approval"},

@@ -75,7 +75,7 @@ type rule struct {
 var pure = []string{
 	"internal/chatstate", "internal/history", "internal/decide", "internal/turn", "internal/status", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost",
-	"internal/generation/prompt", "internal/generation/compaction",
+	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/title",
 }

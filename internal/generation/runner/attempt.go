@@ -54,6 +54,8 @@ type attempt struct {
 	context    *v1alpha1.ContextStatus
 	compaction *v1alpha1.CompactionAccount
 	observed   observedStep
+	// advice is what asking the advisor has used up.
+	advice advice
 }
 
 // outcome is how an attempt ended.
@@ -186,7 +188,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	s := step.Results(append(a.Tools.Execute(a.observeTools(a.working), a.chat.Spec.Tools, calls.Run), calls.Denied...))
+	s := step.Results(append(a.Tools.Execute(a.withAdvisor(a.observeTools(a.working), messages), a.chat.Spec.Tools, calls.Run), calls.Denied...))
 	a.countDenied(calls.Denied)
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult

@@ -67,7 +67,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	}
 	about := t.subject()
-	about.Now, about.Private = a.Now(), prompt.Texts(call.Prompt)
+	about.Now, about.Private = a.Now(), append(prompt.Texts(call.Prompt), call.private...)
 	if errors.Is(context.Cause(calling), errSilent) {
 		about.Silence = silence
 	}
@@ -77,6 +77,9 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 
 // withAwaits says of each call what it waits for besides Parley.
 func (a *attempt) withAwaits(s step.Step) step.Step {
+	if a.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
+		return s
+	}
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
@@ -88,6 +91,15 @@ func (a *attempt) withAwaits(s step.Step) step.Step {
 	}
 	s.WaitsFor = a.Tools.Waits(a.chat.Spec.Tools, calls)
 	return s
+}
+
+func pendingCalls(s step.Step) (calls []v1alpha1.ToolCall) {
+	for i := range s.Parts {
+		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
+			calls = append(calls, *call)
+		}
+	}
+	return calls
 }
 
 // stream calls the model and hands on each part, until the end or until full says that no more is wanted.
@@ -122,6 +134,8 @@ type request struct {
 	fantasy.Call
 	// warnings are about settings that it leaves out.
 	warnings []fantasy.CallWarning
+	// private are texts that the prompt has within others: of a short one, only the whole counts as a quotation.
+	private []string
 }
 
 // call sets up the call with everything that the configuration says.
@@ -138,11 +152,14 @@ func (a *attempt) call(t *target, built []fantasy.Message) (request, *v1alpha1.G
 	for _, tool := range append(tools.Suited(a.Tools.Active(a.chat.Spec.Tools), a.chat), tools.OfClient(a.chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
 	}
-	return request{call, warnings}, nil
+	return request{Call: call, warnings: warnings}, nil
 }
 
-// effort is what the turn's message asks for. A summary is not what it asked for.
+// effort is what the turn's message asks for. A summary is not what it asked for, and an advisor has an effort of its own.
 func (a *attempt) effort() v1alpha1.ReasoningEffort {
+	if a.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+		return a.chat.Spec.Advisor.ReasoningEffort
+	}
 	if a.chat.Status.Turn == nil || a.chat.Status.Generation.Action == v1alpha1.ActionCompact {
 		return ""
 	}

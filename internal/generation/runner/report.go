@@ -141,6 +141,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 	if a.target != nil {
 		g.Cost = cost.Of(a.target.config.Spec.Pricing, o.step.Usage)
 	}
+	a.accountAdvice(g)
 	a.addTitle(g, o)
 	return g
 }

@@ -53,6 +53,7 @@ type pod struct {
 	t      *testing.T
 	ns     string
 	name   string
+	url    string
 	models *modelserver.Server
 	relay  *relay
 	wire   *wire
@@ -77,8 +78,9 @@ func startPod(t *testing.T, script modelserver.Script, change func(*pod, *runner
 	}
 	server := httptest.NewServer(p.models)
 	t.Cleanup(server.Close)
-	create(t, modelConfig(p.ns, "default", server.URL+"/v1"))
-	impatient := modelConfig(p.ns, "impatient", server.URL+"/v1")
+	p.url = server.URL + "/v1"
+	create(t, modelConfig(p.ns, "default", p.url))
+	impatient := modelConfig(p.ns, "impatient", p.url)
 	impatient.Spec.SilenceTimeoutSeconds = new(int32(1))
 	create(t, impatient)
 	p.launch(change)

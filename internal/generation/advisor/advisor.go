@@ -1,0 +1,98 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package advisor lets the model of a chat ask another model for advice: the tool, what the other model is told, and what
+// comes back. It calls nobody itself.
+//
+// The invariants that it keeps: what the advisor is told is a pure function of the prompt that the asking model had, of
+// bounded size, and names no tool; how often it was asked is counted in the history alone, so that a pod that dies changes
+// nothing.
+package advisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// MaxQuestionRunes is the greatest length of a question.
+const MaxQuestionRunes = 2000
+
+// Tool is what the model calls. Its calls reach whoever the context names; see WithConsult.
+type Tool struct{}
+
+// Name is advisor.
+func (Tool) Name() string { return v1alpha1.ToolAdvisor }
+
+// Description tells the model when to call it.
+func (Tool) Description() string {
+	return "Asks another model for advice on one question and returns its answer. It sees the instructions of this chat and the end " +
+		"of this conversation, and has no tools. Call it alone: with other calls in the same reply, none of them is run."
+}
+
+// InputSchema has the question.
+func (Tool) InputSchema() map[string]any {
+	return map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"question": map[string]any{
+				"type": "string", "minLength": 1, "maxLength": MaxQuestionRunes,
+				"description": "What to decide or to check, with what you have found out so far and which ways you see.",
+			},
+		},
+		"required": []string{"question"},
+	}
+}
+
+// On tells whether the chat may ask for advice.
+func (Tool) On(chat *v1alpha1.Chat) bool { return chat.Spec.HasAdvisor() }
+
+// Exclusive because an advice is worth nothing to calls that are made at the same time.
+func (Tool) Exclusive() {}
+
+// Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
+func (Tool) Run(ctx context.Context, input string) (string, error) {
+	consult, ok := ctx.Value(consultKey{}).(Consult)
+	if !ok {
+		return "", errors.New("nobody can be asked for advice here")
+	}
+	result := consult(ctx, input)
+	out, err := result.encode()
+	if err == nil && result.Type == TypeError {
+		return "", errors.New(out)
+	}
+	return out, err
+}
+
+// Consult answers a call of Tool that has these arguments.
+type Consult func(ctx context.Context, input string) Result
+
+type consultKey struct{}
+
+// WithConsult is a context in which calls of Tool are answered.
+func WithConsult(ctx context.Context, consult Consult) context.Context {
+	return context.WithValue(ctx, consultKey{}, consult)
+}
+
+// Question is the question of a call. The error tells the model what is wrong with it.
+func Question(input string) (string, error) {
+	var arguments struct {
+		Question string `json:"question"`
+	}
+	if err := json.Unmarshal([]byte(input), &arguments); err != nil {
+		return "", errors.New("the argument question must be a text")
+	}
+	question := strings.TrimSpace(arguments.Question)
+	switch n := utf8.RuneCountInString(question); {
+	case n == 0:
+		return "", errors.New("the argument question is missing: ask one question")
+	case n > MaxQuestionRunes:
+		return "", fmt.Errorf("the question has %d characters, %d are the most: ask a shorter one", n, MaxQuestionRunes)
+	}
+	return question, nil
+}
