@@ -131,7 +131,7 @@ func TestATurnIsATreeOfStepsAndCalls(t *testing.T) {
 }
 
 // secrets are what nobody but the parties to the conversation may read.
-var secrets = []string{"most secret", "time is it", "Asia/Tokyo", "1970", "I read"}
+var secrets = []string{"most secret", "time is it", "Asia/Tokyo", "1970-01-01", "I read"}
 
 func TestSpansHoldContentOnlyWhereThatIsWantedAndNeverTheKey(t *testing.T) {
 	for setting, want := range map[string]bool{"": false, "false": false, "true": true} {
