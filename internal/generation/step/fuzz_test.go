@@ -40,7 +40,7 @@ func streamOf(data []byte) (stream []fantasy.StreamPart) {
 
 func FuzzAccumulator(f *testing.F) {
 	f.Add([]byte("\x00\x01\x00\x00\x01\x01\x02hello\x00\x02\x01\x00"), "call")
-	f.Add([]byte("\x06\x01\x00get\x00\x09\x01\x00{}\x00\x09\x01\x00{}\x00\x0a\x11\x01out\x00\x0b\x02\x00src\x00\x0c\x00\x00"), "i_d")
+	f.Add([]byte("\x06\x01\x00get\x00\x09\x01\x00{}\x00\x09\x01\x00[]\x00\x0a\x11\x01out\x00\x0b\x02\x00src\x00\x0c\x00\x00"), "i_d")
 	f.Add([]byte("\x01\x00\xff\u2028<&>\"\\\x01\xff\x00\x04\x00\xff\xff\xfe\x00\x01\x00\xffend"), "")
 	f.Fuzz(func(t *testing.T, data []byte, used string) {
 		a := NewAccumulator(v1alpha1.ProviderOpenAI, 7, []string{used})
@@ -95,10 +95,10 @@ func checkShown(t *testing.T, s Step, shown map[parts.Type]string) {
 	t.Helper()
 	kept := map[parts.Type]int{}
 	for _, p := range s.Parts {
-		switch {
-		case p.Type == v1alpha1.PartText:
+		switch p.Type {
+		case v1alpha1.PartText:
 			kept[parts.Text] += len(*p.Text)
-		case p.Type == v1alpha1.PartReasoning:
+		case v1alpha1.PartReasoning:
 			kept[parts.Reasoning] += len(*p.Text)
 		}
 	}
