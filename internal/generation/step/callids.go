@@ -13,6 +13,8 @@ import (
 type callIDs struct {
 	version int64
 	used    map[string]bool
+	// partial is whether there are earlier calls besides the used ones: an id can then only be unique by its version.
+	partial bool
 	given   map[string]string
 	called  map[string]bool
 }
@@ -64,7 +66,7 @@ func (c *callIDs) of(id string) string {
 	if len(unique) > 64 {
 		unique = unique[:maxID]
 	}
-	for n := 0; c.used[unique]; n++ {
+	for n := 0; c.used[unique] || n == 0 && c.partial; n++ {
 		unique = fmt.Sprintf("%.*s-%d", maxID, valid, c.version)
 		if n > 0 {
 			unique = fmt.Sprintf("%.*s-%d-%d", maxID, valid, c.version, n)
