@@ -123,8 +123,13 @@ soak: setup image cluster-up ## Let 50 chats talk for 10 minutes while everythin
 soak-short: ## The same for 12 chats and less than a minute.
 	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
+.PHONY: bench-streams
+bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, beside fantasy alone: bin/bench-generator.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
+
 .PHONY: bench
-bench: setup image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: setup bench-streams image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
 	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
 	@hack/bench.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(BENCH_FLAGS)
