@@ -59,8 +59,8 @@ func startPeer(b *testing.B) peer {
 	return peer{url: "http://" + strings.TrimSpace(address), socket: socket}
 }
 
-// runPeer serves until its standard input ends.
-func runPeer(socket string) error {
+// runPeer says where it serves, and serves until its input ends.
+func runPeer(socket string, in io.Reader, out io.Writer) error {
 	store, err := parleyrelay.NewStore(parleyrelay.Options{})
 	if err != nil {
 		return err
@@ -78,8 +78,10 @@ func runPeer(socket string) error {
 		go func() { _ = server.Serve(listener) }()
 		defer server.Close()
 	}
-	fmt.Println(public.Addr())
-	_, err = io.Copy(io.Discard, os.Stdin)
+	if _, err := fmt.Fprintln(out, public.Addr()); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
 	return err
 }
 

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 func runAll(m *testing.M) int {
 	var err error
 	if socket := os.Getenv(peerSocket); socket != "" {
-		if err = runPeer(socket); err != nil {
+		if err = runPeer(socket, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

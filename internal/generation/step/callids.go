@@ -52,16 +52,7 @@ func (c *callIDs) of(id string) string {
 	if given, ok := c.given[id]; ok {
 		return given
 	}
-	valid := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, id)
-	if valid == "" {
-		valid = "call"
-	}
+	valid := validID(id)
 	unique := valid
 	if len(unique) > 64 {
 		unique = unique[:maxID]
@@ -75,4 +66,18 @@ func (c *callIDs) of(id string) string {
 	c.used[unique] = true
 	c.given[id] = unique
 	return unique
+}
+
+// validID is the id in the characters that every provider takes.
+func validID(id string) string {
+	if id == "" {
+		return "call"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, id)
 }
