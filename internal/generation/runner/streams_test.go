@@ -33,8 +33,8 @@ const (
 	streams        = 200
 	partsPerSecond = 100
 	partsPerStream = 500
-	// rounds of each kind, in turn; the figures are medians.
-	rounds = 3
+	// rounds of each kind, in turn; the figures are medians. On a machine with other work one round can be off by a tenth.
+	rounds = 5
 )
 
 // generatorFigures are what the benchmark measures, with their names in bin/bench.json.
