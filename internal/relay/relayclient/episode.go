@@ -92,9 +92,7 @@ func (e *Episode) Dropped() int64 {
 func (e *Episode) Close(ctx context.Context) error {
 	defer e.stop()
 	e.mu.Lock()
-	e.closing = true
-	close(e.ending)
-	e.notify()
+	e.end()
 	e.mu.Unlock()
 	select {
 	case <-e.done:
@@ -107,6 +105,13 @@ func (e *Episode) Close(ctx context.Context) error {
 		return nil // it is closed, or somebody else's
 	}
 	return e.client.Close(ctx, e.name)
+}
+
+// end says that nothing more comes. The caller holds mu.
+func (e *Episode) end() {
+	e.closing = true
+	close(e.ending)
+	e.notify()
 }
 
 // notify wakes the reader. The caller holds mu.
