@@ -52,7 +52,7 @@ func TestPartsGatherWhereManyEpisodesAreOpen(t *testing.T) {
 func speak(e *Episode) {
 	for range 6 {
 		e.Publish("Assistant", parts.Part{Type: parts.Text, Text: "x"})
-		time.Sleep(10*time.Millisecond - time.Nanosecond) // So that a part is there when a multiple of 10 ms is.
+		<-time.After(10*time.Millisecond - time.Nanosecond) // So that a part is there when a multiple of 10 ms is.
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
