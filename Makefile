@@ -78,7 +78,7 @@ lint: ## Run go vet and the linters.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|e2e|bench)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|load|e2e|bench)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner
@@ -88,8 +88,8 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
 
 .PHONY: test-crash
-test-crash: envtest-assets ## Let the manager fail at every write, and compare it with a model of the whole API.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/...
+test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, and play a turn of 200 steps.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/...
 
 # EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay.
 EXPLORE_FLAGS ?= -budget=10m
@@ -123,8 +123,13 @@ soak: setup image cluster-up ## Let 50 chats talk for 10 minutes while everythin
 soak-short: ## The same for 12 chats and less than a minute.
 	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
+.PHONY: bench-streams
+bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, beside fantasy alone: bin/bench-generator.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
+
 .PHONY: bench
-bench: setup image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: setup bench-streams image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
 	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
 	@hack/bench.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(BENCH_FLAGS)

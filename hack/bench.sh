@@ -49,5 +49,8 @@ k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=
 # Its progress and its table go to the terminal; the figures are the lines from "{" on.
 k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
 k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
-sed -n '/^{$/,$p' bin/bench.log >bin/bench.json
+{
+  sed -n '/^{$/,$p' bin/bench.log | sed '$d' | sed '$s/$/,/'
+  printf '  "generator": %s\n}\n' "$(cat bin/bench-generator.json)" # By "make bench-streams".
+} >bin/bench.json
 echo "figures: bin/bench.json" >&2

@@ -100,6 +100,33 @@ func TestAWalkStopsAtWhatTheCallerKnowsAndChecksItNevertheless(t *testing.T) {
 	}
 }
 
+func TestAWalkToAnIndexChecksWhatItWalksAndLooksNoFurther(t *testing.T) {
+	nodes := []Node{reply("a1", "u0", 1), user("u2", "a1", 2), reply("a3", "u2", 3)} // u0 is gone.
+	for _, c := range []struct {
+		name string
+		ref  Ref
+		want []string
+		err  error
+	}{
+		{"what is older may be missing", Ref{Head: "a3", Length: 4, From: 1}, []string{"a1", "u2", "a3"}, nil},
+		{"the newest alone", Ref{Head: "a3", Length: 4, From: 3}, []string{"a3"}, nil},
+		{"a context without messages", Ref{Head: "a3", Length: 4, From: 4}, []string{}, nil},
+		{"from the first", Ref{Head: "a3", Length: 4}, nil, &MissingError{"a1", "u0"}},
+		{"another index", Ref{Head: "a3", Length: 5, From: 2}, nil, &IndexError{"a3", 4, 3}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			chain, err := Walk(c.ref, lookupIn(nodes...), nil)
+			if !reflect.DeepEqual(err, c.err) || err == nil && !slices.Equal(names(chain), c.want) {
+				t.Errorf("got %v and %v, want %v and %v", names(chain), err, c.want, c.err)
+			}
+		})
+	}
+	short := []Node{reply("b", "", 3)}
+	if _, err := Walk(Ref{Head: "b", Length: 4, From: 1}, lookupIn(short...), nil); !reflect.DeepEqual(err, &LengthError{4, 1}) {
+		t.Errorf("a chain that ends before the index: %v", err)
+	}
+}
+
 func TestErrorsNameTheMessages(t *testing.T) {
 	for want, err := range map[string]error{
 		"message a, the head of the history, does not exist":           &MissingError{"", "a"},

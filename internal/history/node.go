@@ -55,6 +55,8 @@ type Ref struct {
 	Head string
 	// Length is the number of committed messages.
 	Length int64
+	// From is the index of the oldest message that Walk goes to; 0: the first.
+	From int64
 	// Turn under way, or else the last one.
 	Turn Turn
 	// Results is where the newest message with a client's results stands; its Message is empty when there is none.

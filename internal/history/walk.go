@@ -6,14 +6,14 @@ package history
 import "slices"
 
 // Walk is the chain of the committed messages, oldest first, with every message placed. It goes from the head to the
-// root and stops before the first message for which known is true; a nil known stops nowhere. What it has walked is
-// checked as strictly when it stops as when it reaches the root.
+// root, or to the message of index ref.From, and stops before the first message for which known is true; a nil known stops
+// nowhere. What it has walked is checked as strictly when it stops as when it reaches the root.
 //
 // Errors: *MissingError, *UnplacedError, *CycleError, *LengthError, *IndexError.
 func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool) ([]Node, error) {
 	w := walk{ref: ref, lookup: lookup, seen: map[string]bool{}}
 	name, child, left := ref.Head, "", ref.Length
-	for ; name != ""; left-- {
+	for ; name != "" && (left > ref.From || ref.From == 0); left-- {
 		n, err := w.step(name, child, left)
 		if err != nil {
 			return nil, err
@@ -25,7 +25,7 @@ func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool)
 		w.chain = append(w.chain, n)
 		name, child = n.Parent, n.Name
 	}
-	if left != 0 {
+	if left != min(ref.From, ref.Length) {
 		return nil, &LengthError{Want: ref.Length, Got: int64(len(w.chain))}
 	}
 	slices.Reverse(w.chain)

@@ -1,14 +1,18 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain loads the history that an attempt builds on, and keeps it at hand: in the usual case only the message that
-// began the turn has to be fetched.
+// Package chain loads the part of a history that an attempt builds on, and keeps it at hand: in the usual case only the message
+// that began the turn has to be fetched.
+//
+// The invariant it keeps: of a chat nothing is held but what its model can see, from status.history.contextStart on. So a
+// summary bounds what a long chat costs its pod, and what is held is checked as package history checks a whole chain.
 package chain
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +25,9 @@ import (
 // maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
 // look at every message of the namespace.
 const maxGets = 4
+
+// listPage is how many messages are listed at once, so that those that the model does not see pass through one by one.
+const listPage = 50
 
 // BrokenError means that the messages are there to be read, but make no history.
 type BrokenError struct {
@@ -50,10 +57,11 @@ func NewLoader(client *apiclient.Client) *Loader {
 	return &Loader{client: client, kept: newKept(256, 64<<20)}
 }
 
-// Load returns the messages from the first to the chat's head. If they make no whole history, the error
-// is a *BrokenError.
+// Load returns the messages that the model can see: from the one at which the chat's context starts to its head. If they
+// make no whole history, the error is a *BrokenError.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
-	p := &pass{ctx: ctx, loader: l, chat: chat, known: upToDate(chat, l.kept.get(string(chat.UID))), fetched: map[string]*v1alpha1.ChatMessage{}}
+	known := from(chat.Status.History.ContextStart, upToDate(chat, l.kept.get(string(chat.UID))))
+	p := &pass{ctx: ctx, loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
 		p.place[p.known[i].Name] = i
@@ -76,6 +84,21 @@ func upToDate(chat *v1alpha1.Chat, known []v1alpha1.ChatMessage) []v1alpha1.Chat
 		if t := chat.Status.Turn; t != nil && known[i].Name == t.Message && known[i].Status.HistoryVersion != t.HistoryVersion {
 			return known[:i:i]
 		}
+	}
+	return known
+}
+
+// from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an earlier
+// context back.
+func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+	if len(known) == 0 {
+		return nil
+	}
+	switch first := nodeOf(&known[0]).Index; {
+	case first > start:
+		return nil
+	case first < start:
+		return slices.Clone(known[min(start-first, int64(len(known))):]) // Or what was cut off would be held, too.
 	}
 	return known
 }
@@ -122,7 +145,7 @@ func (p *pass) lookup(name string) (history.Node, bool) {
 
 func (p *pass) fetch(name string) error {
 	messages := p.loader.client.Messages(p.chat.Namespace)
-	if p.gets < maxGets || p.listed {
+	if p.gets < maxGets || p.listed { // What a list passed over is asked for by its name.
 		p.gets++
 		m, err := messages.Get(p.ctx, name)
 		if apierrors.IsNotFound(err) {
@@ -135,14 +158,27 @@ func (p *pass) fetch(name string) error {
 		return nil
 	}
 	p.listed = true
-	all, err := messages.List(p.ctx, metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + p.chat.Name})
-	if err != nil {
-		return err
+	options := metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + p.chat.Name, Limit: listPage}
+	for {
+		page, err := messages.List(p.ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if m := &page.Items[i]; p.mayBeSeen(m) {
+				p.fetched[m.Name] = m.DeepCopy() // A pointer into the page would hold all of it.
+			}
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return nil
+		}
 	}
-	for i := range all.Items {
-		p.fetched[all.Items[i].Name] = &all.Items[i]
-	}
-	return nil
+}
+
+// mayBeSeen is false for a message that says of itself that it stands before the context.
+func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
+	n := nodeOf(m)
+	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart
 }
 
 // join puts what is known before what was fetched.
@@ -176,7 +212,8 @@ func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
 }
 
 func refOf(chat *v1alpha1.Chat) history.Ref {
-	ref := history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
+	h := &chat.Status.History
+	ref := history.Ref{Head: h.Head, Length: h.Length, From: h.ContextStart}
 	if turn := chat.Status.Turn; turn != nil {
 		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index, Version: turn.HistoryVersion}
 		if r := turn.Results; r != nil {

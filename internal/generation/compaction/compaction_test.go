@@ -60,7 +60,7 @@ func words(messages []v1alpha1.ChatMessage) string {
 func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *testing.T) {
 	for name, c := range map[string]struct {
 		history   string
-		start     int64
+		start     int
 		want      string
 		replies   int64
 		compacted bool
@@ -77,10 +77,11 @@ func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *te
 	} {
 		t.Run(name, func(t *testing.T) {
 			messages := history(c.history)
-			if got := words(View(messages, c.start)); got != c.want {
+			visible := messages[min(c.start, len(messages)):]
+			if got := words(View(visible)); got != c.want {
 				t.Errorf("the model sees %q, want %q", got, c.want)
 			}
-			if replies, compacted := Replies(messages, c.start); replies != c.replies || compacted != c.compacted {
+			if replies, compacted := Replies(visible); replies != c.replies || compacted != c.compacted {
 				t.Errorf("%d replies, compacted is %v", replies, compacted)
 			}
 			if got := words(messages); got != strings.ReplaceAll(c.history, prefix, "") {

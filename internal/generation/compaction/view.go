@@ -15,10 +15,9 @@ import (
 // prefix stands before a summary where the model reads it.
 const prefix = "The conversation before this point was replaced by the following summary of it. Go on from there; do not mention the summary.\n\n"
 
-// View is what the model sees of a history whose context starts at the index: the summary that the context begins with, if
-// there is one, as a User message, then the messages in their order.
-func View(messages []v1alpha1.ChatMessage, start int64) []v1alpha1.ChatMessage {
-	visible := messages[min(start, int64(len(messages))):]
+// View is what the model sees of the messages of a context: the summary that it begins with, if there is one, as a User
+// message, then the messages in their order.
+func View(visible []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	last := lastSummary(visible)
 	if last < 0 {
 		return visible
@@ -55,8 +54,7 @@ func asUser(summary *v1alpha1.ChatMessage) v1alpha1.ChatMessage {
 }
 
 // Replies is the number of Assistant messages in the context, and whether the context begins with a summary.
-func Replies(messages []v1alpha1.ChatMessage, start int64) (replies int64, compacted bool) {
-	visible := messages[min(start, int64(len(messages))):]
+func Replies(visible []v1alpha1.ChatMessage) (replies int64, compacted bool) {
 	for i := range visible {
 		switch visible[i].Spec.Role {
 		case v1alpha1.RoleAssistant:

@@ -167,11 +167,11 @@ func withoutStore(options *runtime.RawExtension) *runtime.RawExtension {
 
 // seen is the prompt that the model had when it asked: all before the reply with its call.
 func (a *attempt) seen(ctx context.Context, t *target, messages []v1alpha1.ChatMessage) ([]fantasy.Message, *v1alpha1.GenerationError) {
-	before := len(messages) - 1
+	before := max(0, len(messages)-1)
 	for before > 0 && messages[before].Spec.Role != v1alpha1.RoleAssistant {
 		before--
 	}
-	built, ended := a.prompt(ctx, t, compaction.View(messages[:before], a.chat.Status.History.ContextStart))
+	built, ended := a.prompt(ctx, t, compaction.View(messages[:before]))
 	switch {
 	case ended == nil:
 		return built, nil

@@ -142,7 +142,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	if err != nil {
 		return failed(historyError(a.chat, err))
 	}
-	if len(messages) == 0 {
+	if a.chat.Status.History.Length == 0 {
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer: send one", a.chat.Name),
 		})

@@ -148,7 +148,7 @@ func (p *pod) settled() {
 	c.result()
 }
 
-func textOf(t *testing.T, m *v1alpha1.ChatMessage) string {
+func textOf(t testing.TB, m *v1alpha1.ChatMessage) string {
 	t.Helper()
 	text := ""
 	for _, p := range m.Spec.Parts {

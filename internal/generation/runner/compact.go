@@ -23,7 +23,7 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	}
 	a.target = t
 	unanswered := compaction.Unanswered(messages)
-	input := compaction.View(messages[:len(messages)-unanswered], a.chat.Status.History.ContextStart)
+	input := compaction.View(messages[:len(messages)-unanswered])
 	if len(input) == 0 {
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorContextTooLong, Message: "The newest messages alone do not fit the model's context: send shorter ones, or name a model with a larger context",
@@ -50,8 +50,7 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Message: fmt.Sprintf("%s wrote an empty summary of the conversation. Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat", t.config.Spec.Model),
 		})
 	}
-	length := int64(len(messages))
-	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: length - int64(unanswered)}
+	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: a.chat.Status.History.Length - int64(unanswered)}
 	return o
 }
 
@@ -86,7 +85,7 @@ func limitOf(t *target) int64 {
 
 // contextOf is how full the context was when the model gave this reply.
 func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
-	replies, compacted := compaction.Replies(messages, a.chat.Status.History.ContextStart)
+	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
 	if before := a.chat.Status.Context; tokens == 0 && before != nil { // Of an interrupted call the provider tells nothing.
 		tokens = before.Tokens

@@ -26,7 +26,7 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(missing)
 	}
 	a.target = t
-	built, ended := a.prompt(ctx, t, compaction.View(messages, a.chat.Status.History.ContextStart))
+	built, ended := a.prompt(ctx, t, compaction.View(messages))
 	if ended != nil {
 		return *ended
 	}
@@ -53,6 +53,9 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 	defer guard.Stop()
 
 	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
+	if a.chat.Status.History.ContextStart > 0 {
+		reply.EarlierCallsUnknown()
+	}
 	reply.Warn(call.warnings)
 	err := a.stream(calling, t, call.Call, func(p *fantasy.StreamPart) {
 		guard.Reset(silence)
@@ -166,7 +169,7 @@ func (a *attempt) effort() v1alpha1.ReasoningEffort {
 	return a.chat.Status.Turn.ReasoningEffort
 }
 
-// callIDs are the ids that the history's tool calls have.
+// callIDs are the ids that the tool calls of the context have.
 func callIDs(messages []v1alpha1.ChatMessage) []string {
 	var ids []string
 	for i := range messages {

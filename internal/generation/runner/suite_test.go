@@ -37,6 +37,13 @@ func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
 	var err error
+	if socket := os.Getenv(peerSocket); socket != "" {
+		if err = runPeer(socket, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	if cluster, err = testcluster.Start(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -50,7 +57,7 @@ const patience = 30 * time.Second
 
 // pod is a generation pod in a namespace of its own, with a model server of its own. Everything but the pod is real.
 type pod struct {
-	t      *testing.T
+	t      testing.TB
 	ns     string
 	name   string
 	url    string
@@ -67,7 +74,7 @@ type pod struct {
 const rightKey = "sk-right-0123456789"
 
 // startPod starts a pod whose model follows the script. change may change its options.
-func startPod(t *testing.T, script modelserver.Script, change func(*pod, *runner.Options)) *pod {
+func startPod(t testing.TB, script modelserver.Script, change func(*pod, *runner.Options)) *pod {
 	t.Helper()
 	p := &pod{t: t, ns: "r-" + rand.String(8), name: "generation-0", relay: &relay{}, log: &log{}}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.ns}})
@@ -145,7 +152,7 @@ func keys(secret, key string) ([]byte, error) {
 	return []byte(content), nil
 }
 
-func create(t *testing.T, o client.Object) {
+func create(t testing.TB, o client.Object) {
 	t.Helper()
 	if err := cluster.Client.Create(t.Context(), o); err != nil {
 		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)

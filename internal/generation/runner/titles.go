@@ -32,8 +32,8 @@ const (
 
 // beginning names the message that a title is of, and its edition: what says something else has another title.
 type beginning struct {
-	message types.UID
-	edition int64
+	chat, message types.UID
+	edition       int64
 }
 
 // titles asks models for titles, each once, and keeps the answers until a step of the chat takes them along: a title has no
@@ -81,6 +81,18 @@ func (t *titles) begin(ctx context.Context, of beginning, ask func(context.Conte
 	})
 }
 
+// begun is what the newest title of the chat is of; zero if none was asked for.
+func (t *titles) begun(chat types.UID) beginning {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, of := range slices.Backward(t.order) {
+		if of.chat == chat {
+			return of
+		}
+	}
+	return beginning{}
+}
+
 // of is the title that was made, and the account of the call if no step has accounted for it.
 func (t *titles) of(of beginning) (string, *v1alpha1.TitleCall) {
 	t.mu.Lock()
@@ -123,9 +135,13 @@ func (t *titles) stop() {
 
 // entitle notes what the chat's title is of.
 func (a *attempt) entitle(messages []v1alpha1.ChatMessage) {
+	if a.chat.Status.History.ContextStart > 0 { // What the chat began with is not among the messages.
+		a.titleOf = a.titles.begun(a.chat.UID)
+		return
+	}
 	for i := range messages {
 		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			a.titleOf = beginning{messages[i].UID, messages[i].Generation}
+			a.titleOf = beginning{a.chat.UID, messages[i].UID, messages[i].Generation}
 			break
 		}
 	}
@@ -137,7 +153,7 @@ func (a *attempt) entitle(messages []v1alpha1.ChatMessage) {
 // askTitle asks for a title beside the first reply, if the configuration wants one. It neither waits nor fails.
 func (a *attempt) askTitle(t *target, messages []v1alpha1.ChatMessage) {
 	settings, text := t.config.Spec.Titles, title.Of(messages)
-	if !settings.On() || !a.lacksTitle() || title.Questions(messages) != 1 || text == "" {
+	if !settings.On() || !a.lacksTitle() || a.chat.Status.History.ContextStart > 0 || title.Questions(messages) != 1 || text == "" {
 		return
 	}
 	log := a.Log.With(a.about())

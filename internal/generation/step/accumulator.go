@@ -48,6 +48,10 @@ func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []st
 	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}}
 }
 
+// EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of the reply
+// gets an id that no other reply can have. A person's decision about a call names it by its id.
+func (a *Accumulator) EarlierCallsUnknown() { a.ids.partial = true }
+
 // Add takes one part of the stream and returns what of it is worth showing, if anything.
 func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 	switch p.Type {

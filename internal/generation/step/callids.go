@@ -13,6 +13,8 @@ import (
 type callIDs struct {
 	version int64
 	used    map[string]bool
+	// partial is whether there are earlier calls besides the used ones: an id can then only be unique by its version.
+	partial bool
 	given   map[string]string
 	called  map[string]bool
 }
@@ -50,21 +52,12 @@ func (c *callIDs) of(id string) string {
 	if given, ok := c.given[id]; ok {
 		return given
 	}
-	valid := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, id)
-	if valid == "" {
-		valid = "call"
-	}
+	valid := validID(id)
 	unique := valid
 	if len(unique) > 64 {
 		unique = unique[:maxID]
 	}
-	for n := 0; c.used[unique]; n++ {
+	for n := 0; c.used[unique] || n == 0 && c.partial; n++ {
 		unique = fmt.Sprintf("%.*s-%d", maxID, valid, c.version)
 		if n > 0 {
 			unique = fmt.Sprintf("%.*s-%d-%d", maxID, valid, c.version, n)
@@ -73,4 +66,18 @@ func (c *callIDs) of(id string) string {
 	c.used[unique] = true
 	c.given[id] = unique
 	return unique
+}
+
+// validID is the id in the characters that every provider takes.
+func validID(id string) string {
+	if id == "" {
+		return "call"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, id)
 }

@@ -124,6 +124,16 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	}
 }
 
+func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
+	a := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
+	a.EarlierCallsUnknown()
+	collect(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
+	got := a.Finish()
+	if want := "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}"; outline(&got) != want {
+		t.Errorf("got %s\nwant %s", outline(&got), want)
+	}
+}
+
 func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
 	shown := collect(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),

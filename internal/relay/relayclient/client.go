@@ -18,6 +18,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay"
@@ -31,6 +32,8 @@ var ErrExists = relay.ErrExists
 type Client struct {
 	incarnation string
 	http        *http.Client
+	// live is how many episodes are open.
+	live atomic.Int64
 }
 
 // New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator from

@@ -5,7 +5,6 @@ package relayclient
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +19,11 @@ const (
 	// firstRetry and lastRetry bound the pause before the relay is tried again; it doubles in between.
 	firstRetry = 20 * time.Millisecond
 	lastRetry  = time.Second
+	// share is how long an episode lets its parts gather for each other episode that is open: all of them together make at
+	// most 4000 writes a second. An episode alone sends each part at once, and so does every episode its first one.
+	share = 250 * time.Microsecond
+	// maxGather bounds that: two frames of a screen, which nobody sees.
+	maxGather = 30 * time.Millisecond
 )
 
 // Episode is an attempt whose parts are being published. Close it, or its stream stays open.
@@ -28,6 +32,7 @@ type Episode struct {
 	name   parts.Episode
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended
+	ending chan struct{} // closed when Close was called
 
 	mu      sync.Mutex
 	log     []byte
@@ -43,9 +48,11 @@ type Episode struct {
 
 func newEpisode(c *Client, name parts.Episode, last int64) *Episode {
 	ctx, stop := context.WithCancel(context.Background())
-	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), changed: make(chan struct{}), seq: last}
+	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), ending: make(chan struct{}), changed: make(chan struct{}), seq: last}
+	c.live.Add(1)
 	go func() {
 		defer close(e.done)
+		defer c.live.Add(-1)
 		e.run(ctx, last)
 	}()
 	return e
@@ -60,14 +67,15 @@ func (e *Episode) Publish(role string, p parts.Part) {
 		e.dropped++
 		return
 	}
-	line, err := json.Marshal(parts.Frame{Seq: e.seq + 1, Role: role, Part: p})
-	if err != nil || len(e.log)+len(line)+1 > relay.DefaultEpisodeBytes {
+	frame := parts.Frame{Seq: e.seq + 1, Role: role, Part: p}
+	log := append(frame.AppendJSON(e.log), '\n')
+	if len(log) > relay.DefaultEpisodeBytes {
 		e.full = true // what follows would leave a gap
 		e.dropped++
 		return
 	}
 	e.seq++
-	e.log = append(append(e.log, line...), '\n')
+	e.log = log
 	e.ends = append(e.ends, len(e.log))
 	e.notify()
 }
@@ -84,8 +92,7 @@ func (e *Episode) Dropped() int64 {
 func (e *Episode) Close(ctx context.Context) error {
 	defer e.stop()
 	e.mu.Lock()
-	e.closing = true
-	e.notify()
+	e.end()
 	e.mu.Unlock()
 	select {
 	case <-e.done:
@@ -98,6 +105,13 @@ func (e *Episode) Close(ctx context.Context) error {
 		return nil // it is closed, or somebody else's
 	}
 	return e.client.Close(ctx, e.name)
+}
+
+// end says that nothing more comes. The caller holds mu.
+func (e *Episode) end() {
+	e.closing = true
+	close(e.ending)
+	e.notify()
 }
 
 // notify wakes the reader. The caller holds mu.
@@ -169,11 +183,14 @@ type reader struct {
 	ctx context.Context
 	e   *Episode
 	at  int
+	// upToDate is when everything that there was had been handed over; zero if there is more.
+	upToDate time.Time
 }
 
-// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when the relay keeps up and
-// together when it does not.
+// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when there are few and together
+// when there are many.
 func (r *reader) Read(p []byte) (int, error) {
+	r.gather()
 	for {
 		n, changed, err := r.take(p)
 		if n > 0 || err != nil {
@@ -187,11 +204,29 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
+// gather lets parts come together, if the last ones have just been sent.
+func (r *reader) gather() {
+	d := min(time.Duration(r.e.client.live.Load()-1)*share, maxGather) - time.Since(r.upToDate)
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.e.ending:
+	case <-r.ctx.Done():
+	}
+}
+
 func (r *reader) take(p []byte) (int, <-chan struct{}, error) {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
 	if n := copy(p, r.e.log[min(r.at, len(r.e.log)):]); n > 0 {
-		r.at += n
+		r.at, r.upToDate = r.at+n, time.Time{}
+		if r.at == len(r.e.log) {
+			r.upToDate = time.Now()
+		}
 		return n, nil, nil
 	}
 	if r.e.closing {

@@ -1,0 +1,201 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package load
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
+)
+
+const (
+	toolSteps   = 200
+	resultBytes = 50 << 10
+	// contextLimit in tokens lets 56 results into the 70 % of a context that are filled before it is compacted, at the
+	// scripted model's 4 bytes a token: 3 compactions in 200 steps.
+	contextLimit = 1_000_000
+	compactions  = 3
+	// contextBytes is what a request may have: the results that fill 70 % of the context, one more, and what is around them.
+	contextBytes = contextLimit*4*70/100 + 2*resultBytes
+)
+
+// TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory says what it measured with -v.
+func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
+	m, url := startModel(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Name: "summary", Match: modelserver.Match{LastUserText: "Write a summary"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Pages ", "were read.")}}},
+		{Times: toolSteps, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Next. "), modelserver.Call("read_page", "{}")}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("That ", "was all.")}}},
+	}})
+	ns, tool := "load-"+rand.String(8), &meter{}
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	create(t, &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url, ContextLimit: new(int64(contextLimit)),
+		},
+	})
+	create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"}, Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
+	var chat v1alpha1.Chat
+	eventually(t, "the chat has a pod", time.Minute, func() bool {
+		read(t, ns, "long", &chat)
+		return chat.Status.Generation != nil
+	})
+	runPod(t, ns, chat.Status.Generation.Pod, tool)
+	eventually(t, "the turn is over", 5*time.Minute, func() bool {
+		read(t, ns, "long", &chat)
+		return chat.Status.Phase == v1alpha1.ChatWaiting
+	})
+	checkHistory(t, &chat)
+	checkRequests(t, m.requests())
+	checkMemory(t, tool.quarters(), m.busy)
+}
+
+// runPod makes the pod ready, and does to the end of the test what the generator in it does.
+func runPod(t *testing.T, ns, name string, tool tools.Tool) {
+	t.Helper()
+	var pod corev1.Pod
+	read(t, ns, name, &pod)
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
+		t.Fatal(err)
+	}
+	c, err := apiclient.New(cluster.Config, "parley-generator")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	r := runner.New(runner.Options{
+		Namespace: ns, Pod: name, Client: c, Relay: deafRelay{}, HTTP: &http.Client{Transport: transport},
+		Keys:  func(string, string) ([]byte, error) { return []byte("sk-any"), nil },
+		Tools: tools.NewRegistry(tool), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx, ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the runner ended with %v", err)
+		}
+		transport.CloseIdleConnections()
+	})
+}
+
+// deafRelay drops every part.
+type deafRelay struct{}
+
+// Open implements runner.Relay.
+func (deafRelay) Open(context.Context, parts.Episode) (runner.Episode, error) {
+	return deafRelay{}, nil
+}
+
+// SoFar implements runner.Relay.
+func (deafRelay) SoFar(context.Context, parts.Episode) ([]parts.Frame, error) { return nil, nil }
+
+// Publish implements runner.Episode.
+func (deafRelay) Publish(string, parts.Part) {}
+
+// Close implements runner.Episode.
+func (deafRelay) Close(context.Context) error { return nil }
+
+// checkHistory checks that it was one turn, and that every step was committed once.
+func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
+	t.Helper()
+	s := &chat.Status
+	if s.Turn.Message != "long-prompt" || s.Turn.Result != v1alpha1.TurnAnswered || s.Turn.Steps != toolSteps+1 || s.LastReply != "That was all." {
+		t.Errorf("the turn is %+v, the reply %q", s.Turn, s.LastReply)
+	}
+	var list v1alpha1.ChatMessageList
+	if err := cluster.Client.List(t.Context(), &list, client.InNamespace(chat.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*v1alpha1.ChatMessage{}
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	turn := history.Turn{Message: s.Turn.Message, Parent: s.Turn.Parent, Index: s.Turn.Index, Version: s.Turn.HistoryVersion}
+	nodes, err := history.Walk(history.Ref{Head: s.History.Head, Length: s.History.Length, Turn: turn}, func(name string) (history.Node, bool) {
+		m := byName[name]
+		if m == nil || m.Spec.Generation == nil {
+			return history.Node{Name: name, Role: history.RoleUser}, m != nil
+		}
+		return history.Node{Name: name, Role: history.Role(m.Spec.Role), Placed: true, Parent: m.Spec.Parent, Index: *m.Spec.Index}, true
+	}, nil)
+	if err != nil || len(nodes) != len(list.Items) {
+		t.Fatalf("%d of %d messages are the history: %v", len(nodes), len(list.Items), err)
+	}
+	roles, calls := map[history.Role]int{}, map[string]int{}
+	for _, n := range nodes {
+		roles[n.Role]++
+		for _, part := range byName[n.Name].Spec.Parts {
+			if part.ToolCall != nil {
+				calls[part.ToolCall.ID]++
+			}
+		}
+	}
+	want := map[history.Role]int{history.RoleUser: 1, history.RoleAssistant: toolSteps + 1, history.RoleTool: toolSteps, history.RoleSystem: compactions}
+	for role, n := range want {
+		if roles[role] != n {
+			t.Errorf("%d messages of role %s, want %d", roles[role], role, n)
+		}
+	}
+	if len(calls) != toolSteps {
+		t.Errorf("%d calls have ids of their own, want %d", len(calls), toolSteps)
+	}
+}
+
+// checkRequests checks that the model took every request, and that each summary made the next one short.
+func checkRequests(t *testing.T, asked []request) {
+	t.Helper()
+	if want := toolSteps + 1 + compactions; len(asked) != want {
+		t.Errorf("the model was asked %d times, want %d", len(asked), want)
+	}
+	largest := int64(0)
+	for i, r := range asked {
+		largest = max(largest, r.bytes)
+		if r.status != http.StatusOK {
+			t.Errorf("request %d was answered with status %d", i, r.status)
+		}
+		if i > 0 && asked[i-1].summary && r.bytes > 2*resultBytes {
+			t.Errorf("request %d, the first after a summary, has %d bytes", i, r.bytes)
+		}
+	}
+	if largest > contextBytes {
+		t.Errorf("a request had %d bytes, more than the %d that the context is for", largest, contextBytes)
+	}
+	t.Logf("the largest of %d requests had %.1f MiB", len(asked), mib(largest))
+}
+
+// checkMemory checks that the live heap of this process, manager, runner and model together, follows the context and not
+// the history: by the last quarter that has grown by 7.3 MiB of results.
+func checkMemory(t *testing.T, quarters [4]quarter, busy uint64) {
+	t.Helper()
+	first, last := quarters[0], quarters[3]
+	for i, q := range quarters {
+		t.Logf("steps %3d to %3d: at most %.1f MiB live between calls, %.1f ms of CPU a step", i*toolSteps/4+1, (i+1)*toolSteps/4, mib(q.heap), float64(q.cpu.Microseconds())/1000)
+	}
+	t.Logf("last to first quarter: memory %.2f, CPU a step %.2f; at most %.1f MiB live during a call",
+		float64(last.heap)/float64(first.heap), float64(last.cpu)/float64(first.cpu), mib(busy))
+	if grown := int64(last.heap) - int64(first.heap); grown > toolSteps*resultBytes/4 {
+		t.Errorf("the live heap has grown by %.1f MiB from the first quarter to the last", mib(grown))
+	}
+}
+
+func mib[N int64 | uint64](n N) float64 { return float64(n) / (1 << 20) }
