@@ -58,11 +58,13 @@ func callingMessage(f *turn.Facts) string {
 		t = f.Truncated.Turn
 	}
 	switch result := f.Result; {
-	case f.Truncated == nil && f.Chat.Status.Phase != v1alpha1.ChatRunning:
+	case f.Truncated != nil: // What the attempt yielded was said in a conversation that is no more.
+	case f.Chat.Status.Phase != v1alpha1.ChatRunning:
 		return ""
 	case result != nil && result.Spec.Generation != nil && result.Spec.Generation.AwaitingCalls > 0:
 		return result.Name
-	case t != nil && t.AwaitingCalls > 0:
+	}
+	if t != nil && t.AwaitingCalls > 0 {
 		return t.CallingMessage
 	}
 	return ""

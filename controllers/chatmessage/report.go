@@ -64,6 +64,9 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	switch {
 	case isTurn(chat, s.message):
 		status.Commit(st, string(s.chat.UID), chat.Turn)
+		if chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil { // The message alone still knows why.
+			return asBefore(st), chat.Turn.ContentHash == index.ContentHash(s.message)
+		}
 		return status.OfTurn(chat.Turn, chat.LastError), chat.Turn.ContentHash == index.ContentHash(s.message)
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued

@@ -71,6 +71,9 @@ func (p *pass) setCompaction(source v1alpha1.CompactionSource) {
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
 		st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
+		if before := p.chat.Status.Turn; before != nil && before.Result == v1alpha1.TurnFailed {
+			st.Turn.HistoryVersion = st.History.Version + 1 // Its message says that it failed, and is being answered again.
+		}
 	}
 }
 

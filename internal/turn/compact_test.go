@@ -140,7 +140,11 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 
 func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
 	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 b/3 - []")
-	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []").answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
+	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []")
+	if got := w.chat.Status.Turn; got.Result != "" || got.HistoryVersion != 4 {
+		t.Errorf("its message is not told that it is being answered again: %+v", got)
+	}
+	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
 	w.answer(nil).want("Waiting v6 c-5-1/5 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn ended as %s", got)
