@@ -62,6 +62,9 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 	}
 	// A fetch that began for those who saw an older history may bring what was there before an edit.
 	result := m.fetching.DoChan(fmt.Sprintf("%s@%d", key, chat.Status.History.Version), func() (any, error) {
+		if found := m.lookup(key, place.Version); found != nil { // Another fetch has ended since.
+			return found, nil
+		}
 		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		return m.fetch(fetching, chat, key, place)
