@@ -5,7 +5,6 @@ package reference
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +20,7 @@ type View struct {
 	History []string
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int
-	// Queue names the messages that wait.
+	// Queue names the messages that wait, and says which cut in.
 	Queue []string
 	// Turn names the User message of the turn that is under way, or of the last one, and its result.
 	Turn string
@@ -42,7 +41,7 @@ type View struct {
 // See is what people can see of the chat.
 func (c *Chat) See() View {
 	v := View{
-		Phase: string(c.Phase), Ready: c.ready(), ContextStart: c.ContextStart, Queue: slices.Clone(c.Queue), Error: string(c.Error),
+		Phase: string(c.Phase), Ready: c.ready(), ContextStart: c.ContextStart, Queue: c.queued(), Error: string(c.Error),
 		Requests: map[string]string{}, Messages: map[string]string{}, Approvals: map[string]string{},
 	}
 	for _, m := range c.History {
@@ -70,6 +69,22 @@ func (c *Chat) See() View {
 		}
 	}
 	return v
+}
+
+// queued are the messages that wait, and which of them cut in: that was acted on when it shows.
+func (c *Chat) queued() (queue []string) {
+	for _, name := range c.Queue {
+		queue = append(queue, Waits(name, c.Person(name).CutsIn))
+	}
+	return queue
+}
+
+// Waits is a queued message in words.
+func Waits(name string, cutsIn bool) string {
+	if cutsIn {
+		return Words(name, "cuts in")
+	}
+	return name
 }
 
 // Words joins what is not empty.
