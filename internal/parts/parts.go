@@ -12,8 +12,6 @@ package parts
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // Type says what a part carries.
@@ -73,21 +71,4 @@ type Episode struct {
 // String is "<chat UID>/<history version>/<attempt>", which is also the episode's path in the relay's URLs.
 func (e Episode) String() string {
 	return fmt.Sprintf("%s/%d/%d", e.ChatUID, e.HistoryVersion, e.Attempt)
-}
-
-// ParseEpisode reads what String wrote.
-func ParseEpisode(s string) (Episode, error) {
-	f := strings.Split(s, "/")
-	if len(f) != 3 || f[0] == "" {
-		return Episode{}, fmt.Errorf("episode %q is not of the form UID/VERSION/ATTEMPT", s)
-	}
-	version, err := strconv.ParseInt(f[1], 10, 64)
-	if err != nil {
-		return Episode{}, fmt.Errorf("history version of episode %q: %w", s, err)
-	}
-	attempt, err := strconv.ParseInt(f[2], 10, 32)
-	if err != nil {
-		return Episode{}, fmt.Errorf("attempt of episode %q: %w", s, err)
-	}
-	return Episode{ChatUID: f[0], HistoryVersion: version, Attempt: int32(attempt)}, nil
 }

@@ -1,0 +1,312 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ChatPhase is where a chat stands. It is for people: programs read the conditions.
+// +kubebuilder:validation:Enum=Waiting;Running;Interrupting;RequiresAction;Error
+type ChatPhase string
+
+const (
+	// ChatWaiting means that nothing is left to do until a message comes.
+	ChatWaiting ChatPhase = "Waiting"
+	// ChatRunning means that a turn is under way.
+	ChatRunning ChatPhase = "Running"
+	// ChatInterrupting means that a turn was interrupted and its partial reply is being finished.
+	ChatInterrupting ChatPhase = "Interrupting"
+	// ChatRequiresAction means that the turn waits for a person or a client.
+	ChatRequiresAction ChatPhase = "RequiresAction"
+	// ChatError means that the last turn failed; a new message goes on.
+	ChatError ChatPhase = "Error"
+)
+
+// GenerationAction is what a generation pod is told to do.
+// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact
+type GenerationAction string
+
+const (
+	// ActionGenerateAssistant calls the model with the history and yields one Assistant message.
+	ActionGenerateAssistant GenerationAction = "GenerateAssistant"
+	// ActionExecuteTools runs the tool calls of the newest Assistant message and yields one Tool message.
+	ActionExecuteTools GenerationAction = "ExecuteTools"
+	// ActionCompact asks a model for a summary of the context and yields one System message, with which the next call begins.
+	ActionCompact GenerationAction = "Compact"
+)
+
+// RequestKind is what an annotation asks for.
+// +kubebuilder:validation:Enum=Interrupt;Clear;Compact
+type RequestKind string
+
+const (
+	// RequestInterrupt is asked for with the annotation parley.dev/interrupt.
+	RequestInterrupt RequestKind = "Interrupt"
+	// RequestClear is asked for with the annotation parley.dev/clear.
+	RequestClear RequestKind = "Clear"
+	// RequestCompact is asked for with the annotation parley.dev/compact.
+	RequestCompact RequestKind = "Compact"
+)
+
+// RequestOutcome is what became of a request.
+// +kubebuilder:validation:Enum=Done;Refused
+type RequestOutcome string
+
+const (
+	// RequestDone means that the chat has done, or has begun to do, what was asked.
+	RequestDone RequestOutcome = "Done"
+	// RequestRefused means that the chat was in no state to do it; message says why. The same token is not tried again.
+	RequestRefused RequestOutcome = "Refused"
+)
+
+// ChatStatus is the chat's state machine. Only the operator writes it, each time as one compare-and-swap.
+type ChatStatus struct {
+	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase is where the chat stands, for people; programs read the conditions.
+	// +optional
+	Phase ChatPhase `json:"phase,omitempty"`
+
+	// title is spec.title, or else what a model wrote, or how the first message begins; absent until there is one.
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Title string `json:"title,omitempty"`
+
+	// titleSource is where the title comes from.
+	// +optional
+	TitleSource TitleSource `json:"titleSource,omitempty"`
+
+	// archived is true once the chat is put away.
+	// +optional
+	Archived bool `json:"archived,omitempty"`
+
+	// parentUID of the chat that parentRef names, as it was first met: when that one goes, this one goes too.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ParentUID string `json:"parentUID,omitempty"`
+
+	// waitingSince is since when the next step waits because as many chats are generating as may; absent when it does not.
+	// +optional
+	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
+
+	// history is the chain of committed messages.
+	// +optional
+	History HistoryStatus `json:"history,omitempty,omitzero"`
+
+	// turn is the turn that is under way, or else the last one.
+	// +optional
+	Turn *TurnStatus `json:"turn,omitempty"`
+
+	// queue holds the messages that wait for the turn to end, next first.
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Queue []QueuedMessage `json:"queue,omitempty"`
+
+	// generation is the attempt under way; absent when no generation pod has work for this chat.
+	// +optional
+	Generation *GenerationStatus `json:"generation,omitempty"`
+
+	// retry is the next attempt at a step that failed, and why it failed; absent while an attempt is under way.
+	// +optional
+	Retry *RetryStatus `json:"retry,omitempty"`
+
+	// context is how full the model's context was at the newest reply; absent until there is one.
+	// +optional
+	Context *ContextStatus `json:"context,omitempty"`
+
+	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
+	// +optional
+	Compaction CompactionSource `json:"compaction,omitempty"`
+
+	// requiresAction is what a client or a person must do for the turn to go on; absent unless the phase is RequiresAction.
+	// +optional
+	RequiresAction *RequiresActionStatus `json:"requiresAction,omitempty"`
+
+	// lastError is why the last turn failed; absent once a new one has begun.
+	// +optional
+	LastError *LastError `json:"lastError,omitempty"`
+
+	// requests are the newest requests that annotations made, one of a kind, and what became of them.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=kind
+	// +optional
+	Requests []HandledRequest `json:"requests,omitempty"`
+
+	// lastReply is a preview of the newest reply: its first line, cut at 28 characters.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	LastReply string `json:"lastReply,omitempty"`
+
+	// model that answered last, or is answering, as the provider calls it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Model string `json:"model,omitempty"`
+
+	// usage is the sum of the tokens of all committed messages.
+	// +optional
+	Usage TokenUsage `json:"usage,omitempty,omitzero"`
+
+	// cost is the sum of what all committed messages cost, by currency; absent while no call had a price. A message in a
+	// ninth currency is not counted.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=currency
+	// +optional
+	Cost []Cost `json:"cost,omitempty"`
+
+	// advisorUsage is the sum of the tokens that asking the advisor took; usage is without them.
+	// +optional
+	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`
+
+	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// HistoryStatus names the chain of committed messages by its newest one.
+type HistoryStatus struct {
+	// version grows with every commit. It is part of the fence of an attempt.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Version int64 `json:"version,omitempty"`
+
+	// head is the name of the newest committed ChatMessage; each names its parent.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Head string `json:"head,omitempty"`
+
+	// length is the number of committed messages.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Length int64 `json:"length,omitempty"`
+
+	// superseded names the messages that have left the history and have yet to be put aside; absent once they are.
+	// +optional
+	Superseded *SupersededRange `json:"superseded,omitempty"`
+
+	// contextStart is the index of the first message that the model sees.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextStart int64 `json:"contextStart,omitempty"`
+
+	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes the
+	// chat back to the one that it was part of. The oldest of more than 64 are forgotten.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	ContextBoundaries []ContextBoundary `json:"contextBoundaries,omitempty"`
+}
+
+// SupersededRange names messages by their former place: from an index on, committed before a version.
+type SupersededRange struct {
+	// fromIndex is the index of the first of them.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	FromIndex int64 `json:"fromIndex"`
+
+	// beforeVersion is the version of the history that they are no longer part of.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	BeforeVersion int64 `json:"beforeVersion"`
+}
+
+// HandledRequest is a request that an annotation made.
+type HandledRequest struct {
+	// kind of the request.
+	// +required
+	Kind RequestKind `json:"kind"`
+
+	// token is the annotation's value, cut at 128 bytes.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Token string `json:"token"`
+
+	// outcome is what became of it.
+	// +required
+	Outcome RequestOutcome `json:"outcome"`
+
+	// message says why it was refused.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// time when it was acted on.
+	// +required
+	Time metav1.Time `json:"time"`
+}
+
+// QueuedMessage is a message that waits for the turn to end.
+type QueuedMessage struct {
+	// name of the ChatMessage.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// interrupts is true for a message that cut in (whenBusy: Interrupt).
+	// +optional
+	Interrupts bool `json:"interrupts,omitempty"`
+}
+
+// GenerationStatus is the attempt under way. Together with the chat's UID and history.version its attempt is the fence:
+// a result that carries another one is never committed.
+type GenerationStatus struct {
+	// attempt counts the tries of this step, from 1.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// action that the pod performs.
+	// +required
+	Action GenerationAction `json:"action"`
+
+	// pod that performs it, and the only one whose result counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// modelConfig is the name of the ChatModelConfig to use.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ModelConfig string `json:"modelConfig"`
+
+	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
+	// +optional
+	HasSubChats bool `json:"hasSubChats,omitempty"`
+
+	// startedAt is when the attempt was assigned.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	RuledOut []string `json:"ruledOut,omitempty"`
+
+	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
+	// +optional
+	InterruptedAt *metav1.MicroTime `json:"interruptedAt,omitempty"`
+}
+
+// LastError is why the last turn failed.
+type LastError struct {
+	GenerationError `json:",inline"`
+
+	// time of the failure.
+	// +optional
+	Time metav1.Time `json:"time,omitempty,omitzero"`
+}

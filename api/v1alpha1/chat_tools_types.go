@@ -1,0 +1,76 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ChatTools says which tools the model may call.
+// +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
+type ChatTools struct {
+	// builtIn says which of Parley's own tools the model may call. Default: all of them that are of use to the chat.
+	// +optional
+	BuiltIn *BuiltInTools `json:"builtIn,omitempty"`
+
+	// client lists tools that a client of the chat runs, not Parley: a call of one waits in status.requiresAction until a
+	// ChatMessage with role Tool brings its result.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Client []ClientTool `json:"client,omitempty"`
+
+	// approval names the tools whose calls wait in status.requiresAction until a ToolApproval approves or denies them.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	Approval []string `json:"approval,omitempty"`
+}
+
+// ClientTool is a tool that a client of the chat runs.
+type ClientTool struct {
+	// name that the model calls.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor'])",message="this is the name of a built-in tool: choose another one"
+	// +required
+	Name string `json:"name"`
+
+	// description tells the model what the tool does and when to call it.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// inputSchema is the JSON schema of the arguments, an object. Default: an object without properties.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	// +optional
+	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
+}
+
+// BuiltInTools selects among Parley's own tools.
+type BuiltInTools struct {
+	// allow lists the built-in tools that the model may call; an empty list allows none.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +required
+	Allow []BuiltInTool `json:"allow"`
+}
+
+// BuiltInTool is the name of a tool that Parley brings.
+// +kubebuilder:validation:Enum=current_time;wait_agent
+// +kubebuilder:validation:MaxLength=64
+type BuiltInTool string
+
+const (
+	// BuiltInCurrentTime tells the model the time of day.
+	BuiltInCurrentTime BuiltInTool = "current_time"
+	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it is
+	// offered only to a chat that has sub-chats.
+	BuiltInWaitAgent BuiltInTool = "wait_agent"
+)

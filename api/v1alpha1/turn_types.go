@@ -1,0 +1,206 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TurnResult is how a turn ended.
+// +kubebuilder:validation:Enum=Answered;MaxStepsReached;Failed;Interrupted
+type TurnResult string
+
+const (
+	// TurnAnswered means that the model had nothing left to do.
+	TurnAnswered TurnResult = "Answered"
+	// TurnMaxStepsReached means that limits.maxSteps ended the turn.
+	TurnMaxStepsReached TurnResult = "MaxStepsReached"
+	// TurnFailed means that lastError ended the turn.
+	TurnFailed TurnResult = "Failed"
+	// TurnInterrupted means that somebody stopped the turn; what was said until then is kept.
+	TurnInterrupted TurnResult = "Interrupted"
+)
+
+// TurnStatus is the turn that is under way, or else the last one. It carries what the user message's own status must
+// say, so that a crash between the two writes loses nothing.
+type TurnStatus struct {
+	// message is the name of the User message that began the turn.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it; empty for the first.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index of the User message in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// contentHash is of the User message's content as it was committed. A message whose content has another hash has been
+	// edited since.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
+
+	// modelConfig is the ChatModelConfig that the User message named; empty: the chat's.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ModelConfig string `json:"modelConfig,omitempty"`
+
+	// reasoningEffort that the User message asked for; empty: the default of the ChatModelConfig.
+	// +optional
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+
+	// startedAt is when the turn began.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// traceparent is the W3C trace context that the message's annotation parley.dev/traceparent named when the turn began;
+	// absent if it named none.
+	// +kubebuilder:validation:MaxLength=55
+	// +optional
+	Traceparent string `json:"traceparent,omitempty"`
+
+	// result is how the turn ended; absent while it is under way.
+	// +optional
+	Result TurnResult `json:"result,omitempty"`
+
+	// steps is the number of Assistant messages committed in this turn.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Steps int32 `json:"steps,omitempty"`
+
+	// lastRole is the role of the newest message.
+	// +optional
+	LastRole MessageRole `json:"lastRole,omitempty"`
+
+	// pendingCalls is the number of tool calls of the turn's newest reply that have no result yet.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
+
+	// waitsFor lists those of the pending calls that are not run before a sub-chat is done.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	WaitsFor []PendingWait `json:"waitsFor,omitempty"`
+
+	// callingMessage is the reply that made the pending calls.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CallingMessage string `json:"callingMessage,omitempty"`
+
+	// decisions are those of people about calls that are about to be run or answered.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Decisions []ToolDecision `json:"decisions,omitempty"`
+
+	// results is the place of the newest message with a client's results in the history.
+	// +optional
+	Results *MessagePlace `json:"results,omitempty"`
+}
+
+// MessagePlace is where a person's message stands in the history.
+type MessagePlace struct {
+	// message is its name.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+}
+
+// RequiresActionStatus is what a client or a person must do for the turn to go on.
+type RequiresActionStatus struct {
+	// deadline is when the calls are cancelled.
+	// +required
+	Deadline metav1.Time `json:"deadline"`
+
+	// toolCalls that wait.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	ToolCalls []PendingToolCall `json:"toolCalls,omitempty"`
+}
+
+// PendingToolCall is a call that waits for a client's result or for approval.
+type PendingToolCall struct {
+	// id of the call.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// name of the tool.
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	Name string `json:"name"`
+
+	// input is the JSON object of the arguments, cut at 16384 characters; the whole is in the ChatMessage that
+	// status.turn.callingMessage names.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Input string `json:"input,omitempty"`
+
+	// kind says what the call waits for.
+	// +required
+	Kind CallAwaits `json:"kind"`
+
+	// decision that a ToolApproval has made about it.
+	// +optional
+	Decision *ToolDecision `json:"decision,omitempty"`
+}
+
+// ToolDecision is what a person decided about a call.
+type ToolDecision struct {
+	// id of the call.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+
+	// decision is Approve or Deny.
+	// +required
+	Decision ApprovalDecision `json:"decision"`
+
+	// approval is the name of the ToolApproval.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Approval string `json:"approval"`
+
+	// comment of the person; the model reads it when the call was denied.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Comment string `json:"comment,omitempty"`
+}
