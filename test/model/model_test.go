@@ -59,9 +59,6 @@ func TestTheOperatorDoesWhatTheModelSaidInTheEnd(t *testing.T) {
 
 func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {
 	r := &runner{t: t}
-	for _, k := range known {
-		t.Logf("known, and not drawn without -known: %s", k.difference)
-	}
 	if *replayFlag != "" {
 		ops, err := parse(*replayFlag)
 		if err != nil {

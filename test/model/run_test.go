@@ -58,12 +58,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		if !interrupting.IsZero() && time.Since(interrupting) > interruptPatience {
 			return done, errTooSlow
 		}
-		settled := o.verb == "settle" || isKnown(c, o, settleAfter)
-		if isKnown(c, o, settleBefore) {
-			if err := d.agree(ctx, c, true, patience); err != nil {
-				return done, at(i, err)
-			}
-		}
+		settled := o.verb == "settle"
 		d.expectNewVersion(c, o)
 		if err := d.carryOut(ctx, o, patience); err != nil {
 			return done, at(i+1, err)

@@ -41,7 +41,6 @@ var (
 	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
-	knownFlag     = flag.Bool("known", false, "draw known differences too")
 	logsFlag      = flag.Bool("logs", false, "print what the operator logs")
 	replayFlag    = flag.String("replay", "", "operations to carry out instead, separated by semicolons or line ends")
 )
