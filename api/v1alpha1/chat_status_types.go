@@ -24,8 +24,8 @@ const (
 	ChatError ChatPhase = "Error"
 )
 
-// GenerationAction is what a generation pod is told to do.
-// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact
+// GenerationAction is what a generation pod does. The first three are what it is told to do; the others it does beside them.
+// +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact;SummarizeTurn;WriteTitle
 type GenerationAction string
 
 const (
@@ -35,10 +35,15 @@ const (
 	ActionExecuteTools GenerationAction = "ExecuteTools"
 	// ActionCompact asks a model for a summary of the context and yields one System message, with which the next call begins.
 	ActionCompact GenerationAction = "Compact"
+	// ActionSummarizeTurn asks a model what became of a turn, after its last reply. It yields a message without parts that is
+	// part of no history and goes once the chat has taken its turnSummary.
+	ActionSummarizeTurn GenerationAction = "SummarizeTurn"
+	// ActionWriteTitle asks a model for the chat's title, beside a reply, which takes the title along. It yields no message.
+	ActionWriteTitle GenerationAction = "WriteTitle"
 )
 
 // RequestKind is what an annotation asks for.
-// +kubebuilder:validation:Enum=Interrupt;Clear;Compact
+// +kubebuilder:validation:Enum=Interrupt;Clear;Compact;Title
 type RequestKind string
 
 const (
@@ -48,6 +53,8 @@ const (
 	RequestClear RequestKind = "Clear"
 	// RequestCompact is asked for with the annotation parley.dev/compact.
 	RequestCompact RequestKind = "Compact"
+	// RequestTitle is asked for with the annotation parley.dev/title.
+	RequestTitle RequestKind = "Title"
 )
 
 // RequestOutcome is what became of a request.

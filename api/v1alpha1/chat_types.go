@@ -15,6 +15,8 @@ const (
 	AnnotationClear = "parley.dev/clear"
 	// AnnotationCompact replaces what the model sees of the conversation by a summary.
 	AnnotationCompact = "parley.dev/compact"
+	// AnnotationTitle has a model write another title, beside the next reply.
+	AnnotationTitle = "parley.dev/title"
 )
 
 // AnnotationTraceparent on a User message, or on a Chat for its prompt, is the W3C trace context (version 00) that the turn is
@@ -105,6 +107,7 @@ type ChatSpec struct {
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
 // +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
+// +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.status.turn.summary`,priority=1
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
 // +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1

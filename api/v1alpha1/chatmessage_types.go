@@ -71,7 +71,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) ? self.role != 'User' : self.role in ['User', 'Tool']",message="role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods"
-// +kubebuilder:validation:XValidation:rule="!has(self.generation) || {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System'}[self.generation.action] == self.role",message="role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System', 'SummarizeTurn': 'Assistant'}[self.generation.action] == self.role",message="role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact, Assistant of SummarizeTurn"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'User' || !has(self.parts) || self.parts.all(p, p.type in ['Text', 'File'])",message="parts of a User message must be of type Text or File"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || (has(self.parts) && self.parts.all(p, p.type == 'ToolResult'))",message="a Tool message has parts, all of type ToolResult"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(self.parts) || self.parts.map(p, has(p.toolResult) && has(p.toolResult.output) ? p.toolResult.output.size() : 0).sum() <= 1048576",message="the outputs of all results together may have at most 1048576 characters"
@@ -140,6 +140,7 @@ type ChatMessageSpec struct {
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
 // +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
+// +kubebuilder:validation:XValidation:rule="(self.action == 'SummarizeTurn') == has(self.turnSummary)",message="turnSummary must be set for the action SummarizeTurn, and for no other"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
@@ -253,7 +254,13 @@ type MessageGeneration struct {
 
 	// titleCall is the account of the call for a title that was accounted for with this step; usage is without it.
 	// +optional
-	TitleCall *TitleCall `json:"titleCall,omitempty"`
+	TitleCall *CallAccount `json:"titleCall,omitempty"`
+
+	// turnSummary is what became of the turn, in a few words.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=60
+	// +optional
+	TurnSummary string `json:"turnSummary,omitempty"`
 
 	// startedAt is when the pod began.
 	// +required
@@ -358,7 +365,7 @@ type ChatMessageStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="has(self.spec.generation) || !self.metadata.name.startsWith(self.spec.chatRef.name + '-') || !self.metadata.name.substring(self.spec.chatRef.name.size() + 1).matches('^[0-9]+-[0-9]+$')",message="names of the form CHAT-NUMBER-NUMBER belong to the replies of the chat: choose another one"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.generation) || !self.metadata.name.startsWith(self.spec.chatRef.name + '-') || !self.metadata.name.substring(self.spec.chatRef.name.size() + 1).matches('^[0-9]+-([0-9]+|summary)$')",message="names of the form CHAT-NUMBER-NUMBER and CHAT-NUMBER-summary belong to the replies of the chat: choose another one"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -116,7 +116,12 @@ type ChatModelConfigSpec struct {
 	// titles makes a model write the titles of the chats that this one answers: one more call per chat, beside the first reply.
 	// Default: titles are the first words of the first message.
 	// +optional
-	Titles *TitleSettings `json:"titles,omitempty"`
+	Titles *CaptionSettings `json:"titles,omitempty"`
+
+	// turnSummaries makes a model say in 2 to 5 words what became of each turn that this one answers, in
+	// Chat.status.turn.summary: one more call, and three more writes, after the last reply. Default: there are none.
+	// +optional
+	TurnSummaries *CaptionSettings `json:"turnSummaries,omitempty"`
 
 	// retry says how a failed attempt is tried again.
 	// +optional

@@ -74,6 +74,16 @@ type TurnStatus struct {
 	// +optional
 	Result TurnResult `json:"result,omitempty"`
 
+	// summary says in a few words how the turn stands, or what became of it, if the ChatModelConfig has turnSummaries; absent
+	// after an interruption.
+	// +kubebuilder:validation:MaxLength=60
+	// +optional
+	Summary string `json:"summary,omitempty"`
+
+	// summarySource is where the summary comes from.
+	// +optional
+	SummarySource TurnSummarySource `json:"summarySource,omitempty"`
+
 	// steps is the number of Assistant messages committed in this turn.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

@@ -178,8 +178,8 @@ func (r *Reconciler) messageHandler() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			for _, request := range chatOfMessage(ctx, e.Object) {
-				r.chains.suspect(request.NamespacedName)
+			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok && !index.IsReport(message) {
+				r.chains.suspect(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
 			}
 			wake.Delete(ctx, e, queue)
 		},

@@ -43,7 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	}
 	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
-		r.readModel, r.readFamily, r.readAttempt, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
+		r.readModel, r.readFamily, r.readAttempt, r.readSummary, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
 		r.readNamedModels,
 	} {
 		if err := read(ctx, s); err != nil {

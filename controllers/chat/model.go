@@ -15,6 +15,7 @@ func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 	m := &turn.Model{
 		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: limitOf(config),
 		ThresholdPercent: config.Spec.Compaction.ThresholdPercentOrDefault(),
+		Titles:           config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
 	}
 	for _, ref := range config.Spec.Fallbacks {
 		if fallback := modelconfig.Find(configs, ref.Name); fallback != nil {

@@ -21,6 +21,7 @@ func requestsOf(chat *v1alpha1.Chat) []turn.Request {
 		{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt},
 		{v1alpha1.AnnotationClear, v1alpha1.RequestClear},
 		{v1alpha1.AnnotationCompact, v1alpha1.RequestCompact},
+		{v1alpha1.AnnotationTitle, v1alpha1.RequestTitle},
 	} {
 		token, ok := chat.Annotations[asked.annotation]
 		token = clipToken(token)

@@ -16,7 +16,7 @@ const (
 	keep verdict = iota
 	// removeOrphan: the message belongs to a chat that exists no longer.
 	removeOrphan
-	// removeUseless: the message is a report of a failed or lost attempt that has been acted on.
+	// removeUseless: the message is a report that has been acted on, or never will be.
 	removeUseless
 	// removeStale: the message answers an attempt that was given up, unless it is part of the history after all.
 	removeStale
@@ -47,6 +47,8 @@ func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
 	switch version := chat.Status.History.Version; {
 	case g.HistoryVersion != version:
 		return g.HistoryVersion < version
+	case g.Action == v1alpha1.ActionSummarizeTurn:
+		return chat.Status.Turn != nil && chat.Status.Turn.SummarySource == v1alpha1.TurnSummaryFromModel
 	case chat.Status.Generation == nil:
 		return true
 	default:

@@ -24,7 +24,7 @@ const (
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
 	MessagesByChat = "spec.chatRef.name"
-	// ReportsByChat finds the reports of attempts of a chat that yielded nothing, which go once they have been acted on.
+	// ReportsByChat finds the messages of a chat that are part of no history, which go once they have been acted on.
 	ReportsByChat = "reportsByChat"
 	// MessagesByParent finds the messages that follow a message in the history.
 	MessagesByParent = "parent"
@@ -111,10 +111,13 @@ func reportsByChat(o client.Object) []string {
 	return []string{message.Spec.ChatRef.Name}
 }
 
-// IsReport tells whether a message only reports that an attempt yielded nothing.
+// IsReport tells whether a message is part of no history: it reports that an attempt yielded nothing, or what a model says of
+// a turn.
 func IsReport(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	switch {
+	case g != nil && g.Action == v1alpha1.ActionSummarizeTurn:
+		return true
 	case g == nil || g.Outcome == v1alpha1.OutcomeCompleted:
 		return false
 	case g.Outcome == v1alpha1.OutcomeInterrupted:

@@ -46,7 +46,7 @@ const maxTraceparent = 55
 func requestsOnly(annotations map[string]string) map[string]string {
 	var kept map[string]string
 	for _, key := range []string{
-		v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact, v1alpha1.AnnotationTraceparent,
+		v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact, v1alpha1.AnnotationTitle, v1alpha1.AnnotationTraceparent,
 	} {
 		if token, ok := annotations[key]; ok {
 			if kept == nil {

@@ -26,6 +26,7 @@ var (
 	interruptRequest = request{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt, "interrupted"}
 	clearRequest     = request{v1alpha1.AnnotationClear, v1alpha1.RequestClear, "cleared"}
 	compactRequest   = request{v1alpha1.AnnotationCompact, v1alpha1.RequestCompact, "is being compacted"}
+	titleRequest     = request{v1alpha1.AnnotationTitle, v1alpha1.RequestTitle, "gets another title beside its next reply"}
 )
 
 func newInterrupt(o *options) *cobra.Command {
@@ -52,6 +53,15 @@ func newCompact(o *options) *cobra.Command {
 		Short:   "Replace what the model sees of a chat by a summary",
 		Long:    "Annotates the chat with parley.dev/compact and waits until it has acted on it: a model is asked for a summary. The messages stay; the model sees the summary in their place. Ends with 1 if a turn is under way, or the model has said nothing since the last time.",
 		Example: "  kubectl chat compact triage",
+	})
+}
+
+func newTitle(o *options) *cobra.Command {
+	return newRequest(o, titleRequest, &cobra.Command{
+		Use:     "title CHAT",
+		Short:   "Have a model write another title, beside the next reply",
+		Long:    "Annotates the chat with parley.dev/title and waits until it has acted on it: with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for the chat (spec.titles of its ChatModelConfig), or spec.title says the title.",
+		Example: "  kubectl chat title triage",
 	})
 }
 

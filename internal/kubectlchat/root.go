@@ -50,7 +50,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
 	flags.StringVar(&o.serviceAccount, "service-account", "", "with a kubeconfig that has no token: the service account whose token to ask for")
 	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
-	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCompact(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
+	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCompact(o), newTitle(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
 	return root
 }
 

@@ -45,6 +45,7 @@ func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
 	}{
 		"interrupt": {v1alpha1.RequestInterrupt, v1alpha1.AnnotationInterrupt, "chat.parley.dev/triage interrupted: Done\n"},
 		"compact":   {v1alpha1.RequestCompact, v1alpha1.AnnotationCompact, "chat.parley.dev/triage is being compacted: Done\n"},
+		"title":     {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle, "chat.parley.dev/triage gets another title beside its next reply: Done\n"},
 		"clear":     {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
 	} {
 		t.Run(verb, func(t *testing.T) {

@@ -44,14 +44,16 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 	return nil
 }
 
-// Missing names the configurations that config names, as fallbacks, for summaries or for titles, and that do not exist.
+// Missing names the configurations that config names, as fallbacks or to write something, and that do not exist.
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
 	named := config.Spec.Fallbacks
 	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
 		named = append(named[:len(named):len(named)], *c.ModelConfigRef)
 	}
-	if t := config.Spec.Titles; t.On() && t.ModelConfigRef != nil {
-		named = append(named[:len(named):len(named)], *t.ModelConfigRef)
+	for _, captions := range []*v1alpha1.CaptionSettings{config.Spec.Titles, config.Spec.TurnSummaries} {
+		if captions.On() && captions.ModelConfigRef != nil {
+			named = append(named[:len(named):len(named)], *captions.ModelConfigRef)
+		}
 	}
 	for _, ref := range named {
 		if Find(configs, ref.Name) == nil {

@@ -53,7 +53,7 @@ func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
 	c := config("c", false)
 	c.Spec.Fallbacks = []v1alpha1.ModelConfigReference{*ref("c"), *ref("gone")}
 	c.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
-	c.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: ref("cheap")}
+	c.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
 	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer", "cheap"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}

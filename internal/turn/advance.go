@@ -19,7 +19,7 @@ import (
 func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	for _, step := range []func() error{
-		p.repair, p.archive, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen, p.refuseEarly, p.archive,
+		p.repair, p.archive, p.putAside, p.truncate, p.edit, p.dropGone, p.endAttempt, p.heed, p.decide, p.answer, p.expire, p.promote, p.takeOpen, p.refuseEarly, p.archive, p.takeSummary,
 	} {
 		if err := step(); err != nil {
 			return Plan{}, err
@@ -255,6 +255,7 @@ func (p *pass) report() {
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.ParentUID = p.facts.ParentUID
 	p.settleTitle()
+	p.settleSummary()
 	p.recordWaiting()
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting

@@ -22,6 +22,9 @@ type Facts struct {
 	Chat *v1alpha1.Chat
 	// Result is the message that answers the attempt under way, if there is one.
 	Result *v1alpha1.ChatMessage
+	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the newest reply.
+	Summary *v1alpha1.ChatMessage
+	HeadPod string
 	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
 	Open []Message
 	// Queued are the queued messages that exist, as they are now; one that is missing was deleted.
@@ -126,6 +129,8 @@ type Model struct {
 	ThresholdPercent int32
 	// Summarizer writes the summaries; nil: the model itself.
 	Summarizer *Alternative
+	// Titles and TurnSummaries are true where a model writes them.
+	Titles, TurnSummaries bool
 }
 
 // Alternative is one of the models that may be asked.

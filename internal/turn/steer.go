@@ -41,21 +41,32 @@ func (p *pass) putAside() error {
 // heed acts on what annotations ask for, once for each token.
 func (p *pass) heed() error {
 	for _, request := range p.facts.Requests {
-		err := p.grant(request.Kind)
-		refusal, refused := errors.AsType[*chatstate.Refusal](err)
-		if err != nil && !refused {
+		reason, why, err := p.answerRequest(request.Kind)
+		if err != nil {
 			return err
 		}
 		handled := v1alpha1.HandledRequest{
 			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),
 		}
-		if refused {
-			handled.Outcome, handled.Message = v1alpha1.RequestRefused, refusal.Reason.Meaning()
-			p.notice(string(refusal.Reason), string(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, handled.Message))
+		if why != "" {
+			handled.Outcome, handled.Message = v1alpha1.RequestRefused, why
+			p.notice(reason, string(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
 		}
 		p.record(handled)
 	}
 	return nil
+}
+
+// answerRequest does what is asked, or says why not.
+func (p *pass) answerRequest(kind v1alpha1.RequestKind) (reason, why string, err error) {
+	if kind == v1alpha1.RequestTitle {
+		return reasonNoTitle, p.askTitle(), nil
+	}
+	err = p.grant(kind)
+	if refusal, ok := errors.AsType[*chatstate.Refusal](err); ok {
+		return string(refusal.Reason), refusal.Reason.Meaning(), nil
+	}
+	return "", "", err
 }
 
 func (p *pass) grant(kind v1alpha1.RequestKind) error {

@@ -7,11 +7,15 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
+// reasonNoTitle is the reason of the Event for a request of a title that is refused.
+const reasonNoTitle = "TitleNotWritten"
+
 // takeTitle makes the title that came with a result the chat's, unless the chat has a better one: what a model wrote is not
 // taken back for first words. To take the same one twice changes nothing.
 func (p *pass) takeTitle(result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
-	if g.Title == "" || g.TitleSource == v1alpha1.TitleFromFirstWords && st.TitleSource == v1alpha1.TitleFromModel {
+	written := st.TitleSource == v1alpha1.TitleFromModel || st.TitleSource == v1alpha1.TitleOutdated
+	if g.Title == "" || g.TitleSource == v1alpha1.TitleFromFirstWords && written {
 		return
 	}
 	st.Title, st.TitleSource = g.Title, g.TitleSource
@@ -32,4 +36,20 @@ func (p *pass) dropTitle() {
 	if p.status().History.Length == 0 {
 		p.status().Title, p.status().TitleSource = "", ""
 	}
+}
+
+// askTitle lets a model write another title, beside the next reply. It is no transition: nothing waits for it.
+func (p *pass) askTitle() (refusal string) {
+	st := p.status()
+	model, _ := p.model(Message{})
+	switch {
+	case p.chat.Spec.Title != "":
+		return "spec.title says the title: change it there, or take it back first"
+	case model == nil || !model.Titles:
+		return "no model writes titles for this chat: set spec.titles of its ChatModelConfig, or spec.title of the chat"
+	}
+	if st.Title != "" {
+		st.TitleSource = v1alpha1.TitleOutdated
+	}
+	return ""
 }

@@ -81,7 +81,7 @@ func TestANewBeginningGetsANewTitle(t *testing.T) {
 
 func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.TitleCall = &v1alpha1.TitleCall{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
+		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
 	})
 	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 || got.Cost[0].MicroUnits != 3 {
 		t.Errorf("the usage is %+v, the cost %+v", got.Usage, got.Cost)
@@ -89,4 +89,25 @@ func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
 	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 27 {
 		t.Errorf("the usage became %+v", w.chat.Status.Usage)
 	}
+}
+
+func TestAnotherTitleIsWrittenBesideTheNextReply(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.say("a").answer(written("Stuck pods"))
+	w.ask(v1alpha1.RequestTitle).wantTitle("Stuck pods", v1alpha1.TitleOutdated).requested(v1alpha1.RequestDone)
+	if w.chat.Status.Phase != v1alpha1.ChatWaiting {
+		t.Errorf("the chat is %s", w.chat.Status.Phase)
+	}
+	w.say("b").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleOutdated)
+	w.say("c").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
+}
+
+func TestAnotherTitleIsRefusedWhereNoModelWritesOne(t *testing.T) {
+	w := newWorld(t).say("a").answer(firstWords("why is…"))
+	w.ask(v1alpha1.RequestTitle).wantTitle("why is…", v1alpha1.TitleFromFirstWords).requested(v1alpha1.RequestRefused)
+	w = newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.chat.Spec.Title = "Mine"
+	w.say("a").ask(v1alpha1.RequestTitle).wantTitle("Mine", v1alpha1.TitleFromSpec).requested(v1alpha1.RequestRefused)
 }

@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,10 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podA, "answers under another chat's name", creates(changed(func(m *v1alpha1.ChatMessage) { m.Name = result(other.chat, nil).Name })), oneChat},
 		{podA, "answers under the name of another attempt", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 2 })), oneChat},
 		{podA, "answers under the name of another version", creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 })), oneChat},
+		{podA, "summarizes a turn under the name of a result", creates(changed(func(m *v1alpha1.ChatMessage) { summarizes(m); m.Name = good.GetName() })), oneChat},
+		{podA, "answers under the name of a summary", creates(changed(func(m *v1alpha1.ChatMessage) { m.Name = s.chat.Name + "-1-summary" })), oneChat},
+		{podA, "summarizes a turn", creates(changed(summarizes)), ""},
+		{chatter, "summarizes a turn", creates(changed(summarizes)), onlyPods},
 		{podA, "answers for nobody", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences = nil })), oneChat},
 		{podA, "answers for another chat's owner", creates(changed(func(m *v1alpha1.ChatMessage) {
 			m.OwnerReferences = result(other.chat, nil).OwnerReferences
@@ -104,6 +109,14 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podA, "approves its own call", creates(approve(s.chat.Name)), noRight},
 		{podA, "changes the model", patches(s.config, `{"spec":{"model":"other"}}`), noRight},
 	})
+}
+
+// summarizes makes the result one that says what became of a turn.
+func summarizes(m *v1alpha1.ChatMessage) {
+	g := m.Spec.Generation
+	m.Name = fmt.Sprintf("%s-%d-summary", m.Spec.ChatRef.Name, g.HistoryVersion)
+	m.Spec.Parts, m.Spec.Parent, m.Spec.Index = nil, "", nil
+	g.Action, g.TurnSummary = v1alpha1.ActionSummarizeTurn, "Found the leak"
 }
 
 func TestARightToApproveIsNoneToChatAndTheOtherWayRound(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // titled makes the answer one that brings a title.
-func titled(title string, source v1alpha1.TitleSource, call *v1alpha1.TitleCall) func(*v1alpha1.ChatMessage) {
+func titled(title string, source v1alpha1.TitleSource, call *v1alpha1.CallAccount) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
 		g := m.Spec.Generation
 		g.Title, g.TitleSource, g.TitleCall = title, source, call
@@ -47,7 +47,7 @@ func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
 	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
 
 	create(t, say(ns, "c", "second"))
-	call := &v1alpha1.TitleCall{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"}, Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
+	call := &v1alpha1.CallAccount{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"}, Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
 	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Stuck pods", v1alpha1.TitleFromModel, call)))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
@@ -93,7 +93,7 @@ func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := config.DeepCopy()
-	config.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "nowhere"}}
+	config.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "nowhere"}}
 	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
-	"internal/generation/title",
+	"internal/generation/caption",
 }
 
 var rules = []rule{

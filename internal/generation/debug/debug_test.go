@@ -83,7 +83,7 @@ func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded", Retryable: true}
 	for status, err := range map[v1alpha1.DebugStatus]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil, v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
 		s := newSession(t)
-		ctx, recording := s.recorder.Begin(t.Context(), s.chat)
+		ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
 		stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).Stream(ctx, fantasy.Call{})
 		for range stream {
 			break
@@ -204,7 +204,7 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	s := newSession(t)
 	for range 100 {
-		ctx, recording := s.recorder.Begin(t.Context(), s.chat)
+		ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
 		read(debug.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).Stream(ctx, fantasy.Call{}))
 		recording.End(v1alpha1.DebugCompleted, nil)
 	}
@@ -253,7 +253,7 @@ func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s := newSession(t)
 	answer := &model{parts: []fantasy.StreamPart{finish}}
-	older, recording := s.recorder.Begin(t.Context(), s.chat.DeepCopy())
+	older, recording := s.recorder.Begin(t.Context(), s.chat.DeepCopy(), v1alpha1.ActionGenerateAssistant)
 	stream, _ := debug.Model(answer, s.subject).Stream(older, fantasy.Call{})
 	s.chat.Status.Generation.Attempt = 2
 	s.attempt(answer, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })

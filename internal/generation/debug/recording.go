@@ -15,10 +15,11 @@ import (
 // maxCalls is how many model calls of one attempt are recorded.
 const maxCalls = 1000
 
-// Recording is that of one attempt: of the model calls that are made in its context.
+// Recording is that of one attempt, or of something that is done beside one: of the model calls that are made in its context.
 type Recording struct {
 	recorder *Recorder
 	chat     *v1alpha1.Chat
+	action   v1alpha1.GenerationAction
 
 	mu    sync.Mutex
 	calls []*call
@@ -26,10 +27,10 @@ type Recording struct {
 
 type recordingKey struct{}
 
-// Begin begins to record the attempt that the chat's status holds. Whether there is anything to record shows when a model is
-// called.
-func (r *Recorder) Begin(ctx context.Context, chat *v1alpha1.Chat) (context.Context, *Recording) {
-	rec := &Recording{recorder: r, chat: chat}
+// Begin begins to record the attempt that the chat's status holds, or an action beside it. Whether there is anything to record
+// shows when a model is called.
+func (r *Recorder) Begin(ctx context.Context, chat *v1alpha1.Chat, action v1alpha1.GenerationAction) (context.Context, *Recording) {
+	rec := &Recording{recorder: r, chat: chat, action: action}
 	return context.WithValue(ctx, recordingKey{}, rec), rec
 }
 
@@ -136,7 +137,7 @@ func (c *call) snapshot() snapshot {
 	chat := c.rec.chat
 	s := snapshot{
 		chat: v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID), historyVersion: chat.Status.History.Version,
-		attempt: chat.Status.Generation.Attempt, action: chat.Status.Generation.Action, call: c.number,
+		attempt: chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
 		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
 		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status, fault: c.fault,
 		reply: c.reply.copy(),

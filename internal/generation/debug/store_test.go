@@ -100,7 +100,7 @@ func newSession(t *testing.T) *session {
 // attempt performs an attempt and writes what there is to write.
 func (s *session) attempt(model fantasy.LanguageModel, do func(context.Context, fantasy.LanguageModel)) {
 	s.t.Helper()
-	ctx, recording := s.recorder.Begin(s.t.Context(), s.chat)
+	ctx, recording := s.recorder.Begin(s.t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
 	do(ctx, debug.Model(model, s.subject))
 	recording.End(v1alpha1.DebugInterrupted, nil)
 	s.flush()

@@ -50,6 +50,8 @@ type attempt struct {
 	// titleOf is what the chat's title is of, firstWords are how that begins if the chat has no title.
 	titleOf    beginning
 	firstWords string
+	// question is what the turn's message says, for the summary of the turn; empty if there will be none.
+	question string
 	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
 	context    *v1alpha1.ContextStatus
 	compaction *v1alpha1.CompactionAccount

@@ -35,6 +35,9 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 		return failed(invalid)
 	}
 	a.askTitle(t, messages)
+	if a.wantsSummary(t) {
+		a.question = questionOf(messages)
+	}
 	o := a.ask(ctx, t, call, messages, v1alpha1.RoleAssistant, episode)
 	if o.kind == v1alpha1.OutcomeCompleted {
 		o.step = a.withAwaits(o.step)

@@ -25,6 +25,8 @@ type observedCall struct {
 	*attempt
 	ctx    context.Context
 	target *target
+	// beside is true for a call that an interruption of the attempt does not stop.
+	beside bool
 	span   tracing.Span
 	began  time.Time
 	first  time.Duration
@@ -40,7 +42,7 @@ func (a *attempt) observeCall(
 	ctx context.Context, t *target, call *fantasy.Call, each func(*fantasy.StreamPart),
 ) (calling context.Context, through func(*fantasy.StreamPart), end func(error)) {
 	c := &observedCall{attempt: a, target: t, began: a.Now()}
-	c.ctx, c.span = a.Tracer.StartModelCall(ctx, t.config.Spec.Model, func() []attribute.KeyValue { return callAttributes(a, t, call) })
+	c.ctx, c.span = a.Tracer.StartModelCall(ctx, t.config.Spec.Model, func() []attribute.KeyValue { return callAttributes(a, t, call, true) })
 	if a.Tracer.Content() && c.span.Recording() {
 		c.said = &saidSoFar{}
 	}
@@ -48,6 +50,25 @@ func (a *attempt) observeCall(
 		c.look(p)
 		each(p)
 	}, c.end
+}
+
+// observeAnswer measures a call beside the attempt whose answer comes as a whole: it has no first part.
+func (a *attempt) observeAnswer(
+	ctx context.Context, t *target, call *fantasy.Call, action v1alpha1.GenerationAction,
+) (calling context.Context, end func(*fantasy.Response, error)) {
+	c := &observedCall{attempt: a, target: t, beside: true, began: a.Now()}
+	c.ctx, c.span = a.Tracer.StartModelCall(ctx, t.config.Spec.Model, func() []attribute.KeyValue {
+		return append(callAttributes(a, t, call, false), attribute.String(telemetry.AttrAction, string(action)))
+	})
+	return c.ctx, func(answer *fantasy.Response, err error) {
+		if err == nil {
+			c.usage, c.finish = answer.Usage, answer.FinishReason
+			if a.Tracer.Content() && c.span.Recording() {
+				c.said = saidIn(answer)
+			}
+		}
+		c.end(err)
+	}
 }
 
 func (c *observedCall) look(p *fantasy.StreamPart) {
@@ -90,9 +111,9 @@ func (c *observedCall) outcome(err error) (outcome, reason string) {
 	switch cause := context.Cause(c.ctx); {
 	case err == nil:
 		return string(v1alpha1.OutcomeCompleted), ""
-	case c.interrupted():
+	case !c.beside && c.interrupted():
 		return string(v1alpha1.OutcomeInterrupted), ""
-	case errors.Is(cause, errSilent):
+	case errors.Is(cause, errSilent), errors.Is(cause, context.DeadlineExceeded):
 		return string(v1alpha1.OutcomeFailed), string(v1alpha1.ErrorProviderUnavailable)
 	case cause != nil:
 		return telemetry.OutcomeAbandoned, ""
@@ -125,14 +146,14 @@ func (c *observedCall) ending(outcome string, u v1alpha1.TokenUsage) []attribute
 }
 
 // callAttributes are what the span says of the call.
-func callAttributes(a *attempt, t *target, call *fantasy.Call) []attribute.KeyValue {
+func callAttributes(a *attempt, t *target, call *fantasy.Call, stream bool) []attribute.KeyValue {
 	spec := &t.config.Spec
 	attributes := []attribute.KeyValue{
 		attribute.String(telemetry.AttrOperation, telemetry.OperationChat),
 		attribute.String(telemetry.AttrProvider, tracing.ProviderName(string(spec.Provider))),
 		attribute.String(telemetry.AttrRequestModel, spec.Model),
 		attribute.String(telemetry.AttrConversation, a.fence.ChatUID),
-		attribute.Bool(telemetry.AttrStream, true),
+		attribute.Bool(telemetry.AttrStream, stream),
 	}
 	for key, value := range map[string]*int64{telemetry.AttrMaxTokens: call.MaxOutputTokens, telemetry.AttrTopK: call.TopK} {
 		if value != nil {

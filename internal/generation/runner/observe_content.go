@@ -108,6 +108,17 @@ func (s *saidSoFar) add(p *fantasy.StreamPart) {
 	}
 }
 
+// saidIn is what a model said in an answer that came as a whole.
+func saidIn(answer *fantasy.Response) *saidSoFar {
+	s := &saidSoFar{}
+	grow(&s.text, answer.Content.Text())
+	grow(&s.reasoning, answer.Content.ReasoningText())
+	for _, call := range answer.Content.ToolCalls() {
+		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: call.ToolCallID, Name: call.ToolName, Arguments: clip(call.Input, maxContentText)})
+	}
+	return s
+}
+
 func grow(b *strings.Builder, text string) {
 	if b.Len() < maxContentText {
 		b.WriteString(text)

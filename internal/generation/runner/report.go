@@ -36,6 +36,7 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 				a.histories.Add(a.chat, created)
 			}
 			a.titleReported(message)
+			a.summarize(o)
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			a.foundStep(o)

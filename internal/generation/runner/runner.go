@@ -92,7 +92,9 @@ type Runner struct {
 	done     fences
 	draining bool
 	running  sync.WaitGroup
-	titles   titles
+	// titles and summaries are written beside attempts.
+	titles    titles
+	summaries summaries
 }
 
 // New returns a runner.
@@ -158,6 +160,7 @@ func (r *Runner) drain() {
 	r.mu.Unlock()
 	r.running.Wait()
 	r.titles.stop()
+	r.summaries.stop()
 }
 
 // assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence again,
@@ -196,14 +199,16 @@ func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
 
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
-	own, cancel := context.WithCancelCause(ctx)
-	a := &attempt{Runner: r, chat: chat, fence: fence, cancel: cancel, lasting: ctx, startedAt: r.Now()}
-	own = a.startStep(own)
+	a := &attempt{Runner: r, chat: chat, fence: fence, startedAt: r.Now()}
+	lasting := a.startStep(ctx)
+	own, cancel := context.WithCancelCause(lasting)
+	a.lasting, a.cancel = lasting, cancel
 	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
-	a.working, a.recording = r.recorder.Begin(a.working, chat)
+	a.working, a.recording = r.recorder.Begin(a.working, chat, chat.Status.Generation.Action)
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(errInterrupted)
 	}
+	r.summaries.abandon(chat.UID)
 	r.attempts[fence.ChatUID] = a
 	r.done.add(fence)
 	r.running.Go(func() {

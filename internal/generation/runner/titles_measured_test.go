@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/testing/collector"
 )
 
-func TestACallForATitleIsMeasuredAndInNoTrace(t *testing.T) {
+func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 	o := startObserved(t, entitles(titleOfPods))
 	o.configureTitles()
 	c := o.newChat("c", nil)
@@ -27,7 +29,16 @@ func TestACallForATitleIsMeasuredAndInNoTrace(t *testing.T) {
 		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                      8 + 5,
 	})
 	o.tracer.Close(t.Context())
-	if spans := o.spans.Spans(); len(spans) != 2 {
-		t.Errorf("the spans are %v", spans)
+	spans := o.spans.Spans()
+	if len(spans) != 3 {
+		t.Fatalf("the spans are %v", spans)
+	}
+	byAction := map[string]collector.Span{}
+	for _, span := range spans {
+		byAction[span.Attributes[telemetry.AttrAction]] = span
+	}
+	if title, step := byAction["WriteTitle"], byAction["GenerateAssistant"]; title.ParentID != step.ID || title.Attributes[telemetry.AttrStream] != "false" ||
+		title.Attributes[telemetry.AttrInputTokens] != "40" || title.Attributes[telemetry.AttrOutcome] != "Completed" {
+		t.Errorf("the title's span is %+v", title)
 	}
 }

@@ -112,10 +112,10 @@ func (p *pod) configureTitles() {
 	cheap.Spec.Pricing = &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "1", OutputPerMillion: "2"}
 	create(t, cheap)
 	titled := modelConfig(p.ns, "titled", right.Spec.BaseURL)
-	titled.Spec.Titles = &v1alpha1.TitleSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"}}
+	titled.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"}}
 	create(t, titled)
 	alone := modelConfig(p.ns, "alone", right.Spec.BaseURL)
-	alone.Spec.Titles = &v1alpha1.TitleSettings{}
+	alone.Spec.Titles = &v1alpha1.CaptionSettings{}
 	create(t, alone)
 }
 

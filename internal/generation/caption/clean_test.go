@@ -1,15 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package title
+package caption
 
 import (
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
-
-	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -67,7 +65,7 @@ func TestWhatModelsPutAroundATitleIsTakenOff(t *testing.T) {
 		"something that is no UTF-8 at all": {"Stuck \xff\xfe pods", "Stuck pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Clean(c.answer); got != c.want {
+			if got := Title.Clean(c.answer); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -79,7 +77,7 @@ func FuzzATitleCanBeShownAnywhere(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, title := range []string{Clean(text), FirstWords(text)} {
+		for _, title := range []string{Title.Clean(text), FirstWords(text)} {
 			switch {
 			case !utf8.ValidString(title) || utf8.RuneCountInString(title) > v1alpha1.MaxTitleRunes:
 				t.Errorf("%q is no title", title)
@@ -87,59 +85,12 @@ func FuzzATitleCanBeShownAnywhere(f *testing.F) {
 				t.Errorf("%q is more than one line", title)
 			}
 		}
-		if n := len(strings.Fields(Clean(text))); n > MaxWords {
+		if n := len(strings.Fields(Title.Clean(text))); n > Title.Words {
 			t.Errorf("a title of %d words", n)
 		}
+		summary := TurnSummary.Clean(text)
+		if words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary); words > TurnSummary.Words || runes > TurnSummary.Runes {
+			t.Errorf("a summary of %d words, %d characters", words, runes)
+		}
 	})
-}
-
-func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.ChatMessage {
-	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Content: content}}
-	for _, part := range parts {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &part})
-	}
-	return m
-}
-
-func TestATitleIsOfTheFirstQuestion(t *testing.T) {
-	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"), said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
-	if got, n := Of(messages), Questions(messages); got != "why\nso" || n != 2 {
-		t.Errorf("got %q of %d", got, n)
-	}
-	if got := Of(nil); got != "" {
-		t.Errorf("got %q of nothing", got)
-	}
-}
-
-func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
-	call := Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, strings.Repeat("長", 10_000), false)
-	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
-	if n := strings.Count(text, "長"); n != maxAsked || !utf8.ValidString(text) || *call.MaxOutputTokens != 100 || *call.TopK != 5 {
-		t.Errorf("%d characters are shown, %d tokens allowed", n, *call.MaxOutputTokens)
-	}
-	if plain := Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "why", true); len(plain.Tools) != 0 || plain.ToolChoice != nil || *plain.MaxOutputTokens != MaxTokens {
-		t.Errorf("a plain call is %+v", plain)
-	}
-}
-
-func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
-	call := func(input string) fantasy.ToolCallContent {
-		return fantasy.ToolCallContent{ToolName: Tool, Input: input}
-	}
-	for name, c := range map[string]struct {
-		content fantasy.ResponseContent
-		want    string
-	}{
-		"a call":                  {fantasy.ResponseContent{fantasy.TextContent{Text: "Sure!"}, call(`{"title":"Stuck pods"}`)}, "Stuck pods"},
-		"text":                    {fantasy.ResponseContent{fantasy.TextContent{Text: "Stuck pods."}}, "Stuck pods"},
-		"half a call":             {fantasy.ResponseContent{call(`{"title":"Stu`)}, ""},
-		"a call without a title":  {fantasy.ResponseContent{call(`{}`), fantasy.TextContent{Text: "Stuck pods"}}, "Stuck pods"},
-		"reasoning and no answer": {fantasy.ResponseContent{fantasy.ReasoningContent{Text: "hm"}}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Read(&fantasy.Response{Content: c.content}); got != c.want {
-				t.Errorf("got %q", got)
-			}
-		})
-	}
 }

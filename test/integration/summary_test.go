@@ -1,0 +1,153 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// configured changes the namespace's default ChatModelConfig.
+func configured(t *testing.T, ns string, change func(*v1alpha1.ChatModelConfigSpec)) {
+	t.Helper()
+	var config v1alpha1.ChatModelConfig
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &config); err != nil {
+		t.Fatal(err)
+	}
+	before := config.DeepCopy()
+	change(&config.Spec)
+	if err := cluster.Client.Patch(t.Context(), &config, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// summary is what a generation pod would create after the reply that it gave to this attempt.
+func turnSummary(chat *v1alpha1.Chat, text string) *v1alpha1.ChatMessage {
+	now, version := metav1.NewMicroTime(time.Now()), chat.Status.History.Version+1
+	return &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-summary", chat.Name, version),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: chat.Status.Generation.Pod,
+				Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text, StartedAt: now, FinishedAt: now,
+				Usage: &v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4},
+			},
+		},
+	}
+}
+
+func hasSummary(t *testing.T, ns, name, text string, source v1alpha1.TurnSummarySource) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("chat %s says %q of its turn", name, text), func() bool {
+		turn := chatIn(t, ns, name).Status.Turn
+		return turn != nil && turn.Summary == text && turn.SummarySource == source
+	})
+}
+
+func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
+	t.Helper()
+	eventually(t, "message "+m.Name+" is gone", func() bool {
+		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(m), &v1alpha1.ChatMessage{}))
+	})
+}
+
+func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
+	ns := namespace(t)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
+	create(t, newChat(ns, "c", "hello"))
+	chat := assigned(t, ns, "c", 1, 1)
+	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
+	create(t, answer(chat, nil))
+	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
+	said := turnSummary(chat, "Found the leak")
+	create(t, said)
+	hasSummary(t, ns, "c", "Found the leak", v1alpha1.TurnSummaryFromModel)
+	isGone(t, said)
+	if st := chatIn(t, ns, "c").Status; st.History.Version != 2 || st.History.Length != 2 || st.Usage.TotalTokens != 15+4 || st.Phase != v1alpha1.ChatWaiting {
+		t.Errorf("the status is %+v", st)
+	}
+
+	create(t, say(ns, "c", "second"))
+	chat = assigned(t, ns, "c", 3, 1)
+	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
+	t.Log("A summary that comes before the reply is committed is taken with it.")
+	said = turnSummary(chat, "Fixed the leak")
+	create(t, said)
+	create(t, answer(chat, nil))
+	hasSummary(t, ns, "c", "Fixed the leak", v1alpha1.TurnSummaryFromModel)
+	isGone(t, said)
+}
+
+func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
+	ns := namespace(t)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
+	create(t, newChat(ns, "c", "hello"))
+	chat := assigned(t, ns, "c", 1, 1)
+	create(t, answer(chat, nil))
+	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
+	create(t, say(ns, "c", "second"))
+	second := assigned(t, ns, "c", 3, 1)
+	late := turnSummary(chat, "Found the leak")
+	create(t, late)
+	isGone(t, late)
+	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
+	create(t, answer(second, nil))
+	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
+	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
+		t.Errorf("the usage is %+v", st.Usage)
+	}
+}
+
+func TestSummariesThatAreNoneAreRefused(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	chat := assigned(t, ns, "c", 1, 1)
+	for name, m := range map[string]*v1alpha1.ChatMessage{
+		"no words": turnSummary(chat, ""),
+		"a reply that summarizes": answer(chat, func(m *v1alpha1.ChatMessage) {
+			m.Spec.Generation.TurnSummary = "Found the leak"
+		}),
+		"too many": turnSummary(chat, "This is a summary of a turn that has far more than sixty characters"),
+	} {
+		if err := cluster.Client.Create(t.Context(), m); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	person := say(ns, "c", "c-2-summary")
+	if err := cluster.Client.Create(t.Context(), person); !apierrors.IsInvalid(err) {
+		t.Errorf("a person's message of such a name: %v", err)
+	}
+}
+
+func TestAnotherTitleIsAskedForByToken(t *testing.T) {
+	ns := namespace(t)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), titled("Stuck pods", v1alpha1.TitleFromModel, nil)))
+	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
+	chat := chatIn(t, ns, "c")
+	before := chat.DeepCopy()
+	chat.Annotations = map[string]string{v1alpha1.AnnotationTitle: "again"}
+	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleOutdated)
+	create(t, say(ns, "c", "second"))
+	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Full disks", v1alpha1.TitleFromModel, nil)))
+	hasTitle(t, ns, "c", "Full disks", v1alpha1.TitleFromModel)
+	if asked := chatIn(t, ns, "c").Status.Requests; len(asked) != 1 || asked[0].Token != "again" || asked[0].Outcome != v1alpha1.RequestDone {
+		t.Errorf("the requests are %+v", asked)
+	}
+}
