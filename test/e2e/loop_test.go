@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,4 +71,27 @@ func TestAChatGoesOnFromItsSummaryAndItsCallsAreRecorded(t *testing.T) {
 			t.Errorf("recording %s holds the key (%v)", steps.Items[i].Name, err)
 		}
 	}
+}
+
+func TestATitleAndASummaryComeBesideTheReply(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{ToolOffered: "set_title"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Full disks"}`)}}},
+		{Match: modelserver.Match{ToolOffered: "set_summary"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Found a full disk"}`)}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")}, DelayBefore: modelserver.Duration(300 * time.Millisecond)}},
+	}})
+	captioned := w.modelConfig("captioned")
+	captioned.Spec.Titles, captioned.Spec.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}
+	w.create(captioned)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{
+		Prompt: "Why does nothing start?", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "captioned"},
+	}})
+	w.ready("c", 2)
+	w.eventually("the chat has a title, and its turn a summary", func() bool {
+		st := w.chat("c").Status
+		return st.Title == "Full disks" && st.TitleSource == v1alpha1.TitleFromModel && st.Turn.Summary == "Found a full disk"
+	})
+	if n := len(w.requests()); n != 3 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	w.nothingLeft("c")
 }
