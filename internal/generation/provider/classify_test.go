@@ -4,6 +4,7 @@
 package provider_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -57,12 +58,17 @@ func callWith(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Cli
 
 func callOf(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, key, client)
+	return callIn(t.Context(), t, spec, key, prompt, client)
+}
+
+func callIn(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
+	t.Helper()
+	model, err := provider.New(ctx, spec, key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maxTokens := int64(777)
-	stream, err := model.Stream(t.Context(), fantasy.Call{
+	stream, err := model.Stream(ctx, fantasy.Call{
 		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(prompt)},
 		MaxOutputTokens: &maxTokens,
 	})

@@ -29,6 +29,8 @@ type findings struct {
 	host    string
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
+	// page is whether a web page came in place of an answer.
+	page bool
 	// answer is what the provider said.
 	answer
 	// text is what it said for comparisons: in small letters, without addresses, and not endless.
@@ -39,14 +41,12 @@ type findings struct {
 
 func find(err error, about Subject) *findings {
 	f := &findings{canceled: about.Canceled, silence: about.Silence}
+	var told map[string]string
 	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
 	case ok:
+		told = e.ResponseHeaders
 		f.contextTooLong, f.unauthenticated = e.IsContextTooLarge(), e.AuthError
-		f.shouldRetry = shouldRetry(e.ResponseHeaders)
 		f.answer = decode(e, about.Spec.Provider)
-		if wait := waitInHeaders(e.ResponseHeaders, about.Now); wait > 0 {
-			f.wait = wait
-		}
 		if e.StatusCode >= http.StatusBadRequest {
 			f.status = e.StatusCode
 		}
@@ -57,7 +57,11 @@ func find(err error, about Subject) *findings {
 		f.answer = decodeInStream(err)
 	}
 	f.text = comparable(f.said)
-	if f.wait == 0 {
+	told, f.page = about.Answer.said(told)
+	f.shouldRetry = shouldRetry(told)
+	if wait := waitInHeaders(told, about.Now); wait > 0 {
+		f.wait = wait
+	} else if f.wait == 0 {
 		f.wait = waitInText(f.text)
 	}
 	if f.status == 0 {

@@ -35,7 +35,7 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	for _, h := range spec.Headers {
 		headers[h.Name] = h.Value
 	}
-	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: client})
+	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: noting(client)})
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
 	}

@@ -78,12 +78,15 @@ func (a *attempt) captionTarget(ctx context.Context, t *target, by *v1alpha1.Mod
 
 // askCaption asks for the caption, without a tool if the model may have refused that.
 func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
+	ctx, http := provider.WithAnswer(ctx)
 	answer, err := a.generateCaption(ctx, t, w, false)
 	if refusesTools(err) {
 		answer, err = a.generateCaption(ctx, t, w, true)
 	}
 	if err != nil {
-		return "", nil, provider.Classify(err, t.subject())
+		about := t.subject()
+		about.Answer = http
+		return "", nil, provider.Classify(err, about)
 	}
 	spec := &t.config.Spec
 	usage := step.UsageOf(spec.Provider, answer.Usage)
