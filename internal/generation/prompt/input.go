@@ -114,6 +114,21 @@ func Texts(messages []fantasy.Message) []string {
 	return texts
 }
 
+// Bytes is how large a prompt is: its texts and files, without names and the like.
+func Bytes(messages []fantasy.Message) (n int) {
+	for _, text := range Texts(messages) {
+		n += len(text)
+	}
+	for _, m := range messages {
+		for _, part := range m.Content {
+			if file, ok := part.(fantasy.FilePart); ok {
+				n += len(file.Data)
+			}
+		}
+	}
+	return n
+}
+
 func outputOf(result fantasy.ToolResultPart) string {
 	switch out := result.Output.(type) {
 	case fantasy.ToolResultOutputContentText:

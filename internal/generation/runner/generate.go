@@ -48,6 +48,11 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 
 // ask calls the model, shows what it says as coming from role, and collects it.
 func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v1alpha1.ChatMessage, role v1alpha1.MessageRole, episode Episode) outcome {
+	leave, err := a.room.enter(ctx, call.Prompt)
+	if err != nil {
+		return outcome{kind: v1alpha1.OutcomeInterrupted}
+	}
+	defer leave()
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,7 +66,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 		reply.EarlierCallsUnknown()
 	}
 	reply.Warn(call.warnings)
-	err := a.stream(calling, t, call.Call, func(p *fantasy.StreamPart) {
+	err = a.stream(calling, t, call.Call, func(p *fantasy.StreamPart) {
 		guard.Reset(silence)
 		if part, ok := reply.Add(p); ok {
 			episode.Publish(string(role), part)

@@ -49,7 +49,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but FileHosts, Forbidden, Metrics and Tracer.
+// Options of a Runner. All are required but FileHosts, Forbidden, PromptRoom, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -71,6 +71,8 @@ type Options struct {
 	FileHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
+	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0: DefaultPromptRoom.
+	PromptRoom int64
 	// Metrics and Tracer say how attempts go; nil: nobody is told.
 	Metrics *telemetry.Generator
 	Tracer  *tracing.Tracer
@@ -85,6 +87,7 @@ type Runner struct {
 	sources   *sources.Reader
 	configs   cache.SharedIndexInformer
 	recorder  *debug.Recorder
+	room      room
 	ready     atomic.Bool
 
 	mu       sync.Mutex
@@ -102,6 +105,9 @@ func New(o Options) *Runner {
 	if o.Forbidden == 0 {
 		o.Forbidden = DefaultForbidden
 	}
+	if o.PromptRoom == 0 {
+		o.PromptRoom = DefaultPromptRoom
+	}
 	if o.Tracer == nil {
 		o.Tracer = tracing.Off()
 	}
@@ -109,7 +115,7 @@ func New(o Options) *Runner {
 		Options: o, histories: chain.NewLoader(o.Client), models: newModels(debug.Client(o.HTTP)), attempts: map[string]*attempt{},
 		sources:  sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
 		configs:  cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
-		recorder: newRecorder(o),
+		recorder: newRecorder(o), room: newRoom(o.PromptRoom),
 	}
 }
 
