@@ -64,7 +64,8 @@ func TestAClientsResultEndsTheTurn(t *testing.T) {
 
 func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 	ofPeople := append(pending(v1alpha1.AwaitsApproval, "2"), pending(v1alpha1.AwaitsClient, "3")...)
-	asked := func(first string) *world {
+	asked := func(t *testing.T, first string) *world {
+		t.Helper()
 		w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
 		return w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops(first)), ofPeople }).want("RequiresAction v3 c-2-1/3 - []")
 	}
@@ -75,14 +76,14 @@ func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 		"by all, and the first": {"plan", "ticket", "deploy", "plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := asked(c.own)
+			w := asked(t, c.own)
 			w.approve("2", v1alpha1.DecisionApprove).want("RequiresAction v3 c-2-1/3 - []")
 			w.bringStopping(c.client).want("Running v4 results/4 1:ExecuteTools []")
 			w.answer(stops(c.approved)).want("Waiting v5 c-4-1/5 - []").wantStopped(c.want)
 		})
 	}
 	t.Run("by none", func(t *testing.T) {
-		w := asked("")
+		w := asked(t, "")
 		w.approve("2", v1alpha1.DecisionDeny)
 		w.bringStopping("").answer(stops("")).want("Running v5 c-4-1/5 1:GenerateAssistant []")
 	})

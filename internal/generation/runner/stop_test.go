@@ -4,10 +4,13 @@
 package runner_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -47,6 +50,45 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 				t.Errorf("%q ends the turn, of %d results", got, len(results.Spec.Parts))
 			}
 		})
+	}
+}
+
+// doing is a tool of that name that does what it says.
+type doing struct {
+	name string
+	run  func(context.Context) error
+}
+
+func (d doing) Name() string              { return d.name }
+func (doing) Description() string         { return "" }
+func (doing) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (d doing) Run(ctx context.Context, _ string) (string, error) {
+	return "done", d.run(ctx)
+}
+
+func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
+	begun := make(chan struct{})
+	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{
+		{ToolCalls: []modelserver.ToolCall{{Name: "plan", Arguments: []byte(`{}`)}, {Name: "hang", Arguments: []byte(`{}`)}}},
+	}}}}}, func(_ *pod, o *runner.Options) {
+		o.Tools = tools.NewRegistry(
+			doing{"plan", func(context.Context) error { return nil }},
+			doing{"hang", func(ctx context.Context) error {
+				close(begun)
+				<-ctx.Done()
+				return ctx.Err()
+			}},
+		)
+	})
+	c := p.newChat("plans", func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"plan", "hang"}} })
+	c.ask("plans-prompt", "Make a plan.")
+	c.commit(c.result(), v1alpha1.ActionExecuteTools)
+	<-begun
+	c.write(interrupt)
+	results := c.result()
+	g, parts := results.Spec.Generation, results.Spec.Parts
+	if g.Outcome != v1alpha1.OutcomeInterrupted || g.StoppedBy != "" || parts[0].ToolResult.IsError || !parts[1].ToolResult.IsError {
+		t.Errorf("the outcome is %s, stopped by %q, with %+v and %+v", g.Outcome, g.StoppedBy, parts[0].ToolResult, parts[1].ToolResult)
 	}
 }
 
