@@ -26,6 +26,8 @@ const (
 	ReasonBeginning = "Beginning"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
 	ReasonAnswered = "Answered"
+	// ReasonStoppedAfterTool surfaces in Ready (True) when the last turn was ended by the result of a tool in tools.stopAfter.
+	ReasonStoppedAfterTool = "StoppedAfterTool"
 	// ReasonMaxStepsReached surfaces in Ready (True) when the last turn was ended by limits.maxSteps.
 	ReasonMaxStepsReached = "MaxStepsReached"
 	// ReasonGenerating surfaces in Ready (Unknown) and Reconciling (True) while the model is asked.

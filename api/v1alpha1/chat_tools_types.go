@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -29,6 +31,27 @@ type ChatTools struct {
 	// +listType=set
 	// +optional
 	Approval []string `json:"approval,omitempty"`
+
+	// stopAfter names the tools after whose success the turn ends without the model being called again, built-in ones and a
+	// client's alike. All calls of the reply are answered first. A result that is an error does not end the turn. The list counts
+	// as it is when the result is made. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	StopAfter []string `json:"stopAfter,omitempty"`
+}
+
+// StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not fail. It is
+// empty if none does.
+func (t *ChatTools) StoppedBy(results []ToolResult) string {
+	for i := range results {
+		if t != nil && !results[i].IsError && slices.Contains(t.StopAfter, results[i].Name) {
+			return results[i].Name
+		}
+	}
+	return ""
 }
 
 // ClientTool is a tool that a client of the chat runs.

@@ -4,8 +4,8 @@
 package v1alpha1
 
 // Reasons of a User message's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled
-// (True) when the turn that the message began failed, ReasonAnswered and ReasonMaxStepsReached, which are reasons of Ready
-// (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
+// (True) when the turn that the message began failed, ReasonAnswered, ReasonStoppedAfterTool and ReasonMaxStepsReached, which
+// are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (
 	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
 	ReasonBeingAnswered = "BeingAnswered"

@@ -141,6 +141,7 @@ type ChatMessageSpec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'SummarizeTurn') == has(self.turnSummary)",message="turnSummary must be set for the action SummarizeTurn, and for no other"
+// +kubebuilder:validation:XValidation:rule="!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')",message="stoppedBy belongs to the results of a completed ExecuteTools"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
@@ -236,6 +237,12 @@ type MessageGeneration struct {
 	// +listMapKey=id
 	// +optional
 	WaitsFor []CallWait `json:"waitsFor,omitempty"`
+
+	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if none
+	// does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 
 	// preview is the first line of the reply's text, cut at 28 characters.
 	// +kubebuilder:validation:MaxLength=32
@@ -337,6 +344,12 @@ type ChatMessageStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// stoppedBy is the tool of the first of a client's results that ends the turn, as the chat's tools.stopAfter said when they
+	// were taken; empty if none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 
 	// contentHash is of the content as it was committed; a message whose content has another hash has been edited since.
 	// +kubebuilder:validation:MaxLength=64

@@ -8,12 +8,14 @@ import (
 )
 
 // TurnResult is how a turn ended.
-// +kubebuilder:validation:Enum=Answered;MaxStepsReached;Failed;Interrupted
+// +kubebuilder:validation:Enum=Answered;StoppedAfterTool;MaxStepsReached;Failed;Interrupted
 type TurnResult string
 
 const (
 	// TurnAnswered means that the model had nothing left to do.
 	TurnAnswered TurnResult = "Answered"
+	// TurnStoppedAfterTool means that the result of a tool in tools.stopAfter ended the turn.
+	TurnStoppedAfterTool TurnResult = "StoppedAfterTool"
 	// TurnMaxStepsReached means that limits.maxSteps ended the turn.
 	TurnMaxStepsReached TurnResult = "MaxStepsReached"
 	// TurnFailed means that lastError ended the turn.
@@ -125,6 +127,12 @@ type TurnStatus struct {
 	// results is the place of the newest message with a client's results in the history.
 	// +optional
 	Results *MessagePlace `json:"results,omitempty"`
+
+	// stoppedBy is the tool of the turn's first result that ends the turn, as tools.stopAfter said when the result was made; empty
+	// if none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
 // MessagePlace is where a person's message stands in the history.
@@ -148,6 +156,11 @@ type MessagePlace struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// stoppedBy is the tool of the first of its results that ends the turn; empty if none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
 // RequiresActionStatus is what a client or a person must do for the turn to go on.

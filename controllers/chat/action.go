@@ -123,7 +123,27 @@ func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) turn.Results {
 			return wrong(message, chatstate.AnswersMissing, "Tool call "+id+" has no result, and all must be answered in one message")
 		}
 	}
-	return turn.Results{Message: message.Name, Answers: chatstate.AnswersComplete}
+	return turn.Results{Message: message.Name, Answers: chatstate.AnswersComplete, StoppedBy: stoppedBy(chat, message)}
+}
+
+// stoppedBy is the tool of the first call, in their order, whose result ends the turn; empty if none does. The results name no
+// tools that could be relied on.
+func stoppedBy(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) string {
+	failed := map[string]bool{}
+	for i := range message.Spec.Parts {
+		if result := message.Spec.Parts[i].ToolResult; result != nil {
+			failed[result.ID] = result.IsError
+		}
+	}
+	var inOrder []v1alpha1.ToolResult
+	if required := chat.Status.RequiresAction; required != nil {
+		for _, call := range required.ToolCalls {
+			if isError, answered := failed[call.ID]; answered {
+				inOrder = append(inOrder, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, IsError: isError})
+			}
+		}
+	}
+	return chat.Spec.Tools.StoppedBy(inOrder)
 }
 
 func wrong(message *v1alpha1.ChatMessage, answers chatstate.Answers, problem string) turn.Results {

@@ -102,13 +102,21 @@ func whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 		m := byName[n.Name]
 		if m.Spec.Generation == nil {
 			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
-			if t := chat.Status.Turn; t != nil && t.Message == m.Name {
-				m.Status.ContentHash = t.ContentHash
-			}
+			recordOwn(m, chat.Status.Turn)
 		}
 		kept = append(kept, m)
 	}
 	return kept, min(missing, h.Length)
+}
+
+// recordOwn tells the message what its turn's record knows of it: its own status may say so later.
+func recordOwn(m *v1alpha1.ChatMessage, t *v1alpha1.TurnStatus) {
+	if t != nil && t.Message == m.Name {
+		m.Status.ContentHash = t.ContentHash
+	}
+	if results := resultsOf(t); results != nil && results.Message == m.Name {
+		m.Status.StoppedBy = results.StoppedBy
+	}
 }
 
 // nodeOf is the message as part of a history; false if it cannot be part of one.

@@ -33,6 +33,8 @@ type Reason string
 const (
 	// Complete means that the newest message is a reply that calls no tool, even if the model had nothing to say.
 	Complete Reason = "Complete"
+	// StoppedAfterTool means that a tool has succeeded after which the turn ends. It ends normally.
+	StoppedAfterTool Reason = "StoppedAfterTool"
 	// MaxStepsReached means that the turn has as many replies as it may have. It ends normally.
 	MaxStepsReached Reason = "MaxStepsReached"
 	// MaxStepsInvalid means that the limit allows no step at all.
@@ -72,6 +74,8 @@ type Facts struct {
 	// HeadIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
 	// results of calls.
 	HeadIsAssistant bool
+	// StoppedByTool is true when a call of the turn has succeeded whose tool ends it.
+	StoppedByTool bool
 	// TurnOver is true when the turn has ended and the chat was only taken up for a compaction.
 	TurnOver bool
 	// CompactionAsked is true when somebody, or the refusal of a too long context, asks for a compaction.
@@ -120,6 +124,9 @@ var rules = []Rule{
 		func(f Facts) bool { return f.CompactionAsked }},
 	{"the turn is over", FinishTurn, TurnOver, "A turn that was interrupted does not begin again because of a compaction.",
 		func(f Facts) bool { return f.TurnOver }},
+	{"a tool has ended the turn", FinishTurn, StoppedAfterTool, "It stands before all that calls the model, and behind the calls: every call of the " +
+		"reply has its result, so that the history stays one that providers take.",
+		func(f Facts) bool { return f.StoppedByTool }},
 	{"the reply is complete", FinishTurn, Complete, "It stands before the limit, so that a turn that is done with its " +
 		"last step counts as answered.",
 		func(f Facts) bool { return f.HeadIsAssistant }},

@@ -12,11 +12,12 @@ import (
 // allFacts is every combination of facts, with limits and counts around each boundary.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 4 * 3 * 3 * 2 * 24 {
-			counts, rest := bits/24, bits%24
+		for bits := range 4 * 4 * 3 * 3 * 2 * 48 {
+			counts, rest := bits/48, bits%48
 			f := Facts{
 				MaxSteps: counts/72 - 1, StepsInTurn: counts / 18 % 4, OutstandingCalls: counts / 6 % 3, AwaitingCalls: counts / 2 % 3,
-				HeadIsAssistant: counts%2 == 1, TurnOver: rest%2 == 1, CompactionAsked: rest/2%2 == 1, Fill: fills[rest/4%3], BudgetUsedUp: rest >= 12,
+				HeadIsAssistant: counts%2 == 1, TurnOver: rest%2 == 1, CompactionAsked: rest/2%2 == 1, Fill: fills[rest/4%3], BudgetUsedUp: rest/12%2 == 1,
+				StoppedByTool: rest >= 24,
 			}
 			f.AwaitingCalls = min(f.AwaitingCalls, f.OutstandingCalls)
 			if !yield(f) {
@@ -35,7 +36,8 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		d := Next(f)
 		able, calls := f.MaxSteps >= 1, f.OutstandingCalls > 0
 		settled := able && !calls && !f.CompactionAsked
-		goesOn := settled && !f.TurnOver && !f.HeadIsAssistant && f.StepsInTurn < f.MaxSteps
+		runs := settled && !f.TurnOver && !f.StoppedByTool
+		goesOn := runs && !f.HeadIsAssistant && f.StepsInTurn < f.MaxSteps
 		own := f.OutstandingCalls > f.AwaitingCalls
 		for _, c := range []struct {
 			action Action
@@ -46,8 +48,9 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{ExecuteTools, "", able && own},
 			{RequireAction, "", able && calls && !own},
 			{FinishTurn, TurnOver, settled && f.TurnOver},
-			{FinishTurn, Complete, settled && !f.TurnOver && f.HeadIsAssistant},
-			{FinishTurn, MaxStepsReached, settled && !f.TurnOver && !f.HeadIsAssistant && f.StepsInTurn >= f.MaxSteps},
+			{FinishTurn, StoppedAfterTool, settled && !f.TurnOver && f.StoppedByTool},
+			{FinishTurn, Complete, runs && f.HeadIsAssistant},
+			{FinishTurn, MaxStepsReached, runs && !f.HeadIsAssistant && f.StepsInTurn >= f.MaxSteps},
 			{Fail, BudgetExceeded, able && !calls && f.CompactionAsked && f.BudgetUsedUp || goesOn && f.BudgetUsedUp},
 			{Compact, "", (able && !calls && f.CompactionAsked || goesOn && f.Fill == FillOver) && !f.BudgetUsedUp},
 			{Fail, StillOverLimit, goesOn && f.Fill == FillStillOver && !f.BudgetUsedUp},
@@ -58,7 +61,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*2*24 {
+	if len(seen) != 4*4*(1+2+3)*2*48 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }
@@ -110,6 +113,20 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 			Decision{"calls are outstanding", ExecuteTools, ""}},
 		{"but the model is not called again", Facts{MaxSteps: 2, StepsInTurn: 1, BudgetUsedUp: true},
 			Decision{"the budget is used up", Fail, BudgetExceeded}},
+		{"the result of a tool that ends the turn does so", Facts{MaxSteps: 2, StepsInTurn: 1, StoppedByTool: true},
+			Decision{"a tool has ended the turn", FinishTurn, StoppedAfterTool}},
+		{"but not before the other calls are run", Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingCalls: 1, StoppedByTool: true},
+			Decision{"calls are outstanding", ExecuteTools, ""}},
+		{"nor before people have answered theirs",
+			Facts{MaxSteps: 2, StepsInTurn: 1, OutstandingCalls: 1, AwaitingCalls: 1, StoppedByTool: true},
+			Decision{"calls wait for people", RequireAction, ""}},
+		{"nor before a compaction that somebody asks for", Facts{MaxSteps: 2, StepsInTurn: 1, StoppedByTool: true, CompactionAsked: true},
+			Decision{"a compaction is asked for", Compact, ""}},
+		{"a full context and a budget that is used up are of no matter to it",
+			Facts{MaxSteps: 2, StepsInTurn: 1, StoppedByTool: true, Fill: FillOver, BudgetUsedUp: true},
+			Decision{"a tool has ended the turn", FinishTurn, StoppedAfterTool}},
+		{"nor is the limit of steps", Facts{MaxSteps: 1, StepsInTurn: 1, StoppedByTool: true},
+			Decision{"a tool has ended the turn", FinishTurn, StoppedAfterTool}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -92,6 +92,8 @@ func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
 	case st.Turn.Result == v1alpha1.TurnInterrupted:
 		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; a message goes on")
+	case st.Turn.Result == v1alpha1.TurnStoppedAfterTool:
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+" (tools.stopAfter); a message goes on")
 	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
 		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); a message goes on", st.Turn.Steps))
 	}

@@ -49,6 +49,8 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 	switch turn.Result {
 	case v1alpha1.TurnAnswered:
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
+	case v1alpha1.TurnStoppedAfterTool:
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+turn.StoppedBy+" (the chat's tools.stopAfter)")
 	case v1alpha1.TurnMaxStepsReached:
 		return Done(v1alpha1.ReasonMaxStepsReached, "The turn was ended by the chat's limits.maxSteps")
 	case v1alpha1.TurnInterrupted:
@@ -69,6 +71,7 @@ func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alph
 	st.Parent = place.Parent
 	st.Index = new(place.Index)
 	st.HistoryVersion = place.HistoryVersion
+	st.StoppedBy = place.StoppedBy
 	return Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited")
 }
 

@@ -69,7 +69,7 @@ func (p *pass) answer() error {
 			continue
 		}
 		p.plan.Taken = append(p.plan.Taken, results.Message)
-		if err := p.complete(subject{results: results.Message, answers: results.Answers}); err != nil {
+		if err := p.complete(subject{results: &results, answers: results.Answers}); err != nil {
 			return err
 		}
 	}
@@ -98,6 +98,13 @@ func (p *pass) complete(s subject) error {
 		return err
 	}
 	return p.goOn()
+}
+
+// stop notes which tool ends the turn; empty if none does. The first one counts.
+func stop(t *v1alpha1.TurnStatus, tool string) {
+	if t.StoppedBy == "" {
+		t.StoppedBy = tool
+	}
 }
 
 // expire goes on without the calls that nobody has answered in time.
@@ -130,7 +137,7 @@ func (p *pass) answerOutstanding() {
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
-func (p *pass) appendResults(message string) {
+func (p *pass) appendResults(results *Results) {
 	st := p.status()
 	decided := []v1alpha1.ToolDecision(nil)
 	for _, call := range st.RequiresAction.ToolCalls {
@@ -140,13 +147,15 @@ func (p *pass) appendResults(message string) {
 	}
 	st.Turn.Decisions = decided
 	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 //nolint:gosec // At most 512, as the API bounds parts.
-	if message == "" {
+	if results == nil {
 		return
 	}
 	st.Turn.Results = &v1alpha1.MessagePlace{
-		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
+		Message: results.Message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
+		StoppedBy: results.StoppedBy,
 	}
+	stop(st.Turn, results.StoppedBy)
 	st.Turn.LastRole = v1alpha1.RoleTool
-	st.History.Head = message
+	st.History.Head = results.Message
 	st.History.Length++
 }

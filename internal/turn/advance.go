@@ -125,6 +125,7 @@ func (p *pass) nextAction() error {
 		OutstandingCalls: int(st.Turn.PendingCalls),
 		AwaitingCalls:    int(st.Turn.AwaitingCalls),
 		HeadIsAssistant:  st.Turn.LastRole == v1alpha1.RoleAssistant,
+		StoppedByTool:    st.Turn.StoppedBy != "",
 		TurnOver:         st.Turn.Result != "",
 		CompactionAsked:  st.Compaction != "",
 		Fill:             p.fill(),
@@ -148,15 +149,19 @@ func (p *pass) nextAction() error {
 		}
 		return p.fire(chatstate.EnterRequiresAction, subject{})
 	case decide.FinishTurn:
-		switch {
-		case decision.Reason == decide.MaxStepsReached:
-			st.Turn.Result = v1alpha1.TurnMaxStepsReached
-		case st.Turn.Result == "": // It may have ended before a compaction.
-			st.Turn.Result = v1alpha1.TurnAnswered
+		if st.Turn.Result == "" { // It may have ended before a compaction.
+			st.Turn.Result = endings[decision.Reason]
 		}
 		return p.fire(chatstate.FinishTurn, subject{})
 	}
 	return fmt.Errorf("no way to perform the action %s", decision.Action)
+}
+
+// endings are how turns end normally.
+var endings = map[decide.Reason]v1alpha1.TurnResult{
+	decide.Complete:         v1alpha1.TurnAnswered,
+	decide.StoppedAfterTool: v1alpha1.TurnStoppedAfterTool,
+	decide.MaxStepsReached:  v1alpha1.TurnMaxStepsReached,
 }
 
 func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) error {

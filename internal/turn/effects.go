@@ -22,8 +22,8 @@ type subject struct {
 	// interrupts is true for a message that cuts in.
 	interrupts bool
 	result     *v1alpha1.ChatMessage
-	// results is the message with a client's results, if there is one.
-	results string
+	// results are a client's, if there are any.
+	results *Results
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
 	retry   *v1alpha1.RetryStatus
@@ -202,6 +202,7 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	} else {
 		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
 		st.Turn.WaitsFor = waitsLeft(st.Turn)
+		stop(st.Turn, g.StoppedBy)
 	}
 	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {

@@ -103,6 +103,8 @@ type Results struct {
 	Answers chatstate.Answers
 	// Problem says what is wrong with them, and what to do; empty for complete ones.
 	Problem string
+	// StoppedBy is the tool of the first of them that ends the turn; empty if none does.
+	StoppedBy string
 }
 
 // Approval is a decision about a call.

@@ -78,6 +78,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	case g == nil:
 		t.Turn.Results = &v1alpha1.MessagePlace{
 			Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: m.Status.HistoryVersion,
+			StoppedBy: m.Status.StoppedBy,
 		}
 		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) //nolint:gosec // At most 512, as the API bounds parts.
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
@@ -89,6 +90,15 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
 	t.Turn.WaitsFor = waitsLeft(t.Turn)
+	stop(t.Turn, stoppedBy(m))
+}
+
+// stoppedBy is the tool of the first result in the message that ends the turn; empty if none does.
+func stoppedBy(m *v1alpha1.ChatMessage) string {
+	if g := m.Spec.Generation; g != nil {
+		return g.StoppedBy
+	}
+	return m.Status.StoppedBy
 }
 
 // resultOf is how the last turn ended, which its message says.

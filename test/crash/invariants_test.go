@@ -61,7 +61,7 @@ func brokenMessages(s *snapshot, chain []history.Node) []string {
 			out = append(out, fmt.Sprintf("message %s is committed, and is in the history %d times", m.Name, times))
 		case !committed && times != 0:
 			out = append(out, fmt.Sprintf("message %s is %s, and is in the history", m.Name, m.Status.State))
-		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && !answered(chain, m.Name):
+		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && m.Status.StoppedBy == "" && !answered(chain, m.Name):
 			out = append(out, fmt.Sprintf("message %s says that it is answered, and is not", m.Name))
 		}
 	}

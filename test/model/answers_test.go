@@ -14,7 +14,7 @@ import (
 )
 
 // actionVerbs are what people and clients do about calls that wait for them. A result is the id of a call, with an exclamation
-// mark if its output is not JSON.
+// mark if its output is not JSON, or a question mark if it is an error.
 var actionVerbs = map[string]verb{
 	"bring": {
 		able:  func(c *reference.Chat, o operation) bool { return isNew(c, o) && len(o.args) > 1 },
@@ -42,7 +42,8 @@ var actionVerbs = map[string]verb{
 func resultsOf(o operation) (results []reference.Result) {
 	for _, arg := range o.args[1:] {
 		id, malformed := strings.CutSuffix(arg, "!")
-		results = append(results, reference.Result{ID: id, Malformed: malformed})
+		id, failed := strings.CutSuffix(id, "?")
+		results = append(results, reference.Result{ID: id, Malformed: malformed, Failed: failed})
 	}
 	return results
 }
@@ -54,6 +55,15 @@ var generatorVerbs = map[string]verb{
 		model: func(c *reference.Chat, o operation) { c.Finish(o.arg(0), callsOf(c, o)...) },
 		real: func(ctx context.Context, d *driver, o operation) error {
 			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, o.args[1:])
+		},
+	},
+	"stop": {
+		able: func(c *reference.Chat, o operation) bool {
+			return hasAttempt(c, o) && c.Attempt.Action == v1alpha1.ActionExecuteTools
+		},
+		model: func(c *reference.Chat, o operation) { c.Stop(o.arg(0)) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, nil, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = "own" })
 		},
 	},
 	"partial": { // Nothing is kept of a summary.

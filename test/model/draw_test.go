@@ -67,6 +67,9 @@ func (d *drawer) first() operation {
 	if d.one(12) {
 		o.args = append(o.args, "suspended")
 	}
+	if d.one(2) {
+		o.args = append(o.args, "stops")
+	}
 	return o
 }
 
@@ -145,6 +148,7 @@ func (d *drawer) generator() operation {
 		{8, func() operation { return op("partial", name) }},
 		{5, func() operation { return op("partial", d.calls(name)...) }},
 		{5, func() operation { return op("nothing") }},
+		{40, func() operation { return op("stop", name) }},
 	})
 }
 
@@ -186,6 +190,10 @@ func (d *drawer) action() operation {
 		}
 	case 3:
 		client = client[:len(client)/2]
+	case 4, 5:
+		for i := range d.IntN(len(client) + 1) {
+			client[i] += "?"
+		}
 	}
 	if len(client) == 0 {
 		client = []string{"unknown"}

@@ -88,6 +88,9 @@ func (d *driver) begin(ctx context.Context, o operation) error {
 	if limits.Impatient {
 		chat.Spec.Limits.ActionDeadlineSeconds = new(int32(1))
 	}
+	if limits.StopsAfterClient {
+		chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"client"}}
+	}
 	chat.Spec.Suspend = slices.Contains(o.args, "suspended")
 	if slices.Contains(o.args, "prompt") {
 		chat.Spec.Prompt = "hello"
@@ -151,7 +154,9 @@ func (d *driver) bring(ctx context.Context, key string, results []reference.Resu
 	m := d.message(key)
 	m.Spec.Role = v1alpha1.RoleTool
 	for _, result := range results {
-		part := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: result.ID, Output: `{"number":1}`}}
+		part := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{
+			ID: result.ID, Output: `{"number":1}`, IsError: result.Failed,
+		}}
 		if result.Malformed {
 			part.ToolResult.Output = `{"number":`
 		}

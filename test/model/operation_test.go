@@ -107,7 +107,7 @@ func nothing(*reference.Chat, operation) {}
 
 // beginning is the model of a new chat.
 func beginning(o operation) *reference.Chat {
-	limits := reference.Limits{MaxQueue: 20, MaxSteps: 1200, Impatient: slices.Contains(o.args, "impatient")}
+	limits := reference.Limits{MaxQueue: 20, MaxSteps: 1200, Impatient: slices.Contains(o.args, "impatient"), StopsAfterClient: slices.Contains(o.args, "stops")}
 	for _, arg := range o.args {
 		_, _ = fmt.Sscanf(arg, "maxQueue=%d", &limits.MaxQueue) // Other arguments do not match.
 		_, _ = fmt.Sscanf(arg, "maxSteps=%d", &limits.MaxSteps)

@@ -78,14 +78,19 @@ func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutco
 	return m
 }
 
-// answer ends the attempt under way with content.
-func (d *driver) answer(ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string) error {
+// answer ends the attempt under way with content, and with what changes make of it.
+func (d *driver) answer(
+	ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string, changes ...func(*v1alpha1.ChatMessage),
+) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
 		return err
 	}
 	m := generated(chat, key, outcome)
 	fill(m, key, kinds, d.unanswered())
+	for _, change := range changes {
+		change(m)
+	}
 	d.settle(chat)
 	return d.create(ctx, m)
 }

@@ -46,6 +46,7 @@ func difficult() map[string]prompt.Input {
 		"ids that are used again":          of(user("q"), assistant(call("tool-call-0", "{}")), tool(result("tool-call-0", "1")), assistant(call("tool-call-0", "{}")), tool(result("tool-call-0", "2"))),
 		"ids and names that are not valid": of(user("q"), assistant(callOf(strings.Repeat("é", 60), "mcp:a.b", "{}"), callOf("a:1", strings.Repeat("n", 100), `{"x":`)), tool(result("a:1", ""))),
 		"texts that are none":              of(user("a\x00b"), assistant(text(""), reasoning(" ")), user("\xff"), assistant(text("\n")), user(" ")),
+		"a turn that a result ended":       of(user("q"), assistant(text("I look."), call("x", "{}"), call("y", "{}")), tool(result("x", "1"), result("y", "2")), user("r")),
 		"two users in a row":               of(user("q"), user("r"), assistant(text("a")), user("s"), said(v1alpha1.RoleUser, text("t"), text("u"))),
 		"several texts in one reply":       of(user("q"), assistant(text("a"), call("x", "{}"), text("b")), tool(result("x", "1")), assistant(text("c"), text("d")), user("r")),
 		"nothing from a user":              of(assistant(text("a"))),

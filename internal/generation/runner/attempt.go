@@ -190,7 +190,8 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	s := step.Results(append(a.Tools.Execute(a.withAdvisor(a.observeTools(a.working), messages), a.chat.Spec.Tools, calls.Run), calls.Denied...))
+	results := append(a.Tools.Execute(a.withAdvisor(a.observeTools(a.working), messages), a.chat.Spec.Tools, calls.Run), calls.Denied...)
+	s := step.Results(results)
 	a.countDenied(calls.Denied)
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult
@@ -199,6 +200,7 @@ func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode)
 	if a.interrupted() {
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: s}
 	}
+	s.StoppedBy = a.chat.Spec.Tools.StoppedBy(results)
 	return outcome{kind: v1alpha1.OutcomeCompleted, step: s}
 }
 

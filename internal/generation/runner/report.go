@@ -127,6 +127,7 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
 		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
 		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, AwaitingCalls: o.step.AwaitingCalls, WaitsFor: o.step.WaitsFor, Preview: o.step.Preview,
+		StoppedBy: o.step.StoppedBy,
 		Warnings:  o.step.Warnings,
 		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
 	}

@@ -180,7 +180,9 @@ type Step struct {
 	// AwaitingCalls is how many of the pending calls wait for a client or for approval.
 	AwaitingCalls int32
 	// WaitsFor are the calls that wait for sub-chats.
-	WaitsFor  []v1alpha1.CallWait
+	WaitsFor []v1alpha1.CallWait
+	// StoppedBy is the tool of the first result that ends the turn.
+	StoppedBy string
 	Truncated bool
 	// Warnings are about settings that were left out of the call.
 	Warnings []string

@@ -12,8 +12,8 @@ import (
 // Result is what a client says about a call.
 type Result struct {
 	ID string
-	// Malformed is true for an output that is not JSON.
-	Malformed bool
+	// Malformed is true for an output that is not JSON, Failed for a result that is an error.
+	Malformed, Failed bool
 }
 
 type approval struct {
@@ -31,6 +31,7 @@ func (c *Chat) Bring(name string, results ...Result) {
 		return
 	}
 	m.State = v1alpha1.MessagePending
+	m.Stops = c.Limits.StopsAfterClient && slices.ContainsFunc(results, func(r Result) bool { return !r.Failed })
 	c.complete()
 }
 

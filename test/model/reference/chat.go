@@ -62,6 +62,8 @@ type Limits struct {
 	MaxQueue, MaxSteps int
 	// Impatient is true when calls are cancelled at once instead of waiting for people: the deadline is short.
 	Impatient bool
+	// StopsAfterClient is true when a client's result ends the turn, unless it is an error.
+	StopsAfterClient bool
 }
 
 // Message is one message, of a person or of a generation pod.
@@ -72,6 +74,8 @@ type Message struct {
 	Calls []Call
 	// Answers are the ids of the calls to which a Tool message brings the results.
 	Answers []string
+	// Stops is true for results of which one ends the turn.
+	Stops bool
 	// Partial is true for what an interrupted attempt had so far.
 	Partial bool
 

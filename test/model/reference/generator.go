@@ -13,6 +13,16 @@ func (c *Chat) Finish(name string, calls ...Call) {
 	} else {
 		c.commit(name, calls)
 	}
+	c.finished()
+}
+
+// Stop is an attempt at running tools that is done, and one of them is a tool after whose success the turn ends.
+func (c *Chat) Stop(name string) {
+	c.commit(name, nil).Stops = true
+	c.finished()
+}
+
+func (c *Chat) finished() {
 	if c.Phase == v1alpha1.ChatInterrupting {
 		c.end(v1alpha1.TurnInterrupted)
 		return

@@ -53,6 +53,49 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Approvals: map[string]string{"no": "True Applied"},
 			},
 		},
+		"a tool ends the turn once people have answered the other calls, and the queue goes on": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Finish("1", own("x"), client("y"))
+				c.Send("b", false)
+				c.Stop("2")
+				c.Bring("results", Result{ID: "y"})
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool 2", "Tool results", "User b"}, Turn: "b",
+				Attempt: "1 GenerateAssistant",
+				Messages: map[string]string{
+					"a": "Committed True StoppedAfterTool", "b": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted",
+				},
+			},
+		},
+		"a client's result ends the turn, and what followed is deleted": {
+			func(c *Chat) {
+				c.Limits.StopsAfterClient = true
+				c.Send("a", false)
+				c.Finish("1", client("x"), client("y"))
+				c.Bring("results", Result{ID: "x", Failed: true}, Result{ID: "y"})
+				c.Send("b", false)
+				c.Delete("b")
+			},
+			View{
+				Phase: "Waiting", Ready: "True StoppedAfterTool", History: []string{"User a", "Assistant 1", "Tool results"}, Turn: "a StoppedAfterTool",
+				Messages: map[string]string{"a": "Committed True StoppedAfterTool", "results": "Committed True ResultsAccepted"},
+			},
+		},
+		"a client's error does not end the turn": {
+			func(c *Chat) {
+				c.Limits.StopsAfterClient = true
+				c.Send("a", false)
+				c.Finish("1", client("x"))
+				c.Bring("results", Result{ID: "x", Failed: true})
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool results"}, Turn: "a",
+				Attempt:  "1 GenerateAssistant",
+				Messages: map[string]string{"a": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
+			},
+		},
 		"after a failure the message that waited longest goes first": {
 			func(c *Chat) {
 				c.Send("a", false)

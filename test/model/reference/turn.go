@@ -35,6 +35,8 @@ func (c *Chat) goOn() {
 		c.attempt(v1alpha1.ActionCompact)
 	case c.user().Turn.Result != "": // It was only taken up for a compaction.
 		c.end(c.user().Turn.Result)
+	case slices.ContainsFunc(c.sinceUser(), func(m *Message) bool { return m.Stops }):
+		c.end(v1alpha1.TurnStoppedAfterTool)
 	case c.replyIsLast() && !c.user().Turn.CallsCancelled:
 		c.end(v1alpha1.TurnAnswered)
 	case c.Steps() >= c.Limits.MaxSteps:

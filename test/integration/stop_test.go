@@ -1,0 +1,96 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// stoppedByClock makes the answer the result of a call after whose success the turn ends.
+func stoppedByClock(m *v1alpha1.ChatMessage) {
+	toolResult(m)
+	m.Spec.Generation.StoppedBy = "current_time"
+}
+
+// waitForStop waits until a tool has ended the turn that the message began.
+func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
+	t.Helper()
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, head, length)
+	st := chatIn(t, ns, "c").Status
+	if st.Turn.Result != v1alpha1.TurnStoppedAfterTool || st.Turn.StoppedBy != tool || readyReason(st.Conditions) != v1alpha1.ReasonStoppedAfterTool {
+		t.Errorf("the turn is %+v, Ready because of %s", st.Turn, readyReason(st.Conditions))
+	}
+	waitForMessage(t, ns, message, metav1.ConditionTrue, v1alpha1.ReasonStoppedAfterTool)
+}
+
+func TestABuiltInToolEndsTheTurnAndAMessageGoesOn(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "What time is it?")
+	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
+	create(t, chat)
+	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
+	create(t, answer(assigned(t, ns, "c", 2, 1), stoppedByClock))
+	waitForStop(t, ns, "c-prompt", "current_time", "c-2-1", 3)
+
+	create(t, say(ns, "c", "more"))
+	create(t, answer(assigned(t, ns, "c", 4, 1), nil))
+	waitForMessage(t, ns, "more", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	remove(t, messageIn(t, ns, "more"))
+	waitForStop(t, ns, "c-prompt", "current_time", "c-2-1", 3)
+}
+
+func TestAClientsResultEndsTheTurnAlsoForWhoeverReadsTheHistoryLater(t *testing.T) {
+	ns := namespace(t)
+	chat := ticketChat(ns)
+	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
+	create(t, chat)
+
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	failed := resultsOf(ns, "failed", "call_1", `"the tracker is down"`)
+	failed.Spec.Parts[0].ToolResult.IsError = true
+	create(t, failed)
+
+	create(t, answer(assigned(t, ns, "c", 3, 1), callFor(ticket("call_2"), ticket("call_3"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	done := resultsOf(ns, "done", "call_3", `{"number":3}`, "call_2", `"the tracker is down"`)
+	done.Spec.Parts[0].ToolResult.Name, done.Spec.Parts[1].ToolResult.IsError = "something_else", true
+	create(t, done)
+	waitForStop(t, ns, "c-prompt", "open_ticket", "done", 5)
+	waitForMessage(t, ns, "done", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
+	for message, want := range map[string]string{"failed": "", "done": "open_ticket"} {
+		if got := messageIn(t, ns, message).Status.StoppedBy; got != want {
+			t.Errorf("of %s, %q ends the turn", message, got)
+		}
+	}
+
+	// What is listed now does not matter any more: the results were taken before.
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"tools":{"stopAfter":["current_time"]}}}`)
+	create(t, say(ns, "c", "more"))
+	create(t, answer(assigned(t, ns, "c", 6, 1), nil))
+	waitForMessage(t, ns, "more", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	remove(t, messageIn(t, ns, "more"))
+	waitForStop(t, ns, "c-prompt", "open_ticket", "done", 5)
+}
+
+func TestAClientsResultEndsTheTurnOnceTheApprovedCallsHaveRun(t *testing.T) {
+	ns := namespace(t)
+	chat := ticketChat(ns)
+	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
+	create(t, chat)
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"), clock("call_2"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	create(t, resultsOf(ns, "done", "call_1", `{"number":1}`))
+	create(t, decision(ns, "call_2", v1alpha1.DecisionApprove))
+	chat = assigned(t, ns, "c", 3, 1)
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || got.Turn.StoppedBy != "open_ticket" || got.Turn.Result != "" {
+		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
+	}
+	create(t, answer(chat, toolResult))
+	waitForStop(t, ns, "c-prompt", "open_ticket", "c-3-1", 4)
+}
