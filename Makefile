@@ -8,7 +8,7 @@ export GOTOOLCHAIN := local
 GOTAGS := grpcnotrace
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -tags $(GOTAGS) -ldflags='-s -w'
 CONTROLLER_GEN := go tool controller-gen
-GOLANGCI_LINT := go tool -modfile=hack/tools/go.mod golangci-lint
+GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 
 # Everything that the project makes, but for the cluster's binaries in the user's cache, is in these two folders.
 BIN := $(CURDIR)/bin
@@ -72,13 +72,15 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run go vet and the linters.
+lint: ## Run go vet and the linters, also on the local cluster, a module of its own.
 	go vet -tags $(GOTAGS) ./...
 	$(GOLANGCI_LINT) run
+	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need no cluster, with the race detector.
+test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
 	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|load|e2e|bench)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner

@@ -13,7 +13,7 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   exit 1
 fi
 go run ./internal/chatstate/gen -o docs/status.md -check
-for module in . test/gitops; do
+for module in . test/gitops hack/localcluster; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done
 unformatted=$(gofmt -l api cmd controllers internal test hack)

@@ -18,54 +18,51 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/layout"
 )
 
+// commands are the subcommands, by name. The last three are for devcluster itself.
+var commands = map[string]func(ctx context.Context, m cluster.Manager, args []string) error{
+	"up":      up,
+	"down":    func(ctx context.Context, m cluster.Manager, _ []string) error { return hint(m.Down(ctx)) },
+	"load":    func(ctx context.Context, m cluster.Manager, args []string) error { return hint(m.Load(ctx, args)) },
+	"kubectl": kubectl,
+	"status":  func(ctx context.Context, m cluster.Manager, _ []string) error { return hint(m.Status(ctx, os.Stdout)) },
+	"restart": restart,
+	"restart-apiserver": func(ctx context.Context, m cluster.Manager, _ []string) error {
+		return hint(m.Restart(ctx, "kube-apiserver"))
+	},
+	"egress":              openEgress,
+	cluster.EgressCommand: serveEgress,
+	cluster.InsideCommand: inside,
+	boot.KubeletCommand:   kubelet,
+}
+
 // command runs one subcommand on the cluster of a directory.
 func command(ctx context.Context, dir, bin, name string, args []string) error {
+	run, ok := commands[name]
+	if !ok {
+		fmt.Fprintln(os.Stderr, usage)
+		return flag.ErrHelp
+	}
 	l, err := layout.New(dir, bin)
 	if err != nil {
 		return err
 	}
-	m := cluster.Manager{Cluster: l, Messages: os.Stderr}
-	switch name {
-	case "up":
-		return up(ctx, m)
-	case "down":
-		return hint(m.Down(ctx))
-	case "load":
-		return hint(m.Load(ctx, args))
-	case "kubectl":
-		return kubectl(ctx, m, args)
-	case "status":
-		return hint(m.Status(ctx, os.Stdout))
-	case "restart":
-		if len(args) != 1 {
-			return errors.New("restart wants the name of one component")
-		}
-		return hint(m.Restart(ctx, args[0]))
-	case "restart-apiserver":
-		return hint(m.Restart(ctx, "kube-apiserver"))
-	case "egress":
-		return openEgress(ctx, m, args)
-	case cluster.EgressCommand:
-		if len(args) != 1 {
-			return errInternal
-		}
-		return m.ServeEgress(ctx, args[0])
-	case cluster.InsideCommand:
-		return inside(ctx, l)
-	case boot.KubeletCommand:
-		return kubelet(l, args)
-	}
-	fmt.Fprintln(os.Stderr, usage)
-	return flag.ErrHelp
+	return run(ctx, cluster.Manager{Cluster: l, Messages: os.Stderr}, args)
 }
 
 // up prints, alone on standard output, what makes the cluster the shell's own.
-func up(ctx context.Context, m cluster.Manager) error {
+func up(ctx context.Context, m cluster.Manager, _ []string) error {
 	if err := m.Up(ctx); err != nil {
 		return hint(err)
 	}
 	fmt.Printf("export KUBECONFIG=%s\n", m.Kubeconfig())
 	return nil
+}
+
+func restart(ctx context.Context, m cluster.Manager, args []string) error {
+	if len(args) != 1 {
+		return errors.New("restart wants the name of one component")
+	}
+	return hint(m.Restart(ctx, args[0]))
 }
 
 // openEgress prints the way's URL within the cluster.
@@ -102,16 +99,23 @@ func hint(err error) error {
 
 var errInternal = errors.New("this command is for devcluster itself")
 
+func serveEgress(ctx context.Context, m cluster.Manager, args []string) error {
+	if len(args) != 1 {
+		return errInternal
+	}
+	return m.ServeEgress(ctx, args[0])
+}
+
 // kubelet becomes the kubelet. Its parent is the first process, so that it can do no harm outside a cluster.
-func kubelet(l layout.Cluster, args []string) error {
+func kubelet(_ context.Context, m cluster.Manager, args []string) error {
 	if os.Getppid() != 1 || len(args) == 0 || os.Getenv(boot.InsideVariable) == "" {
 		return errInternal
 	}
-	return boot.RunKubelet(l, args[0], args[1:])
+	return boot.RunKubelet(m.Cluster, args[0], args[1:])
 }
 
 // inside is the first process of the cluster. It is started by up, with the listener and the progress pipe.
-func inside(ctx context.Context, l layout.Cluster) error {
+func inside(ctx context.Context, m cluster.Manager, _ []string) error {
 	if os.Getpid() != 1 {
 		return errInternal
 	}
@@ -127,5 +131,5 @@ func inside(ctx context.Context, l layout.Cluster) error {
 		return fmt.Errorf("taking over the listener: %w", err)
 	}
 	progress := os.NewFile(cluster.ProgressFD, "progress")
-	return boot.Run(ctx, l, ln, progress, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	return boot.Run(ctx, m.Cluster, ln, progress, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 }

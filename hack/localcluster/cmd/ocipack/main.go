@@ -78,13 +78,12 @@ func writeFile(out string, spec image.Spec) (digest string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("creating %s: %w", out, err)
 	}
-	defer os.Remove(f.Name()) // a no-op once renamed
 	digest, err = image.Write(f, spec)
 	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return "", fmt.Errorf("packing %s: %w", spec.Ref, err)
+		return "", errors.Join(fmt.Errorf("packing %s: %w", spec.Ref, err), os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), out); err != nil {
-		return "", fmt.Errorf("moving the image into place: %w", err)
+		return "", errors.Join(fmt.Errorf("moving the image into place: %w", err), os.Remove(f.Name()))
 	}
 	return digest, nil
 }

@@ -90,8 +90,7 @@ func (m Manager) lock() (io.Closer, error) {
 	}
 	m.say("another up or down is at work on %s, waiting for it", m.Dir)
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("locking the cluster's directory: %w", err)
+		return nil, errors.Join(fmt.Errorf("locking the cluster's directory: %w", err), f.Close())
 	}
 	return f, nil
 }

@@ -98,7 +98,7 @@ func (m Manager) refuseMounts() error {
 	if err != nil {
 		return fmt.Errorf("reading the mount table: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it is only read
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		const mountPoint = 4 // the fifth field, see proc(5)

@@ -115,24 +115,25 @@ func (m Manager) wayFile(origin string) string {
 	return m.Path("egress", fmt.Sprintf("%x.json", h.Sum64()))
 }
 
-// startEgress starts the program that serves and waits until it says where.
+// startEgress starts the program that serves and waits until it says where. This program writes to none of the files that
+// it closes here, so that their closing has nothing to report.
 func (m Manager) startEgress(ctx context.Context, origin string) (way, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return way{}, fmt.Errorf("making a pipe: %w", err)
 	}
-	defer read.Close()
+	defer func() { _ = read.Close() }()
 	log, err := os.Create(m.Log("egress"))
 	if err != nil {
 		return way{}, errors.Join(fmt.Errorf("creating a log: %w", err), write.Close())
 	}
-	defer log.Close()
-	cmd := exec.Command("/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, EgressCommand, origin)
+	defer func() { _ = log.Close() }()
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, EgressCommand, origin)
 	cmd.Stdout, cmd.Stderr = write, log
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
-	write.Close()
+	_ = write.Close() // so that reading ends with the program
 	if err != nil {
 		return way{}, fmt.Errorf("starting the way out: %w", err)
 	}
@@ -141,7 +142,7 @@ func (m Manager) startEgress(ctx context.Context, origin string) (way, error) {
 	if err != nil {
 		return way{}, fmt.Errorf("the way out ended at once, see %s: %w", m.Log("egress"), err)
 	}
-	defer context.AfterFunc(ctx, func() { read.Close() })()
+	defer context.AfterFunc(ctx, func() { _ = read.Close() })()
 	line, err := bufio.NewReader(read).ReadString('\n')
 	if err != nil {
 		return way{}, errors.Join(m.whyClosed(ctx), ref.Kill(context.WithoutCancel(ctx)))
@@ -186,7 +187,7 @@ func (m Manager) ServeEgress(ctx context.Context, origin string) error {
 		Handler: egress.Handler(target), ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog: log.New(io.Discard, "", 0), // it would speak of requests
 	}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	fmt.Printf("http://%s\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving the way out to %s: %w", origin, err)

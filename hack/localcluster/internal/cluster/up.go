@@ -98,12 +98,12 @@ func (m Manager) startAll(ctx context.Context) error {
 	if err := groups.Create(m.Cgroup()); err != nil {
 		return err
 	}
-	server, progress, err := m.startInit()
+	server, progress, err := m.startInit(ctx)
 	if err != nil {
 		return err
 	}
-	defer progress.Close()
-	stop := context.AfterFunc(ctx, func() { progress.Close() })
+	defer func() { _ = progress.Close() }() // it is only read
+	stop := context.AfterFunc(ctx, func() { _ = progress.Close() })
 	defer stop()
 	if err := m.follow(progress); err != nil {
 		if ctx.Err() != nil {
@@ -114,30 +114,32 @@ func (m Manager) startAll(ctx context.Context) error {
 	return m.writeKubeconfig(server)
 }
 
-// startInit starts the first process in namespaces of its own and writes down its number.
-func (m Manager) startInit() (server string, progress *os.File, err error) {
+// startInit starts the first process in namespaces of its own and writes down its number. The process lives on when ctx
+// ends. What is closed here are this program's copies of what the process has; nothing is written to them, so that their
+// closing has nothing to report.
+func (m Manager) startInit(ctx context.Context) (server string, progress *os.File, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a free port: several clusters run side by side
 	if err != nil {
 		return "", nil, fmt.Errorf("listening on the loopback: %w", err)
 	}
-	defer ln.Close()
+	defer func() { _ = ln.Close() }()
 	listener, err := ln.(*net.TCPListener).File()
 	if err != nil {
 		return "", nil, fmt.Errorf("handing over the listener: %w", err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	read, write, err := os.Pipe()
 	if err != nil {
 		return "", nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	defer write.Close()
+	defer func() { _ = write.Close() }()
 	log, err := os.Create(m.Log("init"))
 	if err != nil {
 		return "", nil, errors.Join(fmt.Errorf("creating a log: %w", err), read.Close())
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 
-	cmd := exec.Command("/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, InsideCommand)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, InsideCommand)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{listener, write} // in the order of ListenerFD and ProgressFD
 	cmd.Dir = "/"
@@ -185,16 +187,17 @@ func (m Manager) writeKubeconfig(server string) error {
 	if err := os.WriteFile(m.Kubeconfig(), b, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	uid, err := strconv.Atoi(os.Getenv("SUDO_UID"))
-	if err != nil {
-		return nil // not called through sudo
-	}
-	gid, err := strconv.Atoi(os.Getenv("SUDO_GID"))
-	if err != nil {
-		return nil
-	}
-	if err := os.Chown(m.Kubeconfig(), uid, gid); err != nil {
-		return fmt.Errorf("handing the kubeconfig to the caller of sudo: %w", err)
+	if uid, gid, ok := sudoCaller(); ok {
+		if err := os.Chown(m.Kubeconfig(), uid, gid); err != nil {
+			return fmt.Errorf("handing the kubeconfig to the caller of sudo: %w", err)
+		}
 	}
 	return nil
+}
+
+// sudoCaller is who called this program through sudo. ok is false if it was not called so.
+func sudoCaller() (uid, gid int, ok bool) {
+	uid, uidErr := strconv.Atoi(os.Getenv("SUDO_UID"))
+	gid, gidErr := strconv.Atoi(os.Getenv("SUDO_GID"))
+	return uid, gid, uidErr == nil && gidErr == nil
 }

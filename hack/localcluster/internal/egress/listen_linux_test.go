@@ -52,26 +52,31 @@ func TestTheListenerIsInTheOtherNetworkAndThisProgramStaysInItsOwn(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := inside.Start(); err != nil {
+	switch err := inside.Start(); {
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EINVAL): // forbidden here, or not in this kernel
 		t.Skipf("this machine makes no network namespaces: %v", err)
+	case err != nil:
+		t.Fatal(err)
 	}
 	defer func() { _ = stdin.Close(); _ = inside.Wait() }()
-	away, err := ListenIn(t.Context(), inside.Process.Pid, "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer away.Close()
-	here, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer here.Close()
 	self, other := os.Getpid(), inside.Process.Pid
-	if !in(t, other, away) || in(t, self, away) {
-		t.Errorf("the listener is in the other network: %v, in this program's: %v", in(t, other, away), in(t, self, away))
-	}
-	if !in(t, self, here) {
-		t.Error("a listener made afterwards is not in this program's network")
+	for range 10 { // so that the main thread, which has to stay as it is, is asked to do it as well
+		away, err := ListenIn(t.Context(), other, "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer away.Close()
+		here, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer here.Close()
+		if !in(t, other, away) || in(t, self, away) {
+			t.Fatalf("the listener is in the other network: %v, in this program's: %v", in(t, other, away), in(t, self, away))
+		}
+		if !in(t, self, here) {
+			t.Fatal("a listener made afterwards is not in this program's network")
+		}
 	}
 }
 

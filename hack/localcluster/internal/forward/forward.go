@@ -17,11 +17,12 @@ import (
 )
 
 // Serve accepts connections until ctx ends, and returns when every connection is closed. A connection whose
-// target does not answer is closed, which a client sees as a server that hangs up.
+// target does not answer is closed, which a client sees as a server that hangs up. What closing a connection says is of
+// no use to anyone: both ends notice by themselves what did not arrive.
 func Serve(ctx context.Context, ln net.Listener, target string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
 	defer stop()
 
 	var open sync.WaitGroup
@@ -41,14 +42,14 @@ func Serve(ctx context.Context, ln net.Listener, target string) error {
 
 // pass copies both ways; each side's end of stream reaches the other, as kubectl exec needs.
 func pass(ctx context.Context, client net.Conn, target string) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	var d net.Dialer
 	server, err := d.DialContext(ctx, "tcp", target)
 	if err != nil {
 		return
 	}
-	defer server.Close()
-	stop := context.AfterFunc(ctx, func() { client.Close(); server.Close() })
+	defer func() { _ = server.Close() }()
+	stop := context.AfterFunc(ctx, func() { _, _ = client.Close(), server.Close() })
 	defer stop()
 
 	var up sync.WaitGroup
@@ -60,8 +61,7 @@ func pass(ctx context.Context, client net.Conn, target string) {
 // copyAndClose copies until the source ends and then tells the destination. A failed copy ends both directions.
 func copyAndClose(dst, src net.Conn) {
 	if _, err := io.Copy(dst, src); err != nil {
-		dst.Close()
-		src.Close()
+		_, _ = dst.Close(), src.Close()
 		return
 	}
 	if half, ok := dst.(interface{ CloseWrite() error }); ok {

@@ -22,7 +22,7 @@ func listen(t *testing.T) net.Listener {
 }
 
 // serve starts a forwarder; the returned channel gives Serve's result.
-func serve(t *testing.T, ctx context.Context, target string) (addr string, result <-chan error) {
+func serve(ctx context.Context, t *testing.T, target string) (addr string, result <-chan error) {
 	t.Helper()
 	ln, done := listen(t), make(chan error, 1)
 	go func() { done <- Serve(ctx, ln, target) }()
@@ -67,7 +67,7 @@ func TestBothDirectionsArriveAndTheEndOfOneDoesNotCutTheOther(t *testing.T) {
 		question, _ := io.ReadAll(conn) // ends only when the client's end of stream arrives
 		_, _ = conn.Write(append([]byte("you said "), question...))
 	}()
-	addr, result := serve(t, ctx, target.Addr().String())
+	addr, result := serve(ctx, t, target.Addr().String())
 	conn := dial(t, addr)
 	if _, err := conn.Write([]byte("hello")); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestATargetThatIsDownClosesTheConnectionAndTheForwarderGoesOn(t *testing.T)
 	defer cancel()
 	gone := listen(t)
 	gone.Close()
-	addr, result := serve(t, ctx, gone.Addr().String())
+	addr, result := serve(ctx, t, gone.Addr().String())
 	for range 2 {
 		if b, err := io.ReadAll(dial(t, addr)); len(b) != 0 {
 			t.Errorf("got %q, %v", b, err)
@@ -101,7 +101,7 @@ func TestTheEndOfTheContextClosesOpenConnections(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	target := listen(t)
-	addr, result := serve(t, ctx, target.Addr().String())
+	addr, result := serve(ctx, t, target.Addr().String())
 	client := dial(t, addr)
 	held, err := target.Accept()
 	if err != nil {

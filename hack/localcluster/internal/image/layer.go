@@ -95,7 +95,7 @@ func (l *layerWriter) addFile(source, target string, info fs.FileInfo) error {
 	if err != nil {
 		return fmt.Errorf("adding /%s: %w", target, err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it is only read
 	if _, err := io.Copy(l.tar, in); err != nil {
 		return fmt.Errorf("adding /%s from %s: %w", target, source, err)
 	}

@@ -95,10 +95,14 @@ func (c Cluster) Log(program string) string { return c.Path("log", program+".log
 // PKI is the directory of keys and certificates.
 func (c Cluster) PKI() string { return c.Path("pki") }
 
-// NodeDir holds the node's programs, CNI its network plugins, Images the images every node needs.
+// NodeDir is the directory of the node's programs.
 func (c Cluster) NodeDir() string { return filepath.Join(c.Bin, "node") }
-func (c Cluster) CNI() string     { return filepath.Join(c.Bin, "node", "cni") }
-func (c Cluster) Images() string  { return filepath.Join(c.Bin, "node", "images") }
+
+// CNI is the directory of the node's network plugins.
+func (c Cluster) CNI() string { return filepath.Join(c.NodeDir(), "cni") }
+
+// Images is the directory of the images that every node needs.
+func (c Cluster) Images() string { return filepath.Join(c.NodeDir(), "images") }
 
 // controlPlane are the programs of the set that the integration tests use as well.
 var controlPlane = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kubectl": true}

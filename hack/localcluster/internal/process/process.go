@@ -44,11 +44,11 @@ func stat(pid int) (fields, error) {
 		return fields{}, fmt.Errorf("reading about process %d: %w", pid, err)
 	}
 	rest := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	const state, start = 3 - 3, 22 - 3 // the fields' numbers in proc(5); rest begins with field 3
-	if len(rest) <= start {
+	const first, state, start = 3, 3, 22 // the fields' numbers in proc(5); rest begins with the first
+	if len(rest) <= start-first {
 		return fields{}, fmt.Errorf("reading about process %d: %q is too short", pid, b)
 	}
-	return fields{rest[state], rest[start]}, nil
+	return fields{rest[state-first], rest[start-first]}, nil
 }
 
 // Alive says whether the process still runs. One that has ended and only waits to be reaped does not.

@@ -84,18 +84,19 @@ func (s *Supervisor) collect() {
 	}
 }
 
-// start starts a program; the channel gives its end.
+// start starts a program; the channel gives its end. What is closed here are copies of the program's files, to which nothing
+// was written.
 func (s *Supervisor) start(p Program) (<-chan syscall.WaitStatus, error) {
 	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", p.Name, err)
 	}
-	defer out.Close()
+	defer func() { _ = out.Close() }()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.Name, err)
 	}
-	defer null.Close()
+	defer func() { _ = null.Close() }()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
