@@ -72,10 +72,11 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run go vet and the linters, also on the local cluster, a module of its own.
+lint: ## Run go vet and the linters, also on the local cluster and the GitOps tests, modules of their own.
 	go vet -tags $(GOTAGS) ./...
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
+	cd test/gitops && $(GOLANGCI_LINT) run
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.

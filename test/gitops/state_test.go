@@ -156,7 +156,7 @@ func ownFieldsOnly(t *testing.T, ns string, git repository, managers []string) {
 		statusSeen := false
 		for _, entry := range o.GetManagedFields() {
 			var fields map[string]any
-			if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 				t.Fatal(err)
 			}
 			switch {
