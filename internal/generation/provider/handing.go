@@ -48,7 +48,7 @@ func (m *handingModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.S
 			if refusal == nil {
 				return
 			}
-			h.giveUp(refusal)
+			h.giveUp(*refusal)
 			if stream, err = m.LanguageModel.Stream(h.request(ctx, &call)); err != nil {
 				yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
 				return
@@ -57,16 +57,19 @@ func (m *handingModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.S
 	}, nil
 }
 
-// forward hands the stream on, and returns the error that it consists of if that is about a file that was handed over.
-func (m *handingModel) forward(stream fantasy.StreamResponse, h *handover, yield func(fantasy.StreamPart) bool) (refusal error) {
+// forward hands the stream on. If it consists of an error about a file that was handed over, it returns what the provider
+// said instead.
+func (m *handingModel) forward(stream fantasy.StreamResponse, h *handover, yield func(fantasy.StreamPart) bool) (refusal *string) {
 	begun := false
 	for part := range stream {
 		if refusal != nil {
 			continue // The end is waited for, so that the connection is given back.
 		}
-		if !begun && part.Type == fantasy.StreamPartTypeError && h.handsAny() && m.refusesFile(part.Error) {
-			refusal = part.Error
-			continue
+		if !begun && part.Type == fantasy.StreamPartTypeError && h.handsAny() {
+			if said, about := m.refusesFile(part.Error); about {
+				refusal = &said
+				continue
+			}
 		}
 		if !begun && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
 			begun = true
@@ -90,23 +93,24 @@ func (m *handingModel) Generate(ctx context.Context, call fantasy.Call) (*fantas
 	}
 	for {
 		response, err := m.LanguageModel.Generate(h.request(ctx, &call))
-		switch {
-		case err == nil:
+		if err == nil {
 			m.refused.add(h.givenUp())
 			response.Warnings = append(response.Warnings, h.warnings()...)
 			return response, nil
-		case !h.handsAny() || !m.refusesFile(err):
+		}
+		said, about := m.refusesFile(err)
+		if !about || !h.handsAny() {
 			return nil, err
 		}
-		h.giveUp(err)
+		h.giveUp(said)
 	}
 }
 
-// refusesFile tells whether an error can be about a file. That the provider minds another one, which it was given as content,
-// shows when the URLs are not what it minds.
-func (m *handingModel) refusesFile(err error) bool {
+// refusesFile tells whether an error can be about a file, and what the provider said. That it minds another file, which it
+// was given as content, shows when it does so without the URLs.
+func (m *handingModel) refusesFile(err error) (said string, about bool) {
 	f := find(err, m.about)
-	return ruleOf(f).reason == v1alpha1.ErrorRequestRejected && f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+	return f.said, ruleOf(f).reason == v1alpha1.ErrorRequestRejected && f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
 }
 
 // handedKey is where the URLs of a call are in its context.

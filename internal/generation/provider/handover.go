@@ -93,10 +93,9 @@ func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Con
 	return context.WithValue(ctx, handedKey{}, urls), next
 }
 
-// giveUp says what the next request goes without, after one that was refused. If the provider names URLs, it is these. Else it
-// is the oldest one, which has most probably expired, then the two oldest, and so on; then the newest alone, and last all.
-func (h *handover) giveUp(refusal error) {
-	said := refusal.Error()
+// giveUp says what the next request goes without, after one that was refused in these words. If they name URLs, it is these.
+// Else it is the oldest one, which has most probably expired, then the two oldest, and so on; then the newest alone, and last all.
+func (h *handover) giveUp(said string) {
 	var rest []int
 	h.without = h.without[:h.known]
 	for i, file := range h.files {
