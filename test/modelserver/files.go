@@ -143,12 +143,13 @@ func (f openAIFile) validate(at string, urls bool) *apiError {
 		}
 	}
 	kind, data, found := cutData(f.FileData)
+	given := found && kind == kindPDF && isContent(kind, data) || urls && fetchable(f.FileData)
 	switch {
 	case ways != 1:
 		return badRequest(at, "invalid_value", "Invalid value: expected exactly one of 'file_data', 'file_url' and 'file_id'.")
 	case f.FileURL != "" && (strings.HasSuffix(at, ".file") || f.Filename != "" || !fetchable(f.FileURL)):
 		return badRequest(at+".file_url", "invalid_value", "Invalid value: '%s.file_url'.", at)
-	case f.FileData != "" && !(urls && fetchable(f.FileData)) && (!found || kind != kindPDF || !isContent(kind, data)):
+	case f.FileData != "" && !given:
 		return badRequest(at+".file_data", "invalid_value", "Invalid file data: '%s.file_data'. Expected a base64-encoded data URL with an application/pdf MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
 	}
 	return nil

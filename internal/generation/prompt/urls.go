@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -98,15 +99,11 @@ var privateNames = []string{
 // reads numbers generously takes 127.1 or 0x7f.1 for an address.
 func publicName(host string) bool {
 	labels := strings.Split(host, ".")
-	last := labels[len(labels)-1]
-	if len(labels) < 2 || len(host) > 253 || last == "" || last[0] < 'a' || last[0] > 'z' || slices.Contains(privateNames, last) {
-		return false
-	}
 	// Services and pods of a cluster, whatever its domain is: name.namespace.svc.cluster.local.
 	if len(labels) > 3 && (labels[2] == "svc" || labels[2] == "pod") {
 		return false
 	}
-	return !slices.ContainsFunc(labels, func(label string) bool { return label == "" || strings.Trim(label, nameLetters) != "" })
+	return len(host) <= 253 && nameForm.MatchString(host) && !slices.Contains(privateNames, labels[len(labels)-1])
 }
 
-const nameLetters = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+var nameForm = regexp.MustCompile(`^(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*$`)

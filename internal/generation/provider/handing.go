@@ -62,19 +62,18 @@ func (m *handingModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.S
 func (m *handingModel) forward(stream fantasy.StreamResponse, h *handover, yield func(fantasy.StreamPart) bool) (refusal *string) {
 	begun := false
 	for part := range stream {
-		if refusal != nil {
+		switch {
+		case refusal != nil:
 			continue // The end is waited for, so that the connection is given back.
-		}
-		if !begun && part.Type == fantasy.StreamPartTypeError && h.handsAny() {
-			if said, about := m.refusesFile(part.Error); about {
-				refusal = &said
+		case begun, part.Type == fantasy.StreamPartTypeWarnings:
+		case part.Type == fantasy.StreamPartTypeError:
+			if refusal = m.refusal(part.Error, h); refusal != nil {
 				continue
 			}
-		}
-		if !begun && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
+		default:
 			begun = true
 			m.refused.add(h.givenUp())
-			if warnings := h.warnings(); len(warnings) > 0 && !yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: warnings}) {
+			if !h.warn(yield) {
 				return nil
 			}
 		}
@@ -98,19 +97,23 @@ func (m *handingModel) Generate(ctx context.Context, call fantasy.Call) (*fantas
 			response.Warnings = append(response.Warnings, h.warnings()...)
 			return response, nil
 		}
-		said, about := m.refusesFile(err)
-		if !about || !h.handsAny() {
+		refusal := m.refusal(err, h)
+		if refusal == nil {
 			return nil, err
 		}
-		h.giveUp(said)
+		h.giveUp(*refusal)
 	}
 }
 
-// refusesFile tells whether an error can be about a file, and what the provider said. That it minds another file, which it
-// was given as content, shows when it does so without the URLs.
-func (m *handingModel) refusesFile(err error) (said string, about bool) {
+// refusal is what the provider said if an error can be about a file that was handed over; else nil. That it minds another
+// file, which it was given as content, shows when it does so without the URLs.
+func (m *handingModel) refusal(err error, h *handover) *string {
 	f := find(err, m.about)
-	return f.said, ruleOf(f).reason == v1alpha1.ErrorRequestRejected && f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+	about := ruleOf(f).reason == v1alpha1.ErrorRequestRejected && f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+	if !about || !h.handsAny() {
+		return nil
+	}
+	return &f.said
 }
 
 // handedKey is where the URLs of a call are in its context.

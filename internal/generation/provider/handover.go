@@ -139,6 +139,12 @@ func (h *handover) warnings() (all []fantasy.CallWarning) {
 	return all
 }
 
+// warn hands the warnings on, and is false if no more is wanted.
+func (h *handover) warn(yield func(fantasy.StreamPart) bool) bool {
+	warnings := h.warnings()
+	return len(warnings) == 0 || yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: warnings})
+}
+
 const (
 	// refusedFor is how long a provider is not handed a URL again that it has refused: each step of a turn has it.
 	refusedFor = 10 * time.Minute

@@ -114,10 +114,16 @@ const maxStandIn = 16 << 10
 func (f wireForm) write(body []byte, urls standIns) ([]byte, error) {
 	found := 0
 	written, err := splice(body, f.turns, f.blocks, func(raw []byte) ([]byte, error) {
+		if len(raw) > maxStandIn {
+			return nil, nil
+		}
 		block := object{}
 		in := json.NewDecoder(bytes.NewReader(raw))
 		in.UseNumber()
-		if len(raw) > maxStandIn || in.Decode(&block) != nil || !f.amend(block, urls) {
+		if err := in.Decode(&block); err != nil {
+			return nil, err
+		}
+		if !f.amend(block, urls) {
 			return nil, nil
 		}
 		found++

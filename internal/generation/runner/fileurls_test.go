@@ -68,7 +68,9 @@ func TestAURLReachesTheProviderAndNoRecordingOfItsSecrets(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	var sent struct {
-		Messages []struct{ Content []struct{ Source map[string]string } }
+		Messages []struct {
+			Content []struct{ Source map[string]string }
+		}
 	}
 	if err := json.Unmarshal([]byte(p.asked()), &sent); err != nil {
 		t.Fatal(err)
