@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"net/url"
 	"regexp"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -55,7 +56,7 @@ var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-
 // fileURLsOf is what the provider of a configuration fetches itself; false: nothing. One whose baseURL leads into a private
 // network fetches nothing either: it would do so from within, where only the hosts that the administrator allows are asked.
 func fileURLsOf(spec *v1alpha1.ChatModelConfigSpec) (fileURLs, bool) {
-	if spec.BaseURL != "" && !prompt.PublicURL(spec.BaseURL) {
+	if inPrivate(spec.BaseURL) {
 		return fileURLs{}, false
 	}
 	responses := spec.Transport == v1alpha1.TransportResponses
@@ -65,4 +66,17 @@ func fileURLsOf(spec *v1alpha1.ChatModelConfigSpec) (fileURLs, bool) {
 		}
 	}
 	return fileURLs{}, false
+}
+
+// inPrivate tells whether a baseURL leads into a private network; none leads to the provider itself.
+func inPrivate(baseURL string) bool {
+	if baseURL == "" {
+		return false
+	}
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return true
+	}
+	u.User = nil
+	return !prompt.PublicURL(u.String())
 }

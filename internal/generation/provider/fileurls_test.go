@@ -36,6 +36,7 @@ func TestWhoFetchesWhat(t *testing.T) {
 	}{
 		"anthropic":                        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, all},
 		"anthropic through a proxy":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.example.com"}, all},
+		"anthropic, with a user":           {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://u:p@proxy.example.com"}, all},
 		"anthropic through the cluster":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.models.svc.cluster.local"}, ""},
 		"openai, chat":                     {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, images},
 		"openai, responses":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Transport: responses}, all},
@@ -293,7 +294,8 @@ func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 	for name, spec := range fetchers {
 		for what, fault := range map[string]modelserver.Fault{
 			"a rate": {Kind: modelserver.FaultStatus, Status: http.StatusTooManyRequests}, "a setting": {Kind: modelserver.FaultStatus, Problem: modelserver.ProblemSetting},
-			"a key": {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: modelserver.Count(1)},
+			"a wrong path": {Kind: modelserver.FaultStatus, Status: http.StatusNotFound, Message: "The requested URL was not found on this server."},
+			"a key":        {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: modelserver.Count(1)},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				f := newFetcher(t, spec, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &fault}})

@@ -109,8 +109,10 @@ func (m *handingModel) Generate(ctx context.Context, call fantasy.Call) (*fantas
 // file, which it was given as content, shows when it does so without the URLs.
 func (m *handingModel) refusal(err error, h *handover) *string {
 	f := find(err, m.about)
-	about := ruleOf(f).reason == v1alpha1.ErrorRequestRejected && f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
-	if !about || !h.handsAny() {
+	if !h.handsAny() || ruleOf(f).reason != v1alpha1.ErrorRequestRejected || !f.has(0, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity) {
+		return nil
+	}
+	if !f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media") {
 		return nil
 	}
 	return &f.said
