@@ -214,7 +214,8 @@ type MessageGeneration struct {
 	// +optional
 	Cost *Cost `json:"cost,omitempty"`
 
-	// warnings are about settings that the provider or the model does not take; the call was made without them.
+	// warnings are about settings that the provider or the model does not take, and files that the provider cannot fetch; the
+	// call was made without them.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=atomic

@@ -58,8 +58,8 @@ type DebugPart struct {
 	// +required
 	Type DebugPartType `json:"type"`
 
-	// text of a Text or Reasoning, arguments of a ToolCall, output of a ToolResult, URL of a Source; cut at 10000
-	// characters in a request. A File has none.
+	// text of a Text or Reasoning, arguments of a ToolCall, output of a ToolResult, URL of a Source, or of a File
+	// that the provider was handed by its URL; cut at 10000 characters in a request. Other Files have none.
 	// +kubebuilder:validation:MaxLength=50100
 	// +optional
 	Text string `json:"text,omitempty"`

@@ -38,7 +38,9 @@ type MessageFile struct {
 	// +optional
 	ConfigMapKeyRef *ConfigMapKeyReference `json:"configMapKeyRef,omitempty"`
 
-	// url of the content. It is fetched at each step, if the operator's administrator allows its host.
+	// url of the content. If the operator's administrator allows its host, it is fetched within the cluster, at each step. Else
+	// an https URL of a public host is handed to the model's provider, if that fetches files of this type itself; it then is
+	// the provider that asks the host. A file that cannot be had is shown to the model as missing, with the reason.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^/@\s]+(/\S*)?$`

@@ -38,6 +38,18 @@ func (in anthropicRequest) validateContent() *apiError {
 	return nil
 }
 
+// refuseURLs is what hosts say that take content alone.
+func (in anthropicRequest) refuseURLs() *apiError {
+	for i, m := range *in.Messages {
+		for j, b := range m.Content {
+			if b.Source != nil && b.Source.Type == "url" {
+				return refuse("messages.%d.content.%d.%s.source.base64.data: URL sources are not supported", i, j, b.Type)
+			}
+		}
+	}
+	return nil
+}
+
 func (b anthropicBlock) hasEmptyText() bool {
 	var blocks []anthropicBlock
 	return json.Unmarshal(b.Content, &blocks) == nil && slices.ContainsFunc(blocks, func(b anthropicBlock) bool { return b.Type == "text" && b.Text == "" })

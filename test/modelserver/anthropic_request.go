@@ -43,6 +43,8 @@ type anthropicBlock struct {
 	Content   json.RawMessage `json:"content"`
 	IsError   bool            `json:"is_error"`
 
+	Source *anthropicSource `json:"source"`
+
 	CacheControl json.RawMessage `json:"cache_control"`
 }
 
@@ -68,7 +70,10 @@ func (c *anthropicContent) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]anthropicBlock)(c))
 }
 
-type anthropicDialect struct{}
+type anthropicDialect struct {
+	// contentOnly is whether files come as content alone, as on Bedrock.
+	contentOnly bool
+}
 
 func (anthropicDialect) protocol() Protocol                   { return Anthropic }
 func (anthropicDialect) requestIDHeader() string              { return "Request-Id" }
@@ -90,7 +95,7 @@ func (anthropicDialect) contextTooLong(used, limit int) apiError {
 	return *badRequest("", "", "prompt is too long: %d tokens > %d maximum", used, limit)
 }
 
-func (anthropicDialect) decode(body []byte, header http.Header) (*request, *apiError) {
+func (d anthropicDialect) decode(body []byte, header http.Header) (*request, *apiError) {
 	if header.Get("Anthropic-Version") == "" {
 		return nil, refuse("anthropic-version: header is required")
 	}
@@ -100,6 +105,11 @@ func (anthropicDialect) decode(body []byte, header http.Header) (*request, *apiE
 	}
 	if err := in.validate(); err != nil {
 		return nil, err
+	}
+	if d.contentOnly {
+		if err := in.refuseURLs(); err != nil {
+			return nil, err
+		}
 	}
 	merged := mergeTurns(*in.Messages)
 	if err := anthropicPairing(merged); err != nil {
@@ -203,6 +213,8 @@ func (b anthropicBlock) validate(at, role string) *apiError {
 		if role != "user" {
 			return refuse("%s: `tool_result` blocks can only be in `user` messages", at)
 		}
+	case "image", "document":
+		return b.validateFile(at)
 	case "":
 		return refuse("%s.type: Field required", at)
 	}

@@ -25,7 +25,9 @@ type bedrockDialect struct {
 }
 
 func newBedrock(streamed bool) func(*http.Request) dialect {
-	return func(r *http.Request) dialect { return bedrockDialect{model: r.PathValue("model"), streamed: streamed} }
+	return func(r *http.Request) dialect {
+		return bedrockDialect{anthropicDialect: anthropicDialect{contentOnly: true}, model: r.PathValue("model"), streamed: streamed}
+	}
 }
 
 // bedrockErrors are what the reference of InvokeModel says about each status.

@@ -57,7 +57,10 @@ type chatCallFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-type chatDialect struct{}
+type chatDialect struct {
+	// fileURLs is whether file_data may be a URL.
+	fileURLs bool
+}
 
 func (chatDialect) protocol() Protocol                   { return OpenAIChat }
 func (chatDialect) requestIDHeader() string              { return "X-Request-Id" }
@@ -71,7 +74,7 @@ func (chatDialect) contextTooLong(used, limit int) apiError {
 		"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", limit, used)
 }
 
-func (chatDialect) decode(body []byte, _ http.Header) (*request, *apiError) {
+func (d chatDialect) decode(body []byte, _ http.Header) (*request, *apiError) {
 	var in chatRequest
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, openAIParseError(err)
@@ -81,6 +84,11 @@ func (chatDialect) decode(body []byte, _ http.Header) (*request, *apiError) {
 	}
 	if err := in.validate(); err != nil {
 		return nil, err
+	}
+	for i, m := range *in.Messages {
+		if err := validateOpenAIFiles(fmt.Sprintf("messages[%d]", i), m.Content, d.fileURLs); err != nil {
+			return nil, err
+		}
 	}
 	r := &request{
 		protocol: OpenAIChat, model: in.Model, stream: in.Stream, entries: len(*in.Messages),

@@ -18,8 +18,10 @@ type gatewayDialect struct {
 	comments bool
 }
 
-func openRouter(*http.Request) dialect { return gatewayDialect{comments: true} }
-func vercel(*http.Request) dialect     { return gatewayDialect{} }
+func openRouter(*http.Request) dialect {
+	return gatewayDialect{chatDialect: chatDialect{fileURLs: true}, comments: true}
+}
+func vercel(*http.Request) dialect { return gatewayDialect{} }
 
 // reasoningDetail is one entry of reasoning_details.
 type reasoningDetail struct {

@@ -13,14 +13,14 @@ import (
 )
 
 // validate holds that a content says something, and that each part says one thing.
-func (c geminiContent) validate(i int) *apiError {
+func (c geminiContent) validate(i int, model string) *apiError {
 	if len(c.Parts) == 0 {
 		return refuse("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", i)
 	}
 	for j, p := range c.Parts {
 		at := fmt.Sprintf("contents[%d].parts[%d]", i, j)
 		said := 0
-		for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil} {
+		for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil, p.FileData != nil} {
 			if is {
 				said++
 			}
@@ -29,6 +29,9 @@ func (c geminiContent) validate(i int) *apiError {
 			return refuse("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field\n", at)
 		}
 		if err := p.validateFunction(at, c.Role); err != nil {
+			return err
+		}
+		if err := p.validateFile(at, model); err != nil {
 			return err
 		}
 	}

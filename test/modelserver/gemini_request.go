@@ -61,7 +61,8 @@ type geminiPart struct {
 	ThoughtSignature []byte          `json:"thoughtSignature,omitempty"`
 	FunctionCall     *geminiCall     `json:"functionCall,omitempty"`
 	FunctionResponse *geminiResponse `json:"functionResponse,omitempty"`
-	InlineData       json.RawMessage `json:"inlineData,omitempty"`
+	InlineData       *geminiFile     `json:"inlineData,omitempty"`
+	FileData         *geminiFile     `json:"fileData,omitempty"`
 }
 
 type geminiCall struct {
@@ -165,7 +166,7 @@ func (in geminiRequest) validate(model string) *apiError {
 		if c.Role != "user" && c.Role != "model" && (c.Role != "" || len(in.Contents) > 1) {
 			return refuse("Please use a valid role: user, model.")
 		}
-		if err := c.validate(i); err != nil {
+		if err := c.validate(i, model); err != nil {
 			return err
 		}
 	}

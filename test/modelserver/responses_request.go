@@ -129,6 +129,9 @@ func (item responsesItem) validate(i int) *apiError {
 		return badRequest(fmt.Sprintf("input[%d].role", i), "invalid_value",
 			"Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", item.Role)
 	}
+	if item.isMessage() && item.Role == "user" {
+		return validateOpenAIFiles(fmt.Sprintf("input[%d]", i), item.Content, false)
+	}
 	if item.Type == "function_call" {
 		return checkOpenAIToolName(fmt.Sprintf("input[%d].name", i), item.Name)
 	}

@@ -13,6 +13,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/internal/generation/advisor"
+	"parley.dev/parley/internal/generation/prompt"
 )
 
 func says(role fantasy.MessageRole, parts ...fantasy.MessagePart) fantasy.Message {
@@ -103,6 +104,12 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 		},
 		"a file": {
 			[]fantasy.Message{says(fantasy.MessageRoleUser, fantasy.TextPart{Text: "see"}, fantasy.FilePart{Filename: "a.png", Data: []byte("PIXELS"), MediaType: "image/png"})},
+			[]string{"user: see\n\n[A file, not shown: a.png image/png]"},
+		},
+		"a file that its provider is handed by its URL": {
+			[]fantasy.Message{says(fantasy.MessageRoleUser, fantasy.TextPart{Text: "see"}, fantasy.FilePart{
+				Filename: "a.png", MediaType: "image/png", ProviderOptions: fantasy.ProviderOptions{"parley": &prompt.FileURL{URL: "https://files.example.com/a?sig=1"}},
+			})},
 			[]string{"user: see\n\n[A file, not shown: a.png image/png]"},
 		},
 		"not more than 20 messages": {many, append([]string{hidden}, lastOfMany...)},

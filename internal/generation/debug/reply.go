@@ -198,7 +198,7 @@ func warningText(w fantasy.CallWarning) string {
 // cleanPart is a part as it is recorded.
 func cleanPart(part v1alpha1.DebugPart, text string, runes int, redactor redact.Redactor) v1alpha1.DebugPart {
 	part.Text = clip(redactor.Text(text), runes)
-	if part.Type == v1alpha1.DebugSource {
+	if text != "" && (part.Type == v1alpha1.DebugSource || part.Type == v1alpha1.DebugFile) {
 		part.Text = clip(redactor.URL(text), runes)
 	}
 	part.ID, part.Name = bound(redactor.Text(part.ID), 256), bound(redactor.Text(part.Name), 256)

@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/generation/prompt"
 )
 
 const (
@@ -75,13 +76,13 @@ func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
 }
 
 // recordMessages takes the system prompt, and the newest of the others for which there is room.
-func recordMessages(prompt fantasy.Prompt, redactor redact.Redactor) []v1alpha1.DebugMessage {
+func recordMessages(messages fantasy.Prompt, redactor redact.Redactor) []v1alpha1.DebugMessage {
 	room := promptRoom
 	var system, others []v1alpha1.DebugMessage
-	if len(prompt) > 0 && prompt[0].Role == fantasy.MessageRoleSystem {
-		system, prompt = append(system, recordMessage(prompt[0], &room, redactor)), prompt[1:]
+	if len(messages) > 0 && messages[0].Role == fantasy.MessageRoleSystem {
+		system, messages = append(system, recordMessage(messages[0], &room, redactor)), messages[1:]
 	}
-	for _, message := range slices.Backward(prompt) {
+	for _, message := range slices.Backward(messages) {
 		if len(system)+len(others) == maxMessages || room <= -oldRoom {
 			break
 		}
@@ -115,7 +116,8 @@ func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alp
 	return out
 }
 
-// partOfMessage is a part of a prompt and its text, which may still have to be cut. Of files it takes the size.
+// partOfMessage is a part of a prompt and its text, which may still have to be cut. Of files it takes the size, or
+// the URL that the provider is handed.
 func partOfMessage(content fantasy.MessagePart) (v1alpha1.DebugPart, string) {
 	switch c := content.(type) {
 	case fantasy.TextPart:
@@ -123,7 +125,8 @@ func partOfMessage(content fantasy.MessagePart) (v1alpha1.DebugPart, string) {
 	case fantasy.ReasoningPart:
 		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning}, c.Text
 	case fantasy.FilePart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType, Bytes: int64(len(c.Data))}, ""
+		_, from, _ := prompt.URLOf(c)
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType, Bytes: int64(len(c.Data))}, from
 	case fantasy.ToolCallPart:
 		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName}, c.Input
 	case fantasy.ToolResultPart:

@@ -33,11 +33,16 @@ type FileKey struct {
 type File struct {
 	Data    []byte
 	Problem string
+	// URL is where the provider may fetch the file itself, if it takes a URL for one of its type. Else the Problem stands.
+	URL string
 }
 
+// noRoom is the problem of a file that newer ones leave no room for.
+const noRoom = "newer files took the room"
+
 // fileBudget are the files that the prompt has room for, newest first, those in the messages included.
-func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File) map[FileKey]File {
-	files, left := map[FileKey]File{}, MaxFilesBytes
+func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File, d Dialect) map[FileKey]File {
+	files, left, urls := map[FileKey]File{}, MaxFilesBytes, MaxFileURLs
 	for i := range slices.Backward(history) {
 		for j := range history[i].Spec.Parts {
 			file := history[i].Spec.Parts[j].File
@@ -47,10 +52,16 @@ func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File) map[Fi
 			key := FileKey{history[i].Name, j}
 			f := contentOf(file, key, fetched)
 			switch {
+			case f.URL != "" && !slices.Contains(d.FileURLs, file.MediaType):
+				f = File{Problem: f.Problem + ", and the provider of the model fetches no files of this type itself"}
+			case f.URL != "":
+				if urls--; urls < 0 {
+					f = File{Problem: noRoom}
+				}
 			case len(f.Data) > MaxFileBytes:
 				f = File{Problem: "it is larger than 3.5 MiB"}
 			case len(f.Data) > left:
-				f = File{Problem: "newer files took the room"}
+				f = File{Problem: noRoom}
 			}
 			left -= len(f.Data)
 			files[key] = f
@@ -72,6 +83,9 @@ func contentOf(file *v1alpha1.MessageFile, key FileKey, fetched map[FileKey]File
 // file is what the model sees of a file: the file itself if the provider takes it, its text, or why there is nothing to see.
 func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessagePart {
 	f := b.files[key]
+	if f.URL != "" {
+		return handed(file, f.URL)
+	}
 	if f.Problem == "" && len(f.Data) == 0 {
 		f.Problem = "it is empty"
 	}
@@ -102,7 +116,12 @@ func (b *builder) binary(file *v1alpha1.MessageFile, data []byte, kind string, t
 }
 
 func absent(file *v1alpha1.MessageFile, why string) fantasy.TextPart {
-	return fantasy.TextPart{Text: fmt.Sprintf("[File %q (%s) cannot be shown: %s.]", clean(file.Name), clean(file.MediaType), clean(why))}
+	return Absent(file.Name, file.MediaType, why)
+}
+
+// Absent stands in place of a file that the model does not see, and says why.
+func Absent(name, mediaType, why string) fantasy.TextPart {
+	return fantasy.TextPart{Text: fmt.Sprintf("[File %q (%s) cannot be shown: %s.]", clean(name), clean(mediaType), clean(why))}
 }
 
 // inlined is a text file between fences that its text does not have.

@@ -54,6 +54,8 @@ type Dialect struct {
 	MaxCallID int
 	// Images and PDFs tell whether the provider takes files of these kinds.
 	Images, PDFs bool
+	// FileURLs are the media types of the files that the provider fetches itself if it is handed a URL. nil: none.
+	FileURLs []string
 	// CacheMark is set on the messages up to which the provider is to keep the prompt: the system message and the last two.
 	// nil: the provider keeps what it wants by itself.
 	CacheMark fantasy.ProviderOptions
@@ -79,7 +81,7 @@ func Origin(provider v1alpha1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
-	b := &builder{Input: in, paired: pair(in.History, in.Dialect.maxCallID()), files: fileBudget(in.History, in.Files)}
+	b := &builder{Input: in, paired: pair(in.History, in.Dialect.maxCallID()), files: fileBudget(in.History, in.Files, in.Dialect)}
 	for i := range in.History {
 		b.message(i, &in.History[i])
 	}
@@ -94,7 +96,7 @@ func message(role fantasy.MessageRole, content ...fantasy.MessagePart) fantasy.M
 	return fantasy.Message{Role: role, Content: content}
 }
 
-// Texts are the texts of a prompt, such as a provider could quote.
+// Texts are the texts of a prompt, URLs of files included, such as a provider could quote.
 func Texts(messages []fantasy.Message) []string {
 	var texts []string
 	for _, m := range messages {
@@ -108,6 +110,10 @@ func Texts(messages []fantasy.Message) []string {
 				texts = append(texts, part.Input)
 			case fantasy.ToolResultPart:
 				texts = append(texts, outputOf(part))
+			case fantasy.FilePart:
+				if _, from, ok := URLOf(part); ok {
+					texts = append(texts, from)
+				}
 			}
 		}
 	}

@@ -23,6 +23,9 @@ const maxChatCallID = 40
 // DialectOf is what the provider of a configuration wants of a prompt.
 func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	d := prompt.Dialect{Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true}
+	if fetches, ok := fileURLsOf(spec); ok {
+		d.FileURLs = fetches.kinds
+	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		d.Metadata, d.CacheMark, d.Replays = anthropic.Name, cacheMark(), replaysSearch

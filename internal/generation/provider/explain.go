@@ -16,6 +16,7 @@ import (
 var advice = map[v1alpha1.ErrorReason]string{
 	v1alpha1.ErrorCanceled:             "The call of {provider} was canceled. Send a message to go on",
 	v1alpha1.ErrorProviderSilent:       "{provider} sent nothing for {silence}. Send a message to try again",
+	v1alpha1.ErrorInternal:             "The URLs of files could not be written into the request to {provider}, and nothing was sent. Give these files in place or in a ConfigMap instead, or allow their hosts with --file-hosts, then go on",
 	v1alpha1.ErrorHistoryRejected:      "{provider} finds that the messages of this conversation do not fit together{status}. Delete the newest reply, or start a new chat",
 	v1alpha1.ErrorOverloaded:           "{provider} has no capacity at the moment{status}. Wait a little, then send a message to go on",
 	v1alpha1.ErrorUsageLimitReached:    "The quota or credit at {provider} is used up{status}. Check billing there, then send a message to go on",

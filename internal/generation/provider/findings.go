@@ -27,6 +27,8 @@ type findings struct {
 	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
 	network network
 	host    string
+	// notHanded is whether the request could not be made for the URLs of files in it.
+	notHanded bool
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
 	// page is whether a web page came in place of an answer.
@@ -40,7 +42,7 @@ type findings struct {
 }
 
 func find(err error, about Subject) *findings {
-	f := &findings{canceled: about.Canceled, silence: about.Silence}
+	f := &findings{canceled: about.Canceled, silence: about.Silence, notHanded: errors.Is(err, errNotHanded)}
 	var told map[string]string
 	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
 	case ok:

@@ -35,6 +35,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	for _, h := range spec.Headers {
 		headers[h.Name] = h.Value
 	}
+	fetches, handed := fileURLsOf(spec)
+	if handed {
+		client = handing(client, fetches.form)
+	}
 	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: noting(client)})
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
@@ -44,7 +48,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
 	if spec.Provider == v1alpha1.ProviderGoogle {
-		return countedModel{model}, nil
+		model = countedModel{model}
+	}
+	if handed {
+		model = newHandingModel(model, spec)
 	}
 	return model, nil
 }

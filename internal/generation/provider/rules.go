@@ -41,6 +41,7 @@ type rule struct {
 var rules = []rule{
 	{v1alpha1.ErrorCanceled, never, func(f *findings) bool { return f.canceled }, ""},
 	{v1alpha1.ErrorProviderSilent, always, func(f *findings) bool { return f.silence > 0 }, ""},
+	{v1alpha1.ErrorInternal, never, func(f *findings) bool { return f.notHanded }, ""},
 	{v1alpha1.ErrorHistoryRejected, never, historyRejected, ""},
 	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.page && f.status == 0 }, adviceElsewhere},
 	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.truncated }, adviceTruncated},

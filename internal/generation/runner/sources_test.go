@@ -165,7 +165,7 @@ func TestFilesReachTheModel(t *testing.T) {
 	body := p.asked()
 	for _, want := range []string{
 		`in place`, `from a ConfigMap`, `data:image/png;base64,iVBORw0KGgpyZXN0`,
-		`cannot be shown: ConfigMap files: it has no key \"b.png\".`, `is none that files may be fetched from.`,
+		`cannot be shown: ConfigMap files: it has no key \"b.png\".`, `host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in %s", want, body)

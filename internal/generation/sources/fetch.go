@@ -28,22 +28,37 @@ var (
 	errTooOften  = errors.New("it redirects too often")
 )
 
+// left is what becomes of a URL that is not fetched here: the provider may fetch it itself, or the problem stands. nil: it
+// is fetched here.
+func (r *Reader) left(raw string) *prompt.File {
+	target, err := url.Parse(raw)
+	if err != nil || target.Host == "" || target.User != nil {
+		return &prompt.File{Problem: "its URL is not valid"}
+	}
+	if r.allows(target) {
+		return nil
+	}
+	f := &prompt.File{Problem: fmt.Sprintf("host %s is none that files may be fetched from", target.Host)}
+	if prompt.PublicURL(raw) {
+		f.URL = raw
+	} else {
+		f.Problem += ", and providers are handed only https URLs of public hosts"
+	}
+	return f
+}
+
 // fetch is the content of a URL, or why there is none. The error of the HTTP client is not told: it can name addresses within
 // the cluster.
 func (r *Reader) fetch(ctx context.Context, raw string) prompt.File {
-	target, err := url.Parse(raw)
-	if err != nil || target.Host == "" || target.User != nil {
-		return prompt.File{Problem: "its URL is not valid"}
-	}
-	if !r.allows(target) {
-		return prompt.File{Problem: fmt.Sprintf("host %s is none that files may be fetched from", target.Host)}
+	if left := r.left(raw); left != nil {
+		return *left
 	}
 	if data, ok := r.fetched.get(raw, r.Now()); ok {
 		return prompt.File{Data: data}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	data, err := r.read(ctx, target)
+	data, err := r.read(ctx, raw)
 	if err != nil {
 		return prompt.File{Problem: said(err)}
 	}
@@ -71,11 +86,12 @@ func said(err error) string {
 	return "it could not be fetched"
 }
 
-func (r *Reader) read(ctx context.Context, target *url.URL) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+func (r *Reader) read(ctx context.Context, raw string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, raw, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
+	target := request.URL
 	client := *r.HTTP
 	client.Jar = nil
 	client.CheckRedirect = func(next *http.Request, before []*http.Request) error {

@@ -6,6 +6,7 @@ package sources
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -64,7 +65,7 @@ func TestOnlyAllowedHostsAreAsked(t *testing.T) {
 			t.Errorf("%s: got %q and problem %q", path, f.Data, f.Problem)
 		}
 	}
-	if f := reader().fetch(t.Context(), server.URL+"/not-asked"); !strings.HasSuffix(f.Problem, "is none that files may be fetched from") {
+	if f := reader().fetch(t.Context(), server.URL+"/not-asked"); !strings.HasSuffix(f.Problem, "is none that files may be fetched from, and providers are handed only https URLs of public hosts") || f.URL != "" {
 		t.Errorf("got %q", f.Problem)
 	}
 	if asked["/not-asked"] != 0 {
@@ -150,5 +151,49 @@ func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
 	})
 	if string(files[prompt.FileKey{Message: "new"}].Data) != "content" || files[prompt.FileKey{Message: "old"}].Problem != "newer files took the room" || asked["/here"] != 0 {
 		t.Errorf("asked %v", asked)
+	}
+}
+
+func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
+	server, asked := host(t)
+	r := reader(strings.TrimPrefix(server.URL, "http://"), "*.allowed.example")
+	for raw, want := range map[string]prompt.File{
+		server.URL + "/a":              {Data: []byte("content")},
+		"https://files.example.com/a":  {URL: "https://files.example.com/a", Problem: "host files.example.com is none that files may be fetched from"},
+		"https://allowed.example/a":    {URL: "https://allowed.example/a", Problem: "host allowed.example is none that files may be fetched from"},
+		"https://files/a":              {Problem: "host files is none that files may be fetched from, and providers are handed only https URLs of public hosts"},
+		"http://files.example.com/a":   {Problem: "host files.example.com is none that files may be fetched from, and providers are handed only https URLs of public hosts"},
+		"https://a@files.example.com/": {Problem: "its URL is not valid"},
+	} {
+		if f := r.fetch(t.Context(), raw); string(f.Data) != string(want.Data) || f.URL != want.URL || f.Problem != want.Problem {
+			t.Errorf("%s: got %q, %q, %q", raw, f.Data, f.URL, f.Problem)
+		}
+	}
+	// A public host that is allowed is asked from here.
+	r.HTTP = &http.Client{Transport: answering("from here")}
+	if f := r.fetch(t.Context(), "https://a.allowed.example/a"); string(f.Data) != "from here" || f.URL != "" {
+		t.Errorf("got %q, %q", f.Data, f.URL)
+	}
+	if len(asked) != 1 {
+		t.Errorf("asked %v", asked)
+	}
+}
+
+// answering answers each request with a text.
+type answering string
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+}
+
+func TestAURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
+	r := reader()
+	messages := make([]v1alpha1.ChatMessage, 2)
+	for i, f := range []v1alpha1.MessageFile{{URL: "https://files.example.com/a"}, {Data: make([]byte, prompt.MaxFilesBytes)}} {
+		messages[i] = v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
+		messages[i].Name = fmt.Sprint(i)
+	}
+	if f := r.Files(t.Context(), "ns", messages)[prompt.FileKey{Message: "0"}]; f.URL != "https://files.example.com/a" {
+		t.Errorf("got %+v", f)
 	}
 }

@@ -6,7 +6,7 @@
 // one; what was fetched from a URL is kept for a while.
 //
 // A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is not
-// that of who wrote the URL.
+// that of who wrote the URL. Of a public URL of another host it says so, for the provider to fetch.
 package sources
 
 import (
@@ -89,17 +89,28 @@ func (r *Reader) Files(ctx context.Context, namespace string, messages []v1alpha
 			if file == nil || messages[i].Spec.Role != v1alpha1.RoleUser {
 				continue
 			}
-			f := prompt.File{Data: file.Data}
-			if room <= 0 {
-				f = prompt.File{Problem: "newer files took the room"}
-			} else if len(file.Data) == 0 {
-				f = r.file(ctx, maps, file)
-			}
+			f := r.inRoom(ctx, maps, file, room)
 			room -= len(f.Data)
 			files[prompt.FileKey{Message: messages[i].Name, Part: j}] = f
 		}
 	}
 	return files
+}
+
+// inRoom is the file if there is room left. What is only handed on takes none.
+func (r *Reader) inRoom(ctx context.Context, maps *maps, file *v1alpha1.MessageFile, room int) prompt.File {
+	if file.URL != "" {
+		if left := r.left(file.URL); left != nil {
+			return *left
+		}
+	}
+	switch {
+	case room <= 0:
+		return prompt.File{Problem: "newer files took the room"}
+	case len(file.Data) > 0:
+		return prompt.File{Data: file.Data}
+	}
+	return r.file(ctx, maps, file)
 }
 
 func (r *Reader) file(ctx context.Context, maps *maps, file *v1alpha1.MessageFile) prompt.File {

@@ -220,7 +220,8 @@ func (p *planter) lines() {
 
 // text looks at what people and models say: JSON in it, and the key.
 func (p *planter) text(document string) {
-	for _, in := range []string{document, p.filler + p.key + p.filler, " " + document + "\n"} {
+	address := "https://h/a?x=1&sig=" + p.secret
+	for _, in := range []string{document, p.filler + p.key + p.filler, " " + document + "\n", p.filler + " " + address + " " + p.filler, `{"a":` + quote(address+p.filler) + `}`} {
 		p.clean("text", in, p.redactor.Text(in))
 	}
 }

@@ -142,11 +142,11 @@ func (w *jsonWriter) number(n string) {
 	w.out.WriteString(n)
 }
 
-// Text returns a text of the conversation as it may be recorded: without known keys and, where it is JSON, as arguments of
-// tool calls are, without secret fields. JSON within JSON ends by itself: each level doubles the escapes of the one below.
+// Text returns a text of the conversation as it may be recorded: without known keys, without the secrets of the URLs in it
+// and, where it is JSON, as arguments of tool calls are, without secret fields. JSON within JSON ends by itself: each level doubles the escapes of the one below.
 func (r Redactor) Text(s string) string {
 	if clean, ok := r.redactJSON([]byte(s)); ok && clean != strings.TrimSpace(s) {
 		return r.replaceKnown(clean)
 	}
-	return r.replaceKnown(s)
+	return r.addresses(r.replaceKnown(s))
 }

@@ -79,6 +79,10 @@ func TestBodies(t *testing.T) {
 			`{"client_secret":"h","userPassword":"h","Proxy-Authorization":7,"aws_credentials":{"x":"h"},"github_token":"h"}`,
 			`{"client_secret":"[redacted]","userPassword":"[redacted]","Proxy-Authorization":"[redacted]","aws_credentials":"[redacted]","github_token":"[redacted]"}`,
 		},
+		"a URL that lets a file be read": {
+			`{"source":{"type":"url","url":"https://h/a.png?v=1&X-Amz-Credential=h&X-Amz-Signature=h"},"message":"cannot fetch https://h/a.png?sig=h: 403"}`,
+			`{"source":{"type":"url","url":"https://h/a.png?v=1&X-Amz-Credential=[redacted]&X-Amz-Signature=[redacted]"},"message":"cannot fetch https://h/a.png?sig=[redacted] 403"}`,
+		},
 		"at any depth":             {`[[{"a":[{"b":{"password":"h"}}]}]]`, `[[{"a":[{"b":{"password":"[redacted]"}}]}]]`},
 		"an escaped name":          {`{"\u0074oken":"h"}`, `{"token":"[redacted]"}`},
 		"arguments of a tool call": {`{"arguments":"{\"password\":\"h\",\"n\":1}"}`, `{"arguments":"{\"password\":\"[redacted]\",\"n\":1}"}`},
@@ -124,10 +128,14 @@ func TestABodyThatIsTooLongIsCutOnlyWhereItHasLines(t *testing.T) {
 
 func TestTextsKeepTheirFormUnlessTheyHoldASecret(t *testing.T) {
 	for in, want := range map[string]string{
-		"what is " + key + "?":   "what is [redacted]?",
-		" {\n \"a\": 1 } ":       " {\n \"a\": 1 } ",
-		` { "password": "h" } `:  `{"password":"[redacted]"}`,
-		"the password is a word": "the password is a word",
+		"what is " + key + "?":                     "what is [redacted]?",
+		" {\n \"a\": 1 } ":                         " {\n \"a\": 1 } ",
+		` { "password": "h" } `:                    `{"password":"[redacted]"}`,
+		"the password is a word":                   "the password is a word",
+		"see https://h/a?x=1&y=2#top, or http://h": "see https://h/a?x=1&y=2#top, or http://h",
+		"https://h/a?x=1&sig=hunter2":              "https://h/a?x=1&sig=[redacted]",
+		"![a](HTTPS://h/a?X-Amz-Signature=hunter2&X-Amz-Expires=9) and https://h/b#token=hunter2": "![a](https://h/a?X-Amz-Signature=[redacted]&X-Amz-Expires=9) and https://h/b",
+		"https://h/%zz?sig=hunter2": "[left out: 25 bytes that are no URL]",
 	} {
 		if got := redactor.Text(in); got != want {
 			t.Errorf("got %q, want %q", got, want)

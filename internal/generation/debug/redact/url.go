@@ -5,6 +5,7 @@ package redact
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -29,6 +30,25 @@ func (r Redactor) URL(raw string) string {
 	}
 	u.RawQuery = r.query(u.RawQuery)
 	return r.replaceKnown(u.String())
+}
+
+// address is a URL in a text, with a query or a fragment: the rest holds no secret by its name.
+var address = regexp.MustCompile(`(?i)https?://[^\s"'<>\\?#]+[?#][^\s"'<>\\]*`)
+
+// addresses takes the secrets out of the URLs in a text, such as the signature of one that lets a file be read. The others
+// stay as they are.
+func (r Redactor) addresses(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	return address.ReplaceAllStringFunc(text, func(raw string) string {
+		clean := r.URL(raw)
+		_, fragment, _ := strings.Cut(raw, "#")
+		if strings.Contains(clean, Mark) || strings.Contains(fragment, "=") || !strings.Contains(clean, "://") {
+			return clean
+		}
+		return raw
+	})
 }
 
 // query keeps the order of the parameters, and understands what url.ParseQuery refuses.
