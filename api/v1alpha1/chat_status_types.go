@@ -172,7 +172,7 @@ type ChatStatus struct {
 	// +optional
 	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`
 
-	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
+	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -17,14 +17,15 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/turn"
 )
 
 // seen is all that one pass has read.
 type seen struct {
-	facts   turn.Facts
-	configs []v1alpha1.ChatModelConfig
+	facts turn.Facts
+	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as they are when configsLive is true.
+	configs     []v1alpha1.ChatModelConfig
+	configsLive bool
 	// orphan is true when the chat's parent has been deleted.
 	orphan bool
 	// results names the Tool messages of clients that have not been taken.
@@ -44,7 +45,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
 		r.readModel, r.readFamily, r.readAttempt, r.readSummary, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
-		r.readNamedModels,
+		r.readNamedModels, r.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -77,28 +78,6 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 		return nil, nil
 	}
 	return newest, nil
-}
-
-func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
-	var configs v1alpha1.ChatModelConfigList
-	if err := r.Client.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
-		return fmt.Errorf("listing ChatModelConfigs: %w", err)
-	}
-	config, missing := modelconfig.Resolve(configs.Items, s.facts.Chat.Spec.ModelConfigRef)
-	if missing != nil {
-		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := r.Live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
-			return fmt.Errorf("listing ChatModelConfigs: %w", err)
-		}
-		config, missing = modelconfig.Resolve(configs.Items, s.facts.Chat.Spec.ModelConfigRef)
-	}
-	s.configs = configs.Items
-	if missing != nil {
-		s.facts.Blocked = missing
-		return nil
-	}
-	s.facts.Model = modelOf(configs.Items, config)
-	return nil
 }
 
 // readAttempt reads the result of the attempt under way, and how its pod is.

@@ -164,3 +164,15 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message", message),
 	}, st.ObservedGeneration, now)
 }
+
+// MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It says
+// nothing of the chat itself, which goes on without advice.
+func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {
+	if why == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Message,
+	}, st.ObservedGeneration, now)
+}

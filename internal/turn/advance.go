@@ -265,6 +265,7 @@ func (p *pass) report() {
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting
 	}
+	p.markAdvisor()
 	status.Chat(st, facts)
 }
 
