@@ -22,29 +22,32 @@ func AdvisorOf(spec *v1alpha1.ChatSpec) string {
 // config is the ChatModelConfig of that name, nil if it does not exist.
 func NoAdvice(spec *v1alpha1.ChatSpec, config *v1alpha1.ChatModelConfig) *v1alpha1.GenerationError {
 	name := AdvisorOf(spec)
-	switch {
-	case name == "":
+	if name == "" {
 		return nil
-	case config == nil:
-		return noAdvice(v1alpha1.ErrorModelConfigNotFound, "ChatModelConfig %s, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the reference", name)
+	}
+	if config == nil {
+		return &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorModelConfigNotFound,
+			Message: fmt.Sprintf("ChatModelConfig %s, which spec.advisor.modelConfigRef names, does not exist", name),
+			Advice:  "Create it, or change the reference",
+		}
 	}
 	if wrong := CheckOptions(&config.Spec); wrong != nil {
-		return noAdvice(v1alpha1.ErrorModelConfigInvalid, "ChatModelConfig %s, which spec.advisor.modelConfigRef names, cannot be used: %s. Correct it, or change the reference", name, wrong)
+		return &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorModelConfigInvalid,
+			Message: fmt.Sprintf("ChatModelConfig %s, which spec.advisor.modelConfigRef names, cannot be used: %s", name, wrong),
+			Advice:  "Correct it, or change the reference",
+		}
 	}
-	if budget := budgetOf(spec); budget != nil && (config.Spec.Pricing == nil || config.Spec.Pricing.Currency != budget.Currency) {
-		return noAdvice(v1alpha1.ErrorModelConfigInvalid, "The chat has a budget in %s, but ChatModelConfig %s, which spec.advisor.modelConfigRef names, has no prices in it. Set spec.pricing there, or change spec.limits.budget of the chat",
-			budget.Currency, name)
-	}
-	return nil
-}
-
-func noAdvice(reason v1alpha1.ErrorReason, format string, args ...any) *v1alpha1.GenerationError {
-	return &v1alpha1.GenerationError{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
-func budgetOf(spec *v1alpha1.ChatSpec) *v1alpha1.Budget {
-	if spec.Limits == nil {
+	if spec.Limits == nil || spec.Limits.Budget == nil {
 		return nil
 	}
-	return spec.Limits.Budget
+	if budget := spec.Limits.Budget; config.Spec.Pricing == nil || config.Spec.Pricing.Currency != budget.Currency {
+		return &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorModelConfigInvalid,
+			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s, which spec.advisor.modelConfigRef names, has no prices in it", budget.Currency, name),
+			Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat",
+		}
+	}
+	return nil
 }

@@ -43,7 +43,7 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 			switch {
 			case c.reason == "" && got != nil:
 				t.Errorf("got %+v", got)
-			case c.reason != "" && (got == nil || got.Reason != c.reason || !strings.HasPrefix(got.Message, c.says)):
+			case c.reason != "" && (got == nil || got.Reason != c.reason || !strings.HasPrefix(got.Text(), c.says)):
 				t.Errorf("got %+v, want %s: %s", got, c.reason, c.says)
 			}
 		})

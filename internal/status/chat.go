@@ -61,7 +61,7 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case f.Archiving:
 		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
 	case f.Blocked != nil:
-		return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+		return Failed(string(f.Blocked.Reason), f.Blocked.Text())
 	case st.Phase == v1alpha1.ChatError:
 		return failedSummary(st.LastError)
 	}
@@ -150,7 +150,7 @@ func failedSummary(e *v1alpha1.LastError) Summary {
 	if e == nil {
 		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to go on")
 	}
-	return Failed(string(e.Reason), e.Message)
+	return Failed(string(e.Reason), e.Text())
 }
 
 // MarkTruncated records whether the newest reply was cut at the size that one object can hold.
@@ -173,6 +173,6 @@ func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now tim
 		return
 	}
 	set(&st.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Message,
+		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Text(),
 	}, st.ObservedGeneration, now)
 }

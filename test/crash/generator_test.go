@@ -152,7 +152,7 @@ func results(ids ...string) reply {
 func fails(reason v1alpha1.ErrorReason) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do"}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do"}
 	}
 }
 

@@ -89,7 +89,7 @@ func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
+			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused", Advice: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
 		}
 	case g.Action == v1alpha1.ActionExecuteTools:
 		m.Spec.Role = v1alpha1.RoleTool

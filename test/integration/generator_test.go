@@ -94,7 +94,7 @@ func failed(reason v1alpha1.ErrorReason) func(*v1alpha1.ChatMessage) {
 		m.Spec.Generation.Preview = ""
 		m.Spec.Generation.Usage = nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do", StatusCode: 401}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", StatusCode: 401}
 	}
 }
 

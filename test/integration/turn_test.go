@@ -116,7 +116,7 @@ func TestAFailureEndsTheTurnAndANewMessageGoesOn(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	chat := chatIn(t, ns, "c")
 	stalled := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionStalled)
-	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what to do" {
+	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what is wrong. what to do" {
 		t.Errorf("Stalled is %+v", stalled)
 	}
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, "AuthenticationFailed")

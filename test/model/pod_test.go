@@ -131,7 +131,7 @@ func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome,
 	}
 	m := generated(chat, "report", outcome)
 	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do", Retryable: retryable}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", Retryable: retryable}
 	}
 	d.settle(chat)
 	return d.create(ctx, m)
