@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // Subject is what an error is about.
@@ -43,7 +44,7 @@ func Classify(err error, about Subject) *v1alpha1.GenerationError {
 	why := explain(r, f, about)
 	e := &v1alpha1.GenerationError{
 		Reason: r.reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
-		Retryable: r.retryable(f), Message: clip(why.wrong, maxText), Advice: clip(why.advice, maxText),
+		Retryable: r.retryable(f), Message: clip.Ellipsis(why.wrong, maxText), Advice: clip.Ellipsis(why.advice, maxText),
 	}
 	if e.Retryable && f.wait > 0 {
 		e.RetryAfterSeconds = new(int32(math.Ceil(f.wait.Seconds())))

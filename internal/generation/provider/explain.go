@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // explanation is what is wrong, and what to do about it once nothing is tried again by itself.
@@ -68,7 +69,7 @@ func explain(r *rule, f *findings, about Subject) explanation {
 		return e
 	}
 	if said := tellable(f.said, about); said != "" {
-		e.wrong += ". It said: " + clip(said, maxSaid)
+		e.wrong += ". It said: " + clip.Ellipsis(said, maxSaid)
 	}
 	return e
 }
@@ -79,11 +80,4 @@ func putKey(spec *v1alpha1.ChatModelConfigSpec) string {
 	}
 	ref := spec.APIKey.SecretKeyRef
 	return fmt.Sprintf("Put a valid key into key %q of Secret %s", ref.Key, ref.Name)
-}
-
-func clip(text string, runes int) string {
-	if r := []rune(text); len(r) > runes {
-		return string(r[:runes-1]) + "…"
-	}
-	return text
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/step"
@@ -185,7 +186,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	}
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorHistoryBroken,
-		Message: fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip(err.Error(), 300)),
+		Message: fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300)),
 		Advice:  "Start a new chat",
 	}
 }
@@ -230,10 +231,3 @@ type unheard struct{}
 
 func (unheard) Publish(string, parts.Part)  {}
 func (unheard) Close(context.Context) error { return nil }
-
-func clip(text string, runes int) string {
-	if r := []rune(text); len(r) > runes {
-		return string(r[:runes-1]) + "…"
-	}
-	return text
-}
