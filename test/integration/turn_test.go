@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/testmanager"
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {
@@ -238,7 +239,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 
 func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
 	ns := namespace(t)
-	const chats = podCapacity + 4 // More than one pod takes.
+	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}
 	for i := range chats {
 		name := fmt.Sprint("c", i)
