@@ -16,6 +16,9 @@ const (
 	// ConditionTruncated of a Chat is True when its newest reply outgrew what one object can hold and was cut there,
 	// and absent otherwise.
 	ConditionTruncated = "Truncated"
+	// ConditionAdvisorUnavailable of a Chat is True when the ChatModelConfig that spec.advisor names cannot give advice: its
+	// reason is ModelConfigNotFound or ModelConfigInvalid. It is absent otherwise, and keeps no turn from going on.
+	ConditionAdvisorUnavailable = "AdvisorUnavailable"
 )
 
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).

@@ -42,32 +42,6 @@ const (
 	ActionWriteTitle GenerationAction = "WriteTitle"
 )
 
-// RequestKind is what an annotation asks for.
-// +kubebuilder:validation:Enum=Interrupt;Clear;Compact;Title
-type RequestKind string
-
-const (
-	// RequestInterrupt is asked for with the annotation parley.dev/interrupt.
-	RequestInterrupt RequestKind = "Interrupt"
-	// RequestClear is asked for with the annotation parley.dev/clear.
-	RequestClear RequestKind = "Clear"
-	// RequestCompact is asked for with the annotation parley.dev/compact.
-	RequestCompact RequestKind = "Compact"
-	// RequestTitle is asked for with the annotation parley.dev/title.
-	RequestTitle RequestKind = "Title"
-)
-
-// RequestOutcome is what became of a request.
-// +kubebuilder:validation:Enum=Done;Refused
-type RequestOutcome string
-
-const (
-	// RequestDone means that the chat has done, or has begun to do, what was asked.
-	RequestDone RequestOutcome = "Done"
-	// RequestRefused means that the chat was in no state to do it; message says why. The same token is not tried again.
-	RequestRefused RequestOutcome = "Refused"
-)
-
 // ChatStatus is the chat's state machine. Only the operator writes it, each time as one compare-and-swap.
 type ChatStatus struct {
 	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
@@ -172,7 +146,7 @@ type ChatStatus struct {
 	// +optional
 	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`
 
-	// conditions of the chat: Ready, Reconciling, Stalled, Truncated.
+	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
@@ -225,31 +199,6 @@ type SupersededRange struct {
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	BeforeVersion int64 `json:"beforeVersion"`
-}
-
-// HandledRequest is a request that an annotation made.
-type HandledRequest struct {
-	// kind of the request.
-	// +required
-	Kind RequestKind `json:"kind"`
-
-	// token is the annotation's value, cut at 128 bytes.
-	// +kubebuilder:validation:MaxLength=128
-	// +required
-	Token string `json:"token"`
-
-	// outcome is what became of it.
-	// +required
-	Outcome RequestOutcome `json:"outcome"`
-
-	// message says why it was refused.
-	// +kubebuilder:validation:MaxLength=512
-	// +optional
-	Message string `json:"message,omitempty"`
-
-	// time when it was acted on.
-	// +required
-	Time metav1.Time `json:"time"`
 }
 
 // QueuedMessage is a message that waits for the turn to end.

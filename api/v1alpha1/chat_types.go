@@ -7,18 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Annotations on a Chat that ask for something once: each new value is one request. Any value will do, such as a time.
-const (
-	// AnnotationInterrupt stops the turn under way and keeps what was said so far.
-	AnnotationInterrupt = "parley.dev/interrupt"
-	// AnnotationClear begins a new context: the model sees nothing of what came before.
-	AnnotationClear = "parley.dev/clear"
-	// AnnotationCompact replaces what the model sees of the conversation by a summary.
-	AnnotationCompact = "parley.dev/compact"
-	// AnnotationTitle has a model write another title, beside the next reply.
-	AnnotationTitle = "parley.dev/title"
-)
-
 // AnnotationTraceparent on a User message, or on a Chat for its prompt, is the W3C trace context (version 00) that the turn is
 // traced under.
 const AnnotationTraceparent = "parley.dev/traceparent"

@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what it
@@ -99,10 +102,15 @@ type GenerationError struct {
 	// +required
 	Reason ErrorReason `json:"reason"`
 
-	// message says what is wrong, where, and what to do.
+	// message says what is wrong, and where.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// advice says what to do about it, once Parley does not go on by itself.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Advice string `json:"advice,omitempty"`
 
 	// provider that answered, such as openai.
 	// +kubebuilder:validation:MaxLength=63
@@ -125,6 +133,17 @@ type GenerationError struct {
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
 	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
+}
+
+// Text is the message and the advice, as people read them together when nothing goes on by itself.
+func (e *GenerationError) Text() string {
+	between := ". "
+	if e.Message == "" || e.Advice == "" {
+		between = ""
+	} else if strings.ContainsAny(e.Message[len(e.Message)-1:], ".!?") || strings.HasSuffix(e.Message, "…") {
+		between = " "
+	}
+	return e.Message + between + e.Advice
 }
 
 // RetryAfter is how long the provider asked to wait, at most MaxRetryAfter; 0 if it did not say.

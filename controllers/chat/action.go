@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/status"
 	"parley.dev/parley/internal/turn"
@@ -44,7 +45,7 @@ func (r *Reconciler) readCalls(ctx context.Context, s *seen) error {
 	for i := range message.Spec.Parts {
 		if call := message.Spec.Parts[i].ToolCall; call != nil && stillAwaited(&s.facts, message, call) {
 			s.facts.Calls = append(s.facts.Calls, v1alpha1.PendingToolCall{
-				ID: call.ID, Name: call.Name, Input: clip(call.Input, v1alpha1.MaxPendingInput), Kind: call.Awaits,
+				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.Awaits,
 			})
 		}
 	}
@@ -79,13 +80,6 @@ func stillAwaited(f *turn.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.T
 	place := resultsOf(t)
 	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
 	return call.Awaits == v1alpha1.AwaitsApproval || call.Awaits == v1alpha1.AwaitsClient && !answered
-}
-
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
 }
 
 // readResults reads what clients answered, oldest first.

@@ -88,6 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsAdvisedBy), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r)
 	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
@@ -203,8 +204,18 @@ func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
 }
 
 func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.chatsBy(ctx, index.ChatsByPod, o)
+}
+
+// chatsAdvisedBy are the chats that say whether the ChatModelConfig can give them advice.
+func (r *Reconciler) chatsAdvisedBy(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.chatsBy(ctx, index.ChatsByAdvisor, o)
+}
+
+// chatsBy are the chats of the object's namespace that the index knows under its name.
+func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
 	var chats v1alpha1.ChatList
-	if err := r.Client.List(ctx, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.ChatsByPod: o.GetName()}); err != nil {
+	if err := r.Client.List(ctx, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}); err != nil {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(chats.Items))

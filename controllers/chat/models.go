@@ -15,18 +15,71 @@ import (
 	"parley.dev/parley/internal/turn"
 )
 
+// namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so that the
+// cache may not show it yet: the API server is asked, once in a pass.
+func (r *Reconciler) namedConfig(ctx context.Context, s *seen, name string) (*v1alpha1.ChatModelConfig, error) {
+	if config := modelconfig.Find(s.configs, name); config != nil || s.configsLive {
+		return config, nil
+	}
+	if err := r.readLiveConfigs(ctx, s); err != nil {
+		return nil, err
+	}
+	return modelconfig.Find(s.configs, name), nil
+}
+
+func (r *Reconciler) readLiveConfigs(ctx context.Context, s *seen) error {
+	var configs v1alpha1.ChatModelConfigList
+	if err := r.Live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+		return fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	s.configs, s.configsLive = configs.Items, true
+	return nil
+}
+
+// readModel resolves the ChatModelConfig that answers the chat.
+func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
+	var configs v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+		return fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	s.configs = configs.Items
+	config, missing := modelconfig.Resolve(s.configs, s.facts.Chat.Spec.ModelConfigRef)
+	if missing != nil {
+		// One manifest may hold both: the cache may show the chat before its configuration.
+		if err := r.readLiveConfigs(ctx, s); err != nil {
+			return err
+		}
+		config, missing = modelconfig.Resolve(s.configs, s.facts.Chat.Spec.ModelConfigRef)
+	}
+	if missing != nil {
+		s.facts.Blocked = missing
+		return nil
+	}
+	s.facts.Model = modelOf(s.configs, config)
+	return nil
+}
+
+// readAdvisor finds out whether the ChatModelConfig that is to give advice can.
+func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
+	spec := &s.facts.Chat.Spec
+	name := modelconfig.AdvisorOf(spec)
+	if name == "" {
+		return nil
+	}
+	config, err := r.namedConfig(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	s.facts.NoAdvice = modelconfig.NoAdvice(spec, config)
+	return nil
+}
+
 // readNamedModels resolves the ChatModelConfigs that messages name. It comes last, when the messages are known.
 func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
 	for _, name := range namedModels(&s.facts) {
-		config := modelconfig.Find(s.configs, name)
-		if config == nil {
-			// One manifest may hold both: the cache may show the message before its configuration.
-			var configs v1alpha1.ChatModelConfigList
-			if err := r.Live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
-				return fmt.Errorf("listing ChatModelConfigs: %w", err)
-			}
-			s.configs = configs.Items
-			config = modelconfig.Find(s.configs, name)
+		config, err := r.namedConfig(ctx, s, name)
+		if err != nil {
+			return err
 		}
 		if config == nil {
 			continue

@@ -63,17 +63,17 @@ func (r *Reconciler) judgePlace(ctx context.Context, s *seen, members *family.Fa
 	parent := chat.Spec.ParentRef.Name
 	switch limit := members.Exceeds(chat, above); {
 	case !complete:
-		block(&s.facts, v1alpha1.ErrorParentNotFound, "Chat %s, which parentRef names, or one above it does not exist: create it, or delete this chat", parent)
+		block(&s.facts, v1alpha1.ErrorParentNotFound, fmt.Sprintf("Chat %s, which parentRef names, or one above it does not exist", parent), "Create it, or delete this chat")
 	case limit != "":
 		root := above[len(above)-1].Name
-		block(&s.facts, v1alpha1.ErrorFamilyLimitExceeded, "Chat %s allows no such sub-chat (limits.%s): raise the limit there, or delete a sub-chat", root, limit)
+		block(&s.facts, v1alpha1.ErrorFamilyLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root, limit), "Raise the limit there, or delete a sub-chat")
 	}
 	return nil
 }
 
 // block keeps the chat from taking messages up.
-func block(f *turn.Facts, reason v1alpha1.ErrorReason, format string, args ...any) {
-	f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func block(f *turn.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
+	f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: wrong, Advice: advice}
 }
 
 // parentIsGone asks the API server: the cache may not show the parent yet.

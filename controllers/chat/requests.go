@@ -5,9 +5,9 @@ package chat
 
 import (
 	"slices"
-	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/turn"
 )
 
@@ -24,7 +24,7 @@ func requestsOf(chat *v1alpha1.Chat) []turn.Request {
 		{v1alpha1.AnnotationTitle, v1alpha1.RequestTitle},
 	} {
 		token, ok := chat.Annotations[asked.annotation]
-		token = clipToken(token)
+		token = clip.Bytes(token, maxToken)
 		handled := slices.ContainsFunc(chat.Status.Requests, func(h v1alpha1.HandledRequest) bool {
 			return h.Kind == asked.kind && h.Token == token
 		})
@@ -37,10 +37,3 @@ func requestsOf(chat *v1alpha1.Chat) []turn.Request {
 
 // maxToken is the length of a token in bytes, as the API bounds it.
 const maxToken = 128
-
-func clipToken(token string) string {
-	if len(token) <= maxToken {
-		return token
-	}
-	return strings.ToValidUTF8(token[:maxToken], "")
-}

@@ -34,6 +34,7 @@ import (
 	"parley.dev/parley/internal/relay"
 	"parley.dev/parley/internal/relay/relayclient"
 	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/testing/waiting"
 )
 
 var (
@@ -42,16 +43,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		var err error
-		if cluster, err = testcluster.Start(context.Background()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer cluster.Stop()
-		core = kubernetes.NewForConfigOrDie(cluster.Config)
-		return m.Run()
-	}())
+	os.Exit(testcluster.Run(m, &cluster, func(context.Context) (end func(), err error) {
+		core, err = kubernetes.NewForConfig(cluster.Config)
+		return nil, err
+	}))
 }
 
 // installation is a namespace with a gateway, and the relay of its one generation pod.
@@ -267,14 +262,5 @@ func (in *installation) path(chat string) string {
 
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
+	waiting.Until(t, 20*time.Second, what, done)
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/status"
 )
 
@@ -20,6 +21,9 @@ const (
 	ChatsByPod = "status.generation.pod"
 	// ChatsByParent finds the sub-chats of a chat.
 	ChatsByParent = "spec.parentRef.name"
+	// ChatsByAdvisor finds the chats whose model may ask a ChatModelConfig for advice that is not the one that answers, by its name.
+	// Chats that are put away ask nobody.
+	ChatsByAdvisor = "spec.advisor.modelConfigRef.name"
 	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
@@ -45,6 +49,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
 		{&v1alpha1.Chat{}, ChatsByParent, chatsByParent},
+		{&v1alpha1.Chat{}, ChatsByAdvisor, chatsByAdvisor},
 		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
@@ -72,6 +77,17 @@ func chatsByParent(o client.Object) []string {
 		return nil
 	}
 	return []string{chat.Spec.ParentRef.Name}
+}
+
+func chatsByAdvisor(o client.Object) []string {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok || chat.Status.Archived {
+		return nil
+	}
+	if name := modelconfig.AdvisorOf(&chat.Spec); name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 func unsettledByChat(o client.Object) []string {

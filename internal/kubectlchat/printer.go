@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/parts"
 )
@@ -294,9 +295,5 @@ func textOf(m *follow.MessageCommitted) string {
 }
 
 func oneLine(s string) string {
-	runes := []rune(strings.Join(strings.Fields(s), " "))
-	if len(runes) > maxToolRunes {
-		return string(runes[:maxToolRunes-1]) + "…"
-	}
-	return string(runes)
+	return clip.Ellipsis(strings.Join(strings.Fields(s), " "), maxToolRunes)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // OptionError says which of spec.providerOptions cannot be used, and why. It quotes no value.
@@ -152,7 +153,9 @@ func (o option) checkField(path, name string, given any) *OptionError {
 }
 
 // below is the path of a field of the object at path.
-func below(path, name string) string { return clip(strings.TrimPrefix(path+"."+name, ".")) }
+func below(path, name string) string {
+	return clip.Ellipsis(strings.TrimPrefix(path+"."+name, "."), maxPath)
+}
 
 func kindOf(given any) kind {
 	switch given := given.(type) {
@@ -174,10 +177,3 @@ func kindOf(given any) kind {
 
 // maxPath is the longest path that is quoted: names in it are what people wrote.
 const maxPath = 128
-
-func clip(path string) string {
-	if len(path) <= maxPath {
-		return path
-	}
-	return strings.ToValidUTF8(path[:maxPath], "") + "…"
-}

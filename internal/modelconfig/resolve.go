@@ -30,7 +30,8 @@ func NotFound(name, of string) *v1alpha1.GenerationError {
 	}
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
-		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, does not exist: create it, or change the reference", name, of),
+		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, does not exist", name, of),
+		Advice:  "Create it, or change the reference",
 	}
 }
 
@@ -69,7 +70,8 @@ func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConf
 	}
 	return nil, &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
-		Message: "no ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none: create one, or name one",
+		Message: "No ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none",
+		Advice:  "Create one, or name one",
 	}
 }
 

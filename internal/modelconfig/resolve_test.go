@@ -29,7 +29,7 @@ func TestResolve(t *testing.T) {
 		"the first default by name":    {all, "", "a", ""},
 		"a named one that is missing":  {all, "x", "", "ChatModelConfig x, which spec.modelConfigRef names, does not exist"},
 		"no default":                   {all[1:2], "", "", "says default: true"},
-		"an empty namespace":           {nil, "", "", "create one"},
+		"an empty namespace":           {nil, "", "", "Create one"},
 		"a named one, without default": {all[1:2], "b", "b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestResolve(t *testing.T) {
 			switch {
 			case c.want != "" && (missing != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, missing)
-			case c.want == "" && (missing == nil || missing.Reason != v1alpha1.ErrorModelConfigNotFound || !strings.Contains(missing.Message, c.says)):
+			case c.want == "" && (missing == nil || missing.Reason != v1alpha1.ErrorModelConfigNotFound || !strings.Contains(missing.Text(), c.says)):
 				t.Errorf("got %v, %+v", got, missing)
 			}
 		})

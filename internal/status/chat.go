@@ -61,7 +61,7 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case f.Archiving:
 		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
 	case f.Blocked != nil:
-		return Failed(string(f.Blocked.Reason), f.Blocked.Message)
+		return Failed(string(f.Blocked.Reason), f.Blocked.Text())
 	case st.Phase == v1alpha1.ChatError:
 		return failedSummary(st.LastError)
 	}
@@ -150,7 +150,7 @@ func failedSummary(e *v1alpha1.LastError) Summary {
 	if e == nil {
 		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to go on")
 	}
-	return Failed(string(e.Reason), e.Message)
+	return Failed(string(e.Reason), e.Text())
 }
 
 // MarkTruncated records whether the newest reply was cut at the size that one object can hold.
@@ -162,5 +162,17 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 	set(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplyTooLarge,
 		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message", message),
+	}, st.ObservedGeneration, now)
+}
+
+// MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It says
+// nothing of the chat itself, which goes on without advice.
+func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {
+	if why == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Text(),
 	}, st.ObservedGeneration, now)
 }

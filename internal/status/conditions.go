@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // Summary is the one thing that the conditions of an object say.
@@ -58,9 +59,7 @@ func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, 
 }
 
 func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {
-	if len(c.Message) > maxConditionMessage {
-		c.Message = c.Message[:maxConditionMessage]
-	}
+	c.Message = clip.Bytes(c.Message, maxConditionMessage)
 	c.ObservedGeneration = generation
 	if old := meta.FindStatusCondition(*conditions, c.Type); old == nil || old.Status != c.Status {
 		c.LastTransitionTime = metav1.NewTime(now)

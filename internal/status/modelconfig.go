@@ -29,7 +29,7 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 	}
 	if len(f.Missing) > 0 {
 		summary = Failed(v1alpha1.ReasonReferenceNotFound, "Can be used without them, but names ChatModelConfigs that do not exist: "+
-			strings.Join(f.Missing, ", ")+". Create them, or take them out of fallbacks and compaction.modelConfigRef")
+			strings.Join(f.Missing, ", ")+". Create them, or take them out of fallbacks and the modelConfigRef of compaction, titles and turnSummaries")
 	}
 	if f.Invalid != "" {
 		summary = Failed(v1alpha1.ReasonInvalidConfiguration, f.Invalid)

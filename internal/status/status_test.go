@@ -4,11 +4,11 @@
 package status_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -90,14 +90,14 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 		"failed":                 {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn, LastError: failure}, parley.ChatFacts{}, status.FailedStatus, "RateLimited"},
 		"failed, without reason": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn}, parley.ChatFacts{}, status.FailedStatus, "InternalError"},
 	} {
-		for _, truncated := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, truncated %v", name, truncated), func(t *testing.T) {
+		for mark, marked := range marks {
+			t.Run(name+mark, func(t *testing.T) {
 				chat := &v1alpha1.Chat{
 					TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"},
 					ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 3}, Status: *c.status.DeepCopy(),
 				}
 				c.facts.Generation, c.facts.Now = 3, now
-				parley.MarkTruncated(&chat.Status, "m", truncated, now)
+				marked(&chat.Status)
 				parley.Chat(&chat.Status, c.facts)
 				checkInvariants(t, chat.Status.Conditions, 3)
 				if got := computed(t, chat); got != c.want {
@@ -114,6 +114,39 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// marks are what a chat says besides how it stands.
+var marks = map[string]func(*v1alpha1.ChatStatus){
+	"":                      func(*v1alpha1.ChatStatus) {},
+	", truncated":           func(st *v1alpha1.ChatStatus) { parley.MarkTruncated(st, "m", true, now) },
+	", without its advisor": func(st *v1alpha1.ChatStatus) { parley.MarkAdvisor(st, noAdvice, now) },
+}
+
+var noAdvice = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}
+
+func TestAMissingAdvisorIsACondition(t *testing.T) {
+	var st v1alpha1.ChatStatus
+	said := func() *metav1.Condition { return meta.FindStatusCondition(st.Conditions, "AdvisorUnavailable") }
+	parley.MarkAdvisor(&st, nil, now)
+	if said() != nil {
+		t.Errorf("without a reason it is %+v", said())
+	}
+	parley.MarkAdvisor(&st, noAdvice, now)
+	want := metav1.Condition{
+		Type: "AdvisorUnavailable", Status: metav1.ConditionTrue, Reason: "ModelConfigNotFound", Message: "create it", LastTransitionTime: metav1.NewTime(now),
+	}
+	if got := said(); got == nil || *got != want {
+		t.Errorf("got %+v", got)
+	}
+	parley.MarkAdvisor(&st, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigInvalid, Message: "correct it"}, now.Add(time.Hour))
+	if got := said(); got == nil || got.Reason != "ModelConfigInvalid" || !got.LastTransitionTime.Time.Equal(now) {
+		t.Errorf("with another reason it is %+v", got)
+	}
+	parley.MarkAdvisor(&st, nil, now)
+	if said() != nil {
+		t.Errorf("it stayed: %+v", said())
 	}
 }
 

@@ -5,7 +5,8 @@ package tools
 
 import (
 	"fmt"
-	"unicode/utf8"
+
+	"parley.dev/parley/internal/clip"
 )
 
 // MaxResultBytes is the most that a tool's result may have: 64 KiB, which is what chat systems give a model whose context
@@ -21,24 +22,7 @@ func Cap(text string, limit int) string {
 		return text
 	}
 	room := max(0, limit-markerRoom)
-	head := clipRight(text, room*2/3)
-	tail := clipLeft(text, room-room*2/3)
+	head := clip.Bytes(text, room*2/3)
+	tail := clip.LastBytes(text, room-room*2/3)
 	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", head, len(text)-len(head)-len(tail), tail)
-}
-
-// clipRight keeps at most n bytes from the beginning, whole characters only.
-func clipRight(text string, n int) string {
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
-}
-
-// clipLeft keeps at most n bytes from the end, whole characters only.
-func clipLeft(text string, n int) string {
-	from := len(text) - n
-	for from < len(text) && !utf8.RuneStart(text[from]) {
-		from++
-	}
-	return text[from:]
 }

@@ -101,7 +101,8 @@ func (p *pass) loseAttempt() error {
 	if lost.Attempt >= p.maxAttempts() {
 		return p.fail(v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorAttemptsExhausted,
-			Message: fmt.Sprintf("%d generation pods in a row were lost in the same step. See the pods' events and logs, then send a message to go on", lost.Attempt),
+			Message: fmt.Sprintf("%d generation pods in a row were lost in the same step", lost.Attempt),
+			Advice:  "See the pods' events and logs, then send a message to go on",
 		})
 	}
 	return p.assign(chatstate.AttemptLost, lost.Action)
@@ -194,7 +195,7 @@ func holds(r chatstate.Reason) bool {
 }
 
 func (p *pass) fail(e v1alpha1.GenerationError) error {
-	p.notice(string(e.Reason), "Generate", e.Message)
+	p.notice(string(e.Reason), "Generate", e.Text())
 	return p.fire(chatstate.FinishError, subject{err: &e})
 }
 
@@ -265,6 +266,7 @@ func (p *pass) report() {
 	if !p.plan.NeedsPod {
 		facts.PodStarting = p.facts.PodStarting
 	}
+	p.markAdvisor()
 	status.Chat(st, facts)
 }
 

@@ -3,7 +3,10 @@
 
 package turn
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/status"
+)
 
 // accountAdvice adds what asking the advisor has used up. It is kept apart: it is another model's, and says nothing of how
 // full the context is.
@@ -11,4 +14,14 @@ func (p *pass) accountAdvice(g *v1alpha1.MessageGeneration) {
 	if g.AdvisorUsage != nil {
 		p.status().AdvisorUsage = p.status().AdvisorUsage.Add(*g.AdvisorUsage)
 	}
+}
+
+// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice. A chat
+// that is put away asks nobody.
+func (p *pass) markAdvisor() {
+	why := p.facts.NoAdvice
+	if p.status().Archived {
+		why = nil
+	}
+	status.MarkAdvisor(p.status(), why, p.facts.Now)
 }

@@ -59,8 +59,9 @@ func (p *pass) stillOverLimit() v1alpha1.GenerationError {
 	model, _ := p.answering()
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorContextTooLong,
-		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%. Raise contextLimit or compaction.thresholdPercent of ChatModelConfig %s, name a model with a larger context, or start a new chat",
-			st.Context.Tokens, model.ContextLimit, model.ThresholdPercent, model.Config),
+		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%",
+			st.Context.Tokens, model.ContextLimit, model.ThresholdPercent),
+		Advice: fmt.Sprintf("Raise contextLimit or compaction.thresholdPercent of ChatModelConfig %s, name a model with a larger context, or start a new chat", model.Config),
 	}
 }
 

@@ -65,6 +65,8 @@ type Facts struct {
 	Model *Model
 	// Blocked is why there is no Model.
 	Blocked *v1alpha1.GenerationError
+	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
+	NoAdvice *v1alpha1.GenerationError
 	// Named are the models that messages name for their turns, by the name of the ChatModelConfig; nil for one that does not
 	// exist.
 	Named map[string]*Model

@@ -56,8 +56,9 @@ func (p *pass) overBudget() v1alpha1.GenerationError {
 	budget := p.budget()
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorBudgetExceeded,
-		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s: raise spec.limits.budget and send a message to go on, or start a new chat",
+		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s",
 			cost.String(cost.Spent(p.status().Cost, budget.Currency), budget.Currency), budget.Amount, budget.Currency),
+		Advice: "Raise spec.limits.budget and send a message to go on, or start a new chat",
 	}
 }
 
@@ -81,8 +82,8 @@ func (p *pass) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationEr
 		return nil
 	}
 	return &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorModelConfigInvalid,
-		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it: set spec.pricing there, or change spec.limits.budget of the chat, then send a message to go on",
-			budget.Currency, model.Config),
+		Reason:  v1alpha1.ErrorModelConfigInvalid,
+		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency, model.Config),
+		Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to go on",
 	}
 }

@@ -54,7 +54,7 @@ func (w *world) answerPriced(change func(*v1alpha1.ChatMessage)) *world {
 func (w *world) wantFailure(reason v1alpha1.ErrorReason, says string) {
 	w.t.Helper()
 	e := w.chat.Status.LastError
-	if w.chat.Status.Phase != v1alpha1.ChatError || e == nil || e.Reason != reason || !strings.Contains(e.Message, says) {
+	if w.chat.Status.Phase != v1alpha1.ChatError || e == nil || e.Reason != reason || !strings.Contains(e.Text(), says) {
 		w.t.Errorf("phase %s, error %+v, want %s saying %q", w.chat.Status.Phase, e, reason, says)
 	}
 }
@@ -75,7 +75,7 @@ func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(results)
 	w.want("Error v3 c-2-1/3 - []")
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD: raise spec.limits.budget and send a message to go on, or start a new chat")
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to go on, or start a new chat")
 
 	w.sayPriced("b").wantFailure(v1alpha1.ErrorBudgetExceeded, "budget")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {
@@ -189,7 +189,7 @@ func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) 
 func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, nil))
 	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} }))
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "raise spec.limits.budget")
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "Raise spec.limits.budget")
 	w.chat.Spec.Limits.Budget.Amount = "1"
 	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "2"}} }))
 	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {

@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/clip"
 )
 
 // elsewhere are the errors that are no reason to try the same model again, but of which another one knows nothing. All other
@@ -83,7 +84,7 @@ func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
 	}
 	if retry == nil {
 		if failed.Attempt > 1 {
-			e.Message = clip(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
+			e.Message = clip.Ellipsis(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
 		}
 		return p.fail(e)
 	}
@@ -95,13 +96,6 @@ func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
 
 // maxMessage is the most characters of an error's message, as the API bounds it.
 const maxMessage = 1024
-
-func clip(text string, n int) string {
-	if r := []rune(text); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return text
-}
 
 // nextModel is the model that the next attempt at the action asks. The caller has made sure that there is one.
 func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {

@@ -5,6 +5,7 @@ package turn
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // fails is the result of an attempt that failed.
 func fails(reason v1alpha1.ErrorReason, retryable bool, retryAfter int32) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
-		e := &v1alpha1.GenerationError{Reason: reason, Message: "what happened", Retryable: retryable}
+		e := &v1alpha1.GenerationError{Reason: reason, Message: "what happened", Advice: "what to do", Retryable: retryable}
 		if retryAfter > 0 {
 			e.RetryAfterSeconds = &retryAfter
 		}
@@ -36,7 +37,7 @@ func models(fallbacks ...string) func(*Facts) {
 func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
 	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []")
 	retry := w.chat.Status.Retry
-	if retry == nil || retry.Attempt != 1 || retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
+	if retry == nil || retry.Attempt != 1 || retry.Message != "what happened" || retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
 		t.Fatalf("retry is %+v", retry)
 	}
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonRetrying {
@@ -69,8 +70,11 @@ func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
 		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
 	}
 	w.want("Running v1 a/1 25:GenerateAssistant []").answer(fails(v1alpha1.ErrorRateLimited, true, 0)).want("Error v1 a/1 - []")
-	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited || e.Message != "Attempt 25 failed, too. what happened" {
+	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited || e.Text() != "Attempt 25 failed, too. what happened. what to do" {
 		t.Errorf("last error is %+v", e)
+	}
+	if notices := w.last.Notices; len(notices) != 1 || !strings.HasSuffix(notices[0].Note, "what happened. what to do") {
+		t.Errorf("notices are %+v", notices)
 	}
 }
 

@@ -26,8 +26,9 @@ func (p *pass) repair() error {
 	st := p.status()
 	return p.fire(chatstate.ReconcileInvalid, subject{err: &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorStateInvalid,
-		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it. Send a message to go on",
+		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it",
 			st.Phase, len(st.Queue)),
+		Advice: "Send a message to go on",
 	}})
 }
 

@@ -4,15 +4,14 @@
 package admission
 
 import (
-	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // scene is a chat in the middle of a turn, and one object of every other kind.
@@ -105,24 +104,7 @@ func approve(chat string) *v1alpha1.ToolApproval {
 
 // result is what a generation pod answers the chat's attempt with, changed.
 func result(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
-	g, now := chat.Status.Generation, metav1.NewMicroTime(time.Now())
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
-			}},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
-			Parts:  []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}},
-			Parent: chat.Status.History.Head, Index: new(chat.Status.History.Length),
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
-				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
-			},
-		},
-	}
+	m := playedpod.Answer(chat)
 	if change != nil {
 		change(m)
 	}

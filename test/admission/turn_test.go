@@ -6,19 +6,15 @@ package admission
 import (
 	"context"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/testmanager"
 )
 
 // TestAWholeTurnPassesTheRolesAndPolicies runs the real manager with the rights of its own account. The pod's part is
@@ -60,26 +56,14 @@ func startManager(t *testing.T) {
 	}
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
+	stop, err := testmanager.Start(context.WithoutCancel(t.Context()), cfg, func(o *testmanager.Options) {
+		o.Controllers.GatewayNamespace, o.Controllers.Workers = "parley-system", 2
 	})
-	if err == nil {
-		err = controllers.Setup(mgr, controllers.Options{
-			Pods: podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"}, GatewayNamespace: "parley-system",
-			PodCapacity: 32, PodIdle: time.Hour, Workers: 2, Now: time.Now,
-		})
-	}
 	if err != nil {
-		cancel()
-		t.Fatalf("preparing the manager: %v", err)
+		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
+		if err := stop(); err != nil {
 			t.Errorf("the manager ended: %v", err)
 		}
 	})

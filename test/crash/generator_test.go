@@ -6,13 +6,12 @@ package crash
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // reply is what an attempt yields: a change of the message that a generation pod would create.
@@ -54,7 +53,7 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 		}
 		next = g.replies[0]
 	}
-	message := message(chat)
+	message := playedpod.Message(chat)
 	next(message)
 	if err := suits(message); err != nil {
 		return err
@@ -74,35 +73,6 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 		g.replies = g.replies[1:]
 	}
 	return nil
-}
-
-// message is the frame of what a generation pod creates for the chat's attempt.
-func message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
-	g, now := chat.Status.Generation, metav1.NewMicroTime(time.Now())
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       chat.Namespace,
-			Name:            fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name},
-			Role:    v1alpha1.RoleAssistant,
-			Parent:  chat.Status.History.Head,
-			Index:   new(chat.Status.History.Length),
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
-				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
-			},
-		},
-	}
-	switch g.Action {
-	case v1alpha1.ActionExecuteTools:
-		m.Spec.Role = v1alpha1.RoleTool
-	case v1alpha1.ActionCompact:
-		m.Spec.Role = v1alpha1.RoleSystem
-	}
-	return m
 }
 
 // suits tells when the scenario answers with the model where tools are to run, or the other way round.
@@ -152,7 +122,7 @@ func results(ids ...string) reply {
 func fails(reason v1alpha1.ErrorReason) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do"}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do"}
 	}
 }
 

@@ -35,7 +35,6 @@ package crash
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -61,24 +60,8 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
-	if cluster, err = testcluster.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = cluster.Stop() }()
-	mapper = cluster.Client.RESTMapper()
-	stop, err := observe(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	return m.Run()
+	os.Exit(testcluster.Run(m, &cluster, func(ctx context.Context) (end func(), err error) {
+		mapper = cluster.Client.RESTMapper()
+		return observe(ctx)
+	}))
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // busySteps is the length that the history of chat "busy" has before its model stops calling tools.
@@ -62,37 +62,16 @@ func answerAll(ctx context.Context, ns string) error {
 
 // answer is what a generation pod creates for the chat's attempt.
 func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
-	g := chat.Status.Generation
-	now := metav1.NewMicroTime(time.Now())
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       chat.Namespace,
-			Name:            fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name},
-			Role:    v1alpha1.RoleAssistant,
-			Parts:   []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}},
-			Parent:  chat.Status.History.Head,
-			Index:   new(chat.Status.History.Length),
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
-				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, Preview: "Fine.", StartedAt: now, FinishedAt: now,
-				Usage: &v1alpha1.TokenUsage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15},
-			},
-		},
-	}
+	m := playedpod.Answer(chat)
 	switch {
 	case chat.Name == "broken":
 		m.Spec.Parts = nil
 		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
+			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused", Advice: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
 		}
-	case g.Action == v1alpha1.ActionExecuteTools:
-		m.Spec.Role = v1alpha1.RoleTool
+	case m.Spec.Role == v1alpha1.RoleTool:
 		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}
 		m.Spec.Generation.Preview = ""
 	case chat.Name == "busy" && chat.Status.History.Length < busySteps:

@@ -14,8 +14,10 @@ import (
 	"github.com/fluxcd/pkg/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
+	parleystatus "parley.dev/parley/internal/status"
 )
 
 // judged is what Flux and Argo CD say of an object.
@@ -153,6 +155,20 @@ func TestArgoCDShowsASuspendedChatAsSuspendedAndGeneratedMessagesByTheirOutcome(
 				t.Errorf("it is %+v, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
+	chat := &v1alpha1.Chat{TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"}}
+	chat.Name, chat.Generation, chat.Status.Phase = "c", 1, v1alpha1.ChatWaiting
+	parleystatus.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}, time.Now())
+	parleystatus.Chat(&chat.Status, parleystatus.ChatFacts{Generation: 1, Now: time.Now()})
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := judge(t, readHealth(t), &unstructured.Unstructured{Object: content}); got != done {
+		t.Errorf("it is %v", got)
 	}
 }
 

@@ -27,12 +27,10 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	parley "parley.dev/parley/controllers"
-	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/testing/waiting"
 )
 
 // operator is the name under which the manager writes in these tests, so that its writes can be told from all others.
@@ -51,34 +49,18 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
 	dir, err := os.MkdirTemp("", "parley-gitops-")
 	if err != nil {
-		return failed(err)
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if cluster, err = testcluster.Start(ctx); err != nil {
-		return failed(err)
-	}
-	defer func() { _ = cluster.Stop() }()
 	kubeconfig = filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*kube.NewKubeConfig(cluster.Config, ""), kubeconfig); err != nil {
-		return failed(err)
-	}
-	for _, start := range []func(context.Context) (func(), error){startGarbageCollector, startManager} {
-		stop, err := start(ctx)
-		if err != nil {
-			return failed(err)
-		}
-		defer stop()
-	}
-	return m.Run()
+	return testcluster.Run(m, &cluster, writeKubeconfig, startGarbageCollector, startManager)
 }
 
-func failed(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
+func writeKubeconfig(context.Context) (end func(), err error) {
+	return nil, clientcmd.WriteToFile(*kube.NewKubeConfig(cluster.Config, ""), kubeconfig)
 }
 
 // program is the path of one of the control plane's programs.
@@ -96,30 +78,12 @@ func startGarbageCollector(parent context.Context) (stop func(), err error) {
 	return func() { cancel(); _ = cmd.Wait() }, nil
 }
 
-// startManager runs the manager's controllers until stop is called, which waits for their end.
-func startManager(parent context.Context) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(parent)
+// startManager runs the manager's controllers, which write under a name of their own.
+func startManager(ctx context.Context) (end func(), err error) {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.UserAgent = operator
-	mgr, err := parley.NewManager(ctx, cfg, ctrl.Options{
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	err = parley.Setup(mgr, parley.Options{
-		Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-		PodCapacity: 32, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-	})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() { cancel(); <-ended }, nil
+	stop, err := testmanager.Start(ctx, cfg)
+	return func() { _ = stop() }, err
 }
 
 // newNamespace creates an empty namespace.
@@ -132,9 +96,7 @@ func newNamespace(t *testing.T) string {
 
 func create(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := cluster.Client.Create(t.Context(), o); err != nil {
-		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-	}
+	cluster.Create(t, o)
 }
 
 // patience is how long a test waits for what must happen.
@@ -143,11 +105,5 @@ const patience = 120 * time.Second
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.After(patience); !condition(); {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	waiting.Until(t, patience, what, condition)
 }

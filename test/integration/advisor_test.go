@@ -6,6 +6,7 @@ package integration
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -31,4 +32,33 @@ func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
 	if len(st.Cost) != 1 || st.Cost[0] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}) {
 		t.Errorf("the cost is %+v", st.Cost)
 	}
+}
+
+func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "hello")
+	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	create(t, chat)
+	unavailable := func(st *v1alpha1.ChatStatus) *metav1.Condition {
+		return meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+	}
+	first := assigned(t, ns, "c", 1, 1)
+	want := "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the reference"
+	if c := unavailable(&first.Status); c == nil || c.Reason != "ModelConfigNotFound" || c.Message != want {
+		t.Fatalf("the chat says %+v", c)
+	}
+	create(t, answer(first, nil))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	if unavailable(&chatIn(t, ns, "c").Status) == nil {
+		t.Error("after the turn the chat does not say it any more")
+	}
+
+	create(t, modelConfig(ns, "strong", nil))
+	eventually(t, "the chat at rest sees the ChatModelConfig", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
+	if err := cluster.Client.Delete(t.Context(), configIn(t, ns, "strong")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the chat at rest sees that the ChatModelConfig is gone", func() bool { return unavailable(&chatIn(t, ns, "c").Status) != nil })
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"advisor":{"enabled":false}}}`)
+	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }

@@ -6,12 +6,12 @@ package integration
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // chatIn reads a chat.
@@ -47,27 +47,7 @@ func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1al
 
 // answer is what a generation pod would create for the chat's attempt.
 func answer(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
-	g := chat.Status.Generation
-	now := metav1.NewMicroTime(time.Now())
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       chat.Namespace,
-			Name:            fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, g.Attempt),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name},
-			Role:    v1alpha1.RoleAssistant,
-			Parts:   []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}},
-			Parent:  chat.Status.History.Head,
-			Index:   new(chat.Status.History.Length),
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt, Action: g.Action,
-				Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, Preview: "Fine.", StartedAt: now, FinishedAt: now,
-				Usage: &v1alpha1.TokenUsage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15},
-			},
-		},
-	}
+	m := playedpod.Answer(chat)
 	if change != nil {
 		change(m)
 	}
@@ -94,7 +74,7 @@ func failed(reason v1alpha1.ErrorReason) func(*v1alpha1.ChatMessage) {
 		m.Spec.Generation.Preview = ""
 		m.Spec.Generation.Usage = nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do", StatusCode: 401}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", StatusCode: 401}
 	}
 }
 

@@ -86,7 +86,7 @@ func TestAMessageThatNamesAMissingModelSaysSoAndBeginsOnceItExists(t *testing.T)
 		ready = meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
 		return ready != nil && ready.Reason == "ModelConfigNotFound"
 	})
-	if want := "ChatModelConfig later, which spec.modelConfigRef of ChatMessage u names, does not exist: create it, or change the reference"; ready.Message != want {
+	if want := "ChatModelConfig later, which spec.modelConfigRef of ChatMessage u names, does not exist. Create it, or change the reference"; ready.Message != want {
 		t.Errorf("the message is %s", ready.Message)
 	}
 	waitForMessage(t, ns, "u", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
@@ -120,9 +120,9 @@ func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 
 	create(t, say(ns, "c", "second"))
 	waitForMessage(t, ns, "second", metav1.ConditionFalse, "BudgetExceeded")
-	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD: raise spec.limits.budget and send a message to go on, or start a new chat"
+	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. Raise spec.limits.budget and send a message to go on, or start a new chat"
 	failed := chatIn(t, ns, "c")
-	if e := failed.Status.LastError; e == nil || e.Message != want || failed.Status.Phase != v1alpha1.ChatError {
+	if e := failed.Status.LastError; e == nil || e.Text() != want || failed.Status.Phase != v1alpha1.ChatError {
 		t.Errorf("phase %s, error %+v", failed.Status.Phase, e)
 	}
 

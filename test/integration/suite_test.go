@@ -7,7 +7,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -18,84 +17,39 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/testing/waiting"
 )
-
-// podCapacity is how many chats a generation pod takes in these tests.
-const podCapacity = 32
 
 var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(runAll(m))
-}
-
-func runAll(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
-	if cluster, err = testcluster.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = cluster.Stop() }()
-	if endManager, err = startManager(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { endManager() }()
-	return m.Run()
+	os.Exit(testcluster.Run(m, &cluster, startManager))
 }
 
 // endManager ends the manager that runs.
-var endManager func()
+var endManager func() error
+
+func startManager(ctx context.Context) (end func(), err error) {
+	endManager, err = testmanager.Start(ctx, cluster.Config)
+	return func() { _ = endManager() }, err
+}
 
 // stopManager ends the manager that runs, as a crash between two writes would; restart begins the next one.
-func stopManager(t *testing.T) (restart func(change ...func(*controllers.Options))) {
+func stopManager(t *testing.T) (restart func(change ...func(*testmanager.Options))) {
 	t.Helper()
-	endManager()
-	return func(change ...func(*controllers.Options)) {
+	_ = endManager() // It says what was cut short.
+	return func(change ...func(*testmanager.Options)) {
 		t.Helper()
 		var err error
-		if endManager, err = startManager(context.Background(), change...); err != nil {
+		if endManager, err = testmanager.Start(context.Background(), cluster.Config, change...); err != nil {
 			t.Fatalf("starting a manager: %v", err)
 		}
 	}
-}
-
-// startManager runs the manager's controllers until stop is called, which waits for their end.
-func startManager(parent context.Context, change ...func(*controllers.Options)) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(parent)
-	mgr, err := controllers.NewManager(ctx, cluster.Config, ctrl.Options{
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	o := controllers.Options{
-		Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-		PodCapacity: podCapacity, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-	}
-	for _, c := range change {
-		c(&o)
-	}
-	err = controllers.Setup(mgr, o)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() { cancel(); <-ended }, nil
 }
 
 // namespace creates a namespace with a default ChatModelConfig.
@@ -120,20 +74,14 @@ func bareNamespace(t *testing.T) string {
 
 func create(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := cluster.Client.Create(t.Context(), o); err != nil {
-		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-	}
+	cluster.Create(t, o)
 }
 
-// eventually waits until the condition holds. The test's own deadline is the only limit.
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	waiting.Until(t, patience, what, condition)
 }

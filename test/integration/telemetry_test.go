@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/testing/collector"
+	"parley.dev/parley/internal/testing/testmanager"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -29,7 +29,7 @@ func observedManager(t *testing.T) (*prometheus.Registry, *collector.Collector) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopManager(t)(func(o *controllers.Options) { o.Metrics, o.Tracer = metrics, tracer })
+	stopManager(t)(func(o *testmanager.Options) { o.Controllers.Metrics, o.Controllers.Tracer = metrics, tracer })
 	t.Cleanup(func() { stopManager(t)() })
 	return metrics, spans
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/testmanager"
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {
@@ -116,7 +117,7 @@ func TestAFailureEndsTheTurnAndANewMessageGoesOn(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	chat := chatIn(t, ns, "c")
 	stalled := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionStalled)
-	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what to do" {
+	if stalled == nil || stalled.Reason != "AuthenticationFailed" || stalled.Message != "what is wrong. what to do" {
 		t.Errorf("Stalled is %+v", stalled)
 	}
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, "AuthenticationFailed")
@@ -238,7 +239,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 
 func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
 	ns := namespace(t)
-	const chats = podCapacity + 4 // More than one pod takes.
+	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}
 	for i := range chats {
 		name := fmt.Sprint("c", i)

@@ -4,8 +4,6 @@
 package load
 
 import (
-	"context"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -16,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/history"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/testing/realpod"
+	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/modelserver"
 )
@@ -43,21 +40,21 @@ func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("That ", "was all.")}}},
 	}})
 	ns, tool := "load-"+rand.String(8), &meter{}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-	create(t, &v1alpha1.ChatModelConfig{
+	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	cluster.Create(t, &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
 		Spec: v1alpha1.ChatModelConfigSpec{
 			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url, ContextLimit: new(int64(contextLimit)),
 		},
 	})
-	create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"}, Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
+	cluster.Create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"}, Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
 	var chat v1alpha1.Chat
-	eventually(t, "the chat has a pod", time.Minute, func() bool {
+	waiting.Until(t, time.Minute, "the chat has a pod", func() bool {
 		read(t, ns, "long", &chat)
 		return chat.Status.Generation != nil
 	})
 	runPod(t, ns, chat.Status.Generation.Pod, tool)
-	eventually(t, "the turn is over", 5*time.Minute, func() bool {
+	waiting.Until(t, 5*time.Minute, "the turn is over", func() bool {
 		read(t, ns, "long", &chat)
 		return chat.Status.Phase == v1alpha1.ChatWaiting
 	})
@@ -76,44 +73,8 @@ func runPod(t *testing.T, ns, name string, tool tools.Tool) {
 	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
 		t.Fatal(err)
 	}
-	c, err := apiclient.New(cluster.Config, "parley-generator")
-	if err != nil {
-		t.Fatal(err)
-	}
-	transport := &http.Transport{}
-	r := runner.New(runner.Options{
-		Namespace: ns, Pod: name, Client: c, Relay: deafRelay{}, HTTP: &http.Client{Transport: transport},
-		Keys:  func(string, string) ([]byte, error) { return []byte("sk-any"), nil },
-		Tools: tools.NewRegistry(tool), Log: slog.New(slog.DiscardHandler), Now: time.Now,
-	})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx, ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the runner ended with %v", err)
-		}
-		transport.CloseIdleConnections()
-	})
+	realpod.Run(t, cluster.Config, ns, name, tool)
 }
-
-// deafRelay drops every part.
-type deafRelay struct{}
-
-// Open implements runner.Relay.
-func (deafRelay) Open(context.Context, parts.Episode) (runner.Episode, error) {
-	return deafRelay{}, nil
-}
-
-// SoFar implements runner.Relay.
-func (deafRelay) SoFar(context.Context, parts.Episode) ([]parts.Frame, error) { return nil, nil }
-
-// Publish implements runner.Episode.
-func (deafRelay) Publish(string, parts.Part) {}
-
-// Close implements runner.Episode.
-func (deafRelay) Close(context.Context) error { return nil }
 
 // checkHistory checks that it was one turn, and that every step was committed once.
 func checkHistory(t *testing.T, chat *v1alpha1.Chat) {

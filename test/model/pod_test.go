@@ -8,12 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // labelKey carries the name that an operation gave a generated message: its own name follows from the fence.
@@ -53,28 +52,9 @@ func (d *driver) settle(chat *v1alpha1.Chat) {
 
 // generated is what a generation pod would create for the chat's attempt.
 func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutcome) *v1alpha1.ChatMessage {
-	st, now := &chat.Status, metav1.NewMicroTime(time.Now())
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-%d", chat.Name, st.History.Version, st.Generation.Attempt),
-			Labels:          map[string]string{labelKey: key},
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
-			Parent: st.History.Head, Index: new(st.History.Length),
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: st.Generation.Attempt, Action: st.Generation.Action,
-				Pod: st.Generation.Pod, Outcome: outcome, StartedAt: now, FinishedAt: now,
-			},
-		},
-	}
-	switch st.Generation.Action {
-	case v1alpha1.ActionExecuteTools:
-		m.Spec.Role = v1alpha1.RoleTool
-	case v1alpha1.ActionCompact:
-		m.Spec.Role = v1alpha1.RoleSystem
-	}
+	m := playedpod.Message(chat)
+	m.Labels = map[string]string{labelKey: key}
+	m.Spec.Generation.Outcome = outcome
 	return m
 }
 
@@ -131,7 +111,7 @@ func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome,
 	}
 	m := generated(chat, "report", outcome)
 	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what to do", Retryable: retryable}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", Retryable: retryable}
 	}
 	d.settle(chat)
 	return d.create(ctx, m)

@@ -23,12 +23,9 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/testing/testmanager"
 )
 
 var (
@@ -57,49 +54,14 @@ func TestMain(m *testing.M) {
 		logger = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{LogTimestamp: true})
 	}
 	ctrl.SetLogger(logger)
-	os.Exit(runAll(m))
+	os.Exit(testcluster.Run(m, &cluster, startManager, func(ctx context.Context) (end func(), err error) {
+		watched, err = watch(ctx, cluster.Config)
+		return nil, err
+	}))
 }
 
-func runAll(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
-	if cluster, err = testcluster.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = cluster.Stop() }()
-	stop, err := startManager(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer stop()
-	if watched, err = watch(ctx, cluster.Config); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-// startManager runs the manager's controllers until stop is called, which waits for their end.
-func startManager(parent context.Context) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(parent)
-	mgr, err := controllers.NewManager(ctx, cluster.Config, ctrl.Options{
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-	})
-	if err == nil {
-		err = controllers.Setup(mgr, controllers.Options{
-			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-			PodCapacity: 1000, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-		})
-	}
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("setting up the manager: %w", err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() { cancel(); <-ended }, nil
+// startManager runs the manager's controllers, with one generation pod for all sequences.
+func startManager(ctx context.Context) (end func(), err error) {
+	stop, err := testmanager.Start(ctx, cluster.Config, func(o *testmanager.Options) { o.Controllers.PodCapacity = 1000 })
+	return func() { _ = stop() }, err
 }

@@ -176,7 +176,7 @@ func errorOf(chat *v1alpha1.Chat) Error {
 	e := chat.Status.LastError
 	return Error{
 		HistoryVersion: chat.Status.History.Version,
-		Reason:         e.Reason, Message: e.Message, Provider: e.Provider, StatusCode: e.StatusCode,
+		Reason:         e.Reason, Message: e.Text(), Provider: e.Provider, StatusCode: e.StatusCode,
 	}
 }
 

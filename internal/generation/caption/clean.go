@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode"
+
+	"parley.dev/parley/internal/clip"
 )
 
 // firstWords is how many words of a message make a title.
@@ -20,7 +22,7 @@ const ellipsis = "…"
 // FirstWords is how a text begins, with an ellipsis if it goes on; empty if it says nothing that can be shown.
 func FirstWords(text string) string {
 	// More than that is never shown, and a message may be long.
-	words := strings.Fields(shown(clip(text, 4*maxAsked)))
+	words := strings.Fields(shown(clip.Bytes(text, 4*maxAsked)))
 	if len(words) > firstWords {
 		return Title.cut(strings.Join(words[:firstWords], " ") + ellipsis)
 	}
@@ -104,12 +106,4 @@ func (f Form) cut(text string) string {
 		return strings.TrimRight(string(runes[:f.Runes-1]), " …") + ellipsis
 	}
 	return text
-}
-
-// clip is the beginning of the text, at most that many bytes.
-func clip(text string, bytes int) string {
-	if len(text) <= bytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:bytes], "")
 }

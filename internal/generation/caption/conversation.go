@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 const (
@@ -91,13 +92,5 @@ var tags = map[v1alpha1.MessageRole]string{v1alpha1.RoleUser: "message", v1alpha
 
 // tagged is the beginning of a text, in a tag.
 func tagged(tag, text string, runes int) string {
-	return "<" + tag + ">\n" + beginning(text, runes) + "\n</" + tag + ">"
-}
-
-func beginning(text string, most int) string {
-	text = clip(text, 4*most)
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most])
-	}
-	return text
+	return "<" + tag + ">\n" + clip.Runes(text, runes) + "\n</" + tag + ">"
 }

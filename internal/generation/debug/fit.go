@@ -73,7 +73,7 @@ func leaveBodiesOut(attempts []v1alpha1.DebugAttempt) {
 func shorten(messages []v1alpha1.DebugMessage, runes int) {
 	for i := range messages {
 		for j := range messages[i].Parts {
-			messages[i].Parts[j].Text = clip(messages[i].Parts[j].Text, runes)
+			messages[i].Parts[j].Text = shortened(messages[i].Parts[j].Text, runes)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (r *reply) response(provider v1alpha1.ModelProvider, redactor redact.Redact
 		out.PartCounts = append(out.PartCounts, v1alpha1.DebugPartCount{Type: bound(of, 64), Count: r.counts[of]})
 	}
 	for _, w := range r.warnings[:min(len(r.warnings), maxWarnings)] {
-		out.Warnings = append(out.Warnings, clip(redactor.Text(warningText(w)), 1000))
+		out.Warnings = append(out.Warnings, shortened(redactor.Text(warningText(w)), 1000))
 	}
 	return out
 }
@@ -197,9 +197,9 @@ func warningText(w fantasy.CallWarning) string {
 
 // cleanPart is a part as it is recorded.
 func cleanPart(part v1alpha1.DebugPart, text string, runes int, redactor redact.Redactor) v1alpha1.DebugPart {
-	part.Text = clip(redactor.Text(text), runes)
+	part.Text = shortened(redactor.Text(text), runes)
 	if text != "" && (part.Type == v1alpha1.DebugSource || part.Type == v1alpha1.DebugFile) {
-		part.Text = clip(redactor.URL(text), runes)
+		part.Text = shortened(redactor.URL(text), runes)
 	}
 	part.ID, part.Name = bound(redactor.Text(part.ID), 256), bound(redactor.Text(part.Name), 256)
 	part.MediaType = bound(part.MediaType, 256)

@@ -71,7 +71,7 @@ func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
 	if r.choice != nil {
 		out.ToolChoice = bound(string(*r.choice), 128)
 	}
-	out.Options = clip(asJSON(r.options, redactor), v1alpha1.MaxDebugTextRunes)
+	out.Options = shortened(asJSON(r.options, redactor), v1alpha1.MaxDebugTextRunes)
 	return out
 }
 
@@ -157,7 +157,7 @@ func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1
 	var schema any
 	switch t := tool.(type) {
 	case fantasy.FunctionTool:
-		out.Description, schema = clip(redactor.Text(t.Description), 1000), t.InputSchema
+		out.Description, schema = shortened(redactor.Text(t.Description), 1000), t.InputSchema
 	case fantasy.ProviderDefinedTool:
 		out.Description, schema = bound(t.ID, 1000), t.Args
 	default:
@@ -165,7 +165,7 @@ func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1
 	}
 	out.InputSchema = "[left out: the tools are too large]"
 	if *room > 0 {
-		out.InputSchema = clip(asJSON(schema, redactor), v1alpha1.MaxDebugTextRunes)
+		out.InputSchema = shortened(asJSON(schema, redactor), v1alpha1.MaxDebugTextRunes)
 		*room -= len(out.InputSchema)
 	}
 	return out

@@ -12,6 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 const (
@@ -128,7 +129,7 @@ func Absent(name, mediaType, why string) fantasy.TextPart {
 func inlined(file *v1alpha1.MessageFile, data []byte) fantasy.TextPart {
 	text := clean(string(data))
 	note := ""
-	if kept := firstBytes(text, maxInlined); kept != text {
+	if kept := clip.Bytes(text, maxInlined); kept != text {
 		text, note = kept, ", cut after 128 KiB"
 	}
 	fence := "```"

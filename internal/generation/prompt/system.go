@@ -6,9 +6,9 @@ package prompt
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // subChat is what the model of a chat with a parent is told.
@@ -37,19 +37,8 @@ func (in Input) system() string {
 }
 
 func cutInstructions(text string) string {
-	if kept := firstBytes(text, v1alpha1.MaxInstructionsBytes); kept != text {
+	if kept := clip.Bytes(text, v1alpha1.MaxInstructionsBytes); kept != text {
 		return kept + cut
 	}
 	return text
-}
-
-// firstBytes are at most n bytes of the text, whole characters.
-func firstBytes(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

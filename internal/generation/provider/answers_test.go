@@ -30,7 +30,7 @@ func TestAWebPageIsNoModel(t *testing.T) {
 	for _, p := range []protocol{chat, responses, compatible, claude, gemini} {
 		t.Run(string(p.provider)+" "+string(p.transport), func(t *testing.T) {
 			e := classified(t, p, page)
-			if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || !strings.Contains(e.Message, "no model behind baseURL of ChatModelConfig main") || leaks(e.Message, secret, "<html") != "" {
+			if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || !strings.Contains(e.Message, "no model behind baseURL of ChatModelConfig main") || leaks(e.Text(), secret, "<html") != "" {
 				t.Errorf("got %+v", e)
 			}
 		})

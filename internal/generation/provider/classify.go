@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // Subject is what an error is about.
@@ -30,6 +31,9 @@ type Subject struct {
 	Canceled bool
 }
 
+// maxText is the most characters of a message, and of an advice, as the API bounds them.
+const maxText = 1024
+
 // Classify says what an error of a call means, whether the same call may succeed later, and what to do about it. The
 // message holds of the provider's words at most the error message that its protocol defines, shortened and without
 // anything that looks like a key or quotes the prompt; never the request, a header, a URL or a raw body, which can hold
@@ -37,9 +41,10 @@ type Subject struct {
 func Classify(err error, about Subject) *v1alpha1.GenerationError {
 	f := find(err, about)
 	r := ruleOf(f)
+	why := explain(r, f, about)
 	e := &v1alpha1.GenerationError{
 		Reason: r.reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
-		Retryable: r.retryable(f), Message: clip(explain(r, f, about), 1000),
+		Retryable: r.retryable(f), Message: clip.Ellipsis(why.wrong, maxText), Advice: clip.Ellipsis(why.advice, maxText),
 	}
 	if e.Retryable && f.wait > 0 {
 		e.RetryAfterSeconds = new(int32(math.Ceil(f.wait.Seconds())))

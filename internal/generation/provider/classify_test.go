@@ -99,12 +99,12 @@ func classify(t *testing.T, p protocol, base string) *v1alpha1.GenerationError {
 	}
 	got := provider.Classify(err, provider.Subject{Config: "main", Spec: spec, Key: key})
 	for _, planted := range []string{key, secret, "x-query", strings.TrimPrefix(base, "http://")} {
-		if strings.Contains(got.Message, planted) {
-			t.Errorf("the message quotes %q: %s", planted, got.Message)
+		if strings.Contains(got.Text(), planted) {
+			t.Errorf("the message quotes %q: %s", planted, got.Text())
 		}
 	}
-	if got.Message == "" || len(got.Message) > 1024 || got.Provider != string(p.provider) {
-		t.Errorf("got provider %q and message %q", got.Provider, got.Message)
+	if got.Message == "" || got.Advice == "" || len(got.Message) > 1024 || len(got.Advice) > 1024 || got.Provider != string(p.provider) {
+		t.Errorf("got provider %q and message %q", got.Provider, got.Text())
 	}
 	return got
 }
@@ -175,8 +175,8 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 				}))
 				defer server.Close()
 				got := classify(t, p, server.URL+"/v1")
-				if got.Reason != c.want || int(got.StatusCode) != c.status || !strings.Contains(got.Message, c.says) {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Message)
+				if got.Reason != c.want || int(got.StatusCode) != c.status || !strings.Contains(got.Text(), c.says) {
+					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
 				}
 			})
 		}
@@ -203,7 +203,7 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 				server := httptest.NewServer(handler)
 				defer server.Close()
 				if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Message)
+					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
 				}
 			})
 		}
@@ -211,7 +211,7 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			server := httptest.NewServer(nil)
 			server.Close()
 			if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable || got.StatusCode != 0 {
-				t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Message)
+				t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
 			}
 		})
 	}

@@ -80,24 +80,24 @@ func FuzzClassify(f *testing.F) {
 			Config: "main", Spec: spec, Key: fuzzKey, Private: []string{fuzzPrompt}, Answer: said, Now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		})
 		checkTold(t, e)
-		if !strings.Contains(body, "message") && !strings.Contains(body, "error") && strings.Contains(e.Message, fuzzRaw) {
-			t.Errorf("a body that is no error is told: %s", e.Message)
+		if !strings.Contains(body, "message") && !strings.Contains(body, "error") && strings.Contains(e.Text(), fuzzRaw) {
+			t.Errorf("a body that is no error is told: %s", e.Text())
 		}
 	})
 }
 
 func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	if leaked := leaks(e.Message, fuzzKey, fuzzHeader, fuzzPassword, fuzzQuery, fuzzPrompt); leaked != "" {
-		t.Errorf("%q is told: %s", leaked, e.Message)
+	if leaked := leaks(e.Text(), fuzzKey, fuzzHeader, fuzzPassword, fuzzQuery, fuzzPrompt); leaked != "" {
+		t.Errorf("%q is told: %s", leaked, e.Text())
 	}
 	for i := 0; i+24 <= len(fuzzPrompt); i++ {
-		if strings.Contains(e.Message, fuzzPrompt[i:i+24]) {
-			t.Fatalf("the prompt is quoted: %s", e.Message)
+		if strings.Contains(e.Text(), fuzzPrompt[i:i+24]) {
+			t.Fatalf("the prompt is quoted: %s", e.Text())
 		}
 	}
-	if !utf8.ValidString(e.Message) || utf8.RuneCountInString(e.Message) > 1024 || strings.ContainsFunc(e.Message, unicode.IsControl) {
-		t.Errorf("the message is %q", e.Message)
+	if !utf8.ValidString(e.Text()) || max(utf8.RuneCountInString(e.Message), utf8.RuneCountInString(e.Advice)) > 1024 || strings.ContainsFunc(e.Text(), unicode.IsControl) {
+		t.Errorf("the message is %q", e.Text())
 	}
 	if e.RetryAfterSeconds != nil && (!e.Retryable || *e.RetryAfterSeconds < 1 || *e.RetryAfterSeconds > 3600) {
 		t.Errorf("retryable %v after %d s", e.Retryable, *e.RetryAfterSeconds)

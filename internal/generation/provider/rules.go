@@ -32,40 +32,40 @@ type rule struct {
 	reason  v1alpha1.ErrorReason
 	again   again
 	matches func(*findings) bool
-	// advice, if any, replaces the reason's.
-	advice string
+	// explanation, if any, replaces the reason's.
+	explanation explanation
 }
 
 // rules: the first that matches wins, so that the order is part of the meaning. The names and phrases are the providers',
 // in small letters.
 var rules = []rule{
-	{v1alpha1.ErrorCanceled, never, func(f *findings) bool { return f.canceled }, ""},
-	{v1alpha1.ErrorProviderSilent, always, func(f *findings) bool { return f.silence > 0 }, ""},
-	{v1alpha1.ErrorInternal, never, func(f *findings) bool { return f.notHanded }, ""},
-	{v1alpha1.ErrorHistoryRejected, never, historyRejected, ""},
-	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.page && f.status == 0 }, adviceElsewhere},
-	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.truncated }, adviceTruncated},
-	{v1alpha1.ErrorOverloaded, always, overloaded, ""},
-	{v1alpha1.ErrorUsageLimitReached, never, usedUp, ""},
-	{v1alpha1.ErrorProviderDisabled, never, disabled, ""},
-	{v1alpha1.ErrorAuthenticationFailed, never, unauthenticated, ""},
-	{v1alpha1.ErrorPermissionDenied, never, func(f *findings) bool { return forbidden(f) && !rejected(f) }, ""},
-	{v1alpha1.ErrorRateLimited, always, func(f *findings) bool { return limited(f) && !rejected(f) }, ""},
-	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == untrusted }, ""},
-	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == noTLS }, adviceNoTLS},
-	{v1alpha1.ErrorModelConfigInvalid, never, func(f *findings) bool { return f.network == invalidURL }, ""},
-	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == unresolved }, adviceUnresolved},
-	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == refused }, adviceRefused},
-	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == timedOut }, adviceTimedOut},
-	{v1alpha1.ErrorProviderUnavailable, always, unavailable, ""},
-	{v1alpha1.ErrorContentFiltered, never, filtered, ""},
-	{v1alpha1.ErrorContextTooLong, never, exceedsRate, adviceExceedsRate},
-	{v1alpha1.ErrorContextTooLong, never, tooLong, ""},
-	{v1alpha1.ErrorModelNotFound, never, modelUnknown, ""},
-	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.status == http.StatusNotFound && f.said == "" }, adviceElsewhere},
-	{v1alpha1.ErrorRequestRejected, unless, invalid, ""},
-	{v1alpha1.ErrorProviderError, always, failed, ""},
-	{v1alpha1.ErrorUnknown, unless, func(*findings) bool { return true }, ""},
+	{v1alpha1.ErrorCanceled, never, func(f *findings) bool { return f.canceled }, explanation{}},
+	{v1alpha1.ErrorProviderSilent, always, func(f *findings) bool { return f.silence > 0 }, explanation{}},
+	{v1alpha1.ErrorInternal, never, func(f *findings) bool { return f.notHanded }, explanation{}},
+	{v1alpha1.ErrorHistoryRejected, never, historyRejected, explanation{}},
+	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.page && f.status == 0 }, explainElsewhere},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.truncated }, explainTruncated},
+	{v1alpha1.ErrorOverloaded, always, overloaded, explanation{}},
+	{v1alpha1.ErrorUsageLimitReached, never, usedUp, explanation{}},
+	{v1alpha1.ErrorProviderDisabled, never, disabled, explanation{}},
+	{v1alpha1.ErrorAuthenticationFailed, never, unauthenticated, explanation{}},
+	{v1alpha1.ErrorPermissionDenied, never, func(f *findings) bool { return forbidden(f) && !rejected(f) }, explanation{}},
+	{v1alpha1.ErrorRateLimited, always, func(f *findings) bool { return limited(f) && !rejected(f) }, explanation{}},
+	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == untrusted }, explanation{}},
+	{v1alpha1.ErrorTLSFailed, never, func(f *findings) bool { return f.network == noTLS }, explainNoTLS},
+	{v1alpha1.ErrorModelConfigInvalid, never, func(f *findings) bool { return f.network == invalidURL }, explanation{}},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == unresolved }, explainUnresolved},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == refused }, explainRefused},
+	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.network == timedOut }, explainTimedOut},
+	{v1alpha1.ErrorProviderUnavailable, always, unavailable, explanation{}},
+	{v1alpha1.ErrorContentFiltered, never, filtered, explanation{}},
+	{v1alpha1.ErrorContextTooLong, never, exceedsRate, explainExceedsRate},
+	{v1alpha1.ErrorContextTooLong, never, tooLong, explanation{}},
+	{v1alpha1.ErrorModelNotFound, never, modelUnknown, explanation{}},
+	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.status == http.StatusNotFound && f.said == "" }, explainElsewhere},
+	{v1alpha1.ErrorRequestRejected, unless, invalid, explanation{}},
+	{v1alpha1.ErrorProviderError, always, failed, explanation{}},
+	{v1alpha1.ErrorUnknown, unless, func(*findings) bool { return true }, explanation{}},
 }
 
 // rejected tells whether the provider says more precisely what it minds than a status for permission or rate does.

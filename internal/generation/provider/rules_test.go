@@ -4,8 +4,10 @@
 package provider
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,8 +38,24 @@ func TestAReasonIsTriedAgainOrNotAsThePageSays(t *testing.T) {
 		if got := rows[r.reason]; got != want && (r.again != never || !strings.HasPrefix(got, "no; ")) {
 			t.Errorf("%s is tried again: %q, want %q", r.reason, got, want)
 		}
-		if advice[r.reason] == "" {
-			t.Errorf("%s has no advice", r.reason)
+		for _, e := range []explanation{r.explanation, explanations[r.reason]} {
+			if e != (explanation{}) && (e.wrong == "" || e.advice == "") || explanations[r.reason] == (explanation{}) {
+				t.Errorf("%s is explained by %+v", r.reason, e)
+			}
+		}
+	}
+}
+
+// What is wrong is told while a call is made again by itself, too.
+func TestWhatIsWrongAsksNobodyToDoAnything(t *testing.T) {
+	all := slices.Collect(maps.Values(explanations))
+	for _, r := range rules {
+		all = append(all, r.explanation)
+	}
+	toDo := regexp.MustCompile(`(?i)\b(send|wait|check|try|go on|start|name an|edit|delete)\b`)
+	for _, e := range all {
+		if toDo.MatchString(e.wrong) {
+			t.Errorf("it says what to do: %s", e.wrong)
 		}
 	}
 }

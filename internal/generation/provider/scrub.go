@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 const redacted = "[redacted]"
@@ -30,7 +31,7 @@ func tellable(said string, about Subject) string {
 		return ""
 	}
 	// What is cut off here is cut off from what is told too; a quotation at the cut is long enough to be noticed.
-	said = firstRunes(strings.ToValidUTF8(said, ""), 2*maxSaid)
+	said = clip.Runes(strings.ToValidUTF8(said, ""), 2*maxSaid)
 	if quotes(said, about.Private) {
 		return ""
 	}
@@ -122,13 +123,4 @@ func oneLine(text string) string {
 		return r
 	}, text)
 	return strings.Join(strings.Fields(text), " ")
-}
-
-func firstRunes(text string, n int) string {
-	for i := range text {
-		if n--; n < 0 {
-			return text[:i]
-		}
-	}
-	return text
 }

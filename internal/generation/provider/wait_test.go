@@ -39,8 +39,8 @@ func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
 			err := callWith(t, spec, &http.Client{Transport: answer})
 			e := provider.Classify(err, provider.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}})
 			c.want.check(t, e)
-			if leaked := leaks(e.Message, secret, "<html"); leaked != "" {
-				t.Errorf("the message quotes %q: %s", leaked, e.Message)
+			if leaked := leaks(e.Text(), secret, "<html"); leaked != "" {
+				t.Errorf("the message quotes %q: %s", leaked, e.Text())
 			}
 		})
 	}

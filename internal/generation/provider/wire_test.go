@@ -68,11 +68,11 @@ func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 		t.Fatal("the call succeeded")
 	}
 	e := provider.Classify(err, provider.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, Now: time.Now()})
-	if leaked := leaks(e.Message, key, headerSecret, secret, "<html", "x-query"); leaked != "" {
-		t.Errorf("the message quotes %q: %s", leaked, e.Message)
+	if leaked := leaks(e.Text(), key, headerSecret, secret, "<html", "x-query"); leaked != "" {
+		t.Errorf("the message quotes %q: %s", leaked, e.Text())
 	}
-	if e.Message == "" || len([]rune(e.Message)) > 1024 || e.Provider != string(w.protocol.provider) {
-		t.Errorf("got provider %q and message %q", e.Provider, e.Message)
+	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 || e.Provider != string(w.protocol.provider) {
+		t.Errorf("got provider %q and message %q", e.Provider, e.Text())
 	}
 	return e
 }
@@ -111,8 +111,8 @@ func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
 
 func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status || !strings.Contains(e.Message, w.says) {
-		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Message)
+	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status || !strings.Contains(e.Text(), w.says) {
+		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Text())
 	}
 	if wait := e.RetryAfter(); wait > w.wait || wait < w.wait-2*time.Second {
 		t.Errorf("got a wait of %s, want %s", wait, w.wait)
@@ -258,7 +258,7 @@ func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
 		t.Errorf("the peer's cancellation: %+v", e)
 	}
 	about.Silence = 10 * time.Minute
-	if e := provider.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable || !strings.Contains(e.Message, "nothing for 10m0s") {
+	if e := provider.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable || !strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}
 	about.Canceled = true

@@ -69,7 +69,7 @@ func told(e *v1alpha1.GenerationError) string {
 	if e.Retryable {
 		goOn += ", or ask again later"
 	}
-	return fmt.Sprintf("The advisor gave no advice (%s). %s. For the people of this chat: %s", e.Reason, goOn, e.Message)
+	return fmt.Sprintf("The advisor gave no advice (%s). %s. For the people of this chat: %s", e.Reason, goOn, e.Text())
 }
 
 // cutAdvice marks an advice that is not whole.
@@ -139,13 +139,14 @@ func (a *attempt) overBudget(config *v1alpha1.ChatModelConfig) *v1alpha1.Generat
 	switch {
 	case cost.UsedUp(budget, a.chat.Status.Cost):
 		return &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorBudgetExceeded, Message: fmt.Sprintf("The chat's budget of %s %s is used up: raise spec.limits.budget", budget.Amount, budget.Currency),
+			Reason: v1alpha1.ErrorBudgetExceeded, Message: fmt.Sprintf("The chat's budget of %s %s is used up", budget.Amount, budget.Currency),
+			Advice: "Raise spec.limits.budget",
 		}
 	case !a.keepsBudget(config.Spec.Pricing):
 		return &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigInvalid,
-			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it: set spec.pricing there, or change spec.limits.budget of the chat",
-				budget.Currency, config.Name),
+			Reason:  v1alpha1.ErrorModelConfigInvalid,
+			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency, config.Name),
+			Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat",
 		}
 	}
 	return nil
@@ -191,7 +192,8 @@ func silentAdvisor(t *target, finish string) *v1alpha1.GenerationError {
 		Reason: v1alpha1.ErrorProviderError, Provider: string(t.config.Spec.Provider), Message: t.config.Spec.Model + " wrote nothing",
 	}
 	if finish == string(fantasy.FinishReasonLength) {
-		e.Message += " within its limit of tokens: raise spec.advisor.maxOutputTokens of the chat"
+		e.Message += " within its limit of tokens"
+		e.Advice = "Raise spec.advisor.maxOutputTokens of the chat"
 	}
 	return e
 }

@@ -29,7 +29,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 		"nothing said":          {reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}}, want: "strong wrote nothing", asked: 1},
 		"nothing within the limit": {
 			reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}, Finish: modelserver.FinishLength},
-			want:  "raise spec.advisor.maxOutputTokens", asked: 1,
+			want:  "Raise spec.advisor.maxOutputTokens", asked: 1,
 		},
 		"silence": {
 			reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}, want: "(ProviderSilent)", asked: 1,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/step"
@@ -137,7 +138,8 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			// The fault itself can quote content.
 			a.Log.ErrorContext(ctx, "an attempt failed unexpectedly", a.about(), slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
 			o = failed(&v1alpha1.GenerationError{
-				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly. See the log of pod " + a.Pod + ", then send a message to try again",
+				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly",
+				Advice: "See the log of pod " + a.Pod + ", then send a message to try again",
 			})
 		}
 	}()
@@ -146,7 +148,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	}
 	if a.chat.Status.History.Length == 0 {
 		return failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer: send one", a.chat.Name),
+			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name), Advice: "Send one",
 		})
 	}
 	a.entitle(messages)
@@ -178,12 +180,14 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	if missing, ok := errors.AsType[*history.MissingError](err); ok {
 		return &v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorHistoryBroken,
-			Message: fmt.Sprintf("Message %s of chat %s is missing: it was deleted. Start a new chat", missing.Parent, chat.Name),
+			Message: fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name),
+			Advice:  "Start a new chat",
 		}
 	}
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorHistoryBroken,
-		Message: fmt.Sprintf("The history of chat %s cannot be used: %s. Start a new chat", chat.Name, clip(err.Error(), 300)),
+		Message: fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300)),
+		Advice:  "Start a new chat",
 	}
 }
 
@@ -227,10 +231,3 @@ type unheard struct{}
 
 func (unheard) Publish(string, parts.Part)  {}
 func (unheard) Close(context.Context) error { return nil }
-
-func clip(text string, runes int) string {
-	if r := []rune(text); len(r) > runes {
-		return string(r[:runes-1]) + "…"
-	}
-	return text
-}

@@ -26,7 +26,8 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	input := compaction.View(messages[:len(messages)-unanswered])
 	if len(input) == 0 {
 		return failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorContextTooLong, Message: "The newest messages alone do not fit the model's context: send shorter ones, or name a model with a larger context",
+			Reason: v1alpha1.ErrorContextTooLong, Message: "The newest messages alone do not fit the model's context",
+			Advice: "Send shorter ones, or name a model with a larger context",
 		})
 	}
 	source := a.compactionSource()
@@ -47,7 +48,8 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	if o.step = onlyText(o.step); len(o.step.Parts) == 0 {
 		return failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderError, Provider: string(t.config.Spec.Provider),
-			Message: fmt.Sprintf("%s wrote an empty summary of the conversation. Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat", t.config.Spec.Model),
+			Message: fmt.Sprintf("%s wrote an empty summary of the conversation", t.config.Spec.Model),
+			Advice:  "Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat",
 		})
 	}
 	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: a.chat.Status.History.Length - int64(unanswered)}

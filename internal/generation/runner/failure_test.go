@@ -58,8 +58,8 @@ func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {
 				s.Generation.ModelConfig = config
 			})
 			e := c.failure(want.reason)
-			if !strings.Contains(e.Message, want.says) || strings.Contains(e.Message, "sk-") {
-				t.Errorf("the message is %s", e.Message)
+			if !strings.Contains(e.Text(), want.says) || strings.Contains(e.Text(), "sk-") {
+				t.Errorf("the message is %s", e.Text())
 			}
 		})
 	}
@@ -105,8 +105,8 @@ func TestAHistoryWithAGapNamesWhatIsMissing(t *testing.T) {
 		s.History = v1alpha1.HistoryStatus{Version: 3, Head: "gap-u", Length: 2}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
-	if e := c.failure(v1alpha1.ErrorHistoryBroken); !strings.Contains(e.Message, "gap-gone") {
-		t.Errorf("the message is %s", e.Message)
+	if e := c.failure(v1alpha1.ErrorHistoryBroken); !strings.Contains(e.Text(), "gap-gone") {
+		t.Errorf("the message is %s", e.Text())
 	}
 }
 
@@ -119,7 +119,7 @@ func TestASilentProviderIsGivenUp(t *testing.T) {
 			c := p.newChat("silent", nil)
 			c.config = "impatient"
 			c.ask("silent-u", "hello")
-			if e := c.failure(v1alpha1.ErrorProviderSilent); !strings.Contains(e.Message, "nothing for 1s") || !e.Retryable {
+			if e := c.failure(v1alpha1.ErrorProviderSilent); !strings.Contains(e.Text(), "nothing for 1s") || !e.Retryable {
 				t.Errorf("the error is %+v", e)
 			}
 			p.aborted()
@@ -201,8 +201,8 @@ func TestAResultThatIsRefusedForGoodBecomesAFailure(t *testing.T) {
 			c := p.newChat("refused", nil)
 			c.ask("refused-u", "hello")
 			e := c.failure(v1alpha1.ErrorInternal)
-			if !strings.Contains(e.Message, "refused the finished step") || strings.Contains(e.Message+p.log.String(), "Paris") {
-				t.Errorf("the message is %s, the log %s", e.Message, p.log)
+			if !strings.Contains(e.Text(), "refused the finished step") || strings.Contains(e.Text()+p.log.String(), "Paris") {
+				t.Errorf("the message is %s, the log %s", e.Text(), p.log)
 			}
 		})
 	}

@@ -158,7 +158,8 @@ func (a *attempt) call(t *target, built []fantasy.Message) (request, *v1alpha1.G
 	if err != nil {
 		return request{}, &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(spec.Provider),
-			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s. Correct it, then send a message to go on", t.config.Name, err),
+			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", t.config.Name, err),
+			Advice:  "Correct it, then send a message to go on",
 		}
 	}
 	call.Prompt = built

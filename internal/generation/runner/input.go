@@ -35,11 +35,12 @@ func (a *attempt) prompt(ctx context.Context, t *target, view []v1alpha1.ChatMes
 }
 
 func instructionsError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
-	e := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read. Send a message to try again", chat.Name)}
+	e := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name), Advice: "Send a message to try again"}
 	if missing, ok := errors.AsType[*sources.MissingError](err); ok {
 		e.Reason = v1alpha1.ErrorInstructionsNotFound
-		e.Message = fmt.Sprintf("ConfigMap %s, key %q, which chat %s names in instructionsFrom, cannot be used: %s. Create it, or mark the entry as optional, then send a message to go on",
+		e.Message = fmt.Sprintf("ConfigMap %s, key %q, which chat %s names in instructionsFrom, cannot be used: %s",
 			missing.Ref.Name, missing.Ref.Key, chat.Name, missing.Why)
+		e.Advice = "Create it, or mark the entry as optional, then send a message to go on"
 	}
 	return e
 }

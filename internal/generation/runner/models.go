@@ -78,7 +78,8 @@ func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.Ge
 	if err != nil {
 		return nil, &v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorModelConfigNotFound,
-			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more: create it again, or name another one in the chat, then send a message to go on", name),
+			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more", name),
+			Advice:  "Create it again, or name another one in the chat, then send a message to go on",
 		}
 	}
 	t := &target{config: config}
@@ -90,6 +91,7 @@ func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.Ge
 		return nil, &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(t.config.Spec.Provider),
 			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: provider, model, region and baseURL do not make a client together", name),
+			Advice:  "Correct them, then send a message to go on",
 		}
 	}
 	return t, nil
@@ -133,10 +135,12 @@ func keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationE
 	ref := config.Spec.APIKey.SecretKeyRef
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
-		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty: create it, then send a message to go on", ref.Name, ref.Key, config.Name),
+		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty", ref.Name, ref.Key, config.Name),
+		Advice:  "Create it, then send a message to go on",
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		e.Message = fmt.Sprintf("Key %q of Secret %s, which ChatModelConfig %s names, cannot be read in the generation pod", ref.Key, ref.Name, config.Name)
+		e.Advice = "See the pod's volumes, then send a message to try again"
 	}
 	return e
 }

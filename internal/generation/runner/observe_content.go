@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/clip"
 )
 
 // Bounds of the content in a span, where it was asked for: characters of one part, and bytes of all input. The newest
@@ -60,11 +62,11 @@ func promptAttributes(prompt []fantasy.Message) (instructions, conversation stri
 func spoken(part fantasy.MessagePart) (p spokenPart, ok bool) {
 	switch part := part.(type) {
 	case fantasy.TextPart:
-		return spokenPart{Type: "text", Content: clip(part.Text, maxContentText)}, true
+		return spokenPart{Type: "text", Content: clip.Ellipsis(part.Text, maxContentText)}, true
 	case fantasy.ReasoningPart:
-		return spokenPart{Type: "reasoning", Content: clip(part.Text, maxContentText)}, true
+		return spokenPart{Type: "reasoning", Content: clip.Ellipsis(part.Text, maxContentText)}, true
 	case fantasy.ToolCallPart:
-		return spokenPart{Type: "tool_call", ID: part.ToolCallID, Name: part.ToolName, Arguments: clip(part.Input, maxContentText)}, true
+		return spokenPart{Type: "tool_call", ID: part.ToolCallID, Name: part.ToolName, Arguments: clip.Ellipsis(part.Input, maxContentText)}, true
 	case fantasy.ToolResultPart:
 		return spokenPart{Type: "tool_call_response", ID: part.ToolCallID, Response: resultText(part.Output)}, true
 	}
@@ -74,10 +76,10 @@ func spoken(part fantasy.MessagePart) (p spokenPart, ok bool) {
 func resultText(output fantasy.ToolResultOutputContent) string {
 	switch output := output.(type) {
 	case fantasy.ToolResultOutputContentText:
-		return clip(output.Text, maxContentText)
+		return clip.Ellipsis(output.Text, maxContentText)
 	case fantasy.ToolResultOutputContentError:
 		if output.Error != nil {
-			return clip(output.Error.Error(), maxContentText)
+			return clip.Ellipsis(output.Error.Error(), maxContentText)
 		}
 	}
 	return ""
@@ -104,7 +106,7 @@ func (s *saidSoFar) add(p *fantasy.StreamPart) {
 	case fantasy.StreamPartTypeReasoningDelta:
 		grow(&s.reasoning, p.Delta)
 	case fantasy.StreamPartTypeToolCall:
-		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: p.ID, Name: p.ToolCallName, Arguments: clip(p.ToolCallInput, maxContentText)})
+		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: p.ID, Name: p.ToolCallName, Arguments: clip.Ellipsis(p.ToolCallInput, maxContentText)})
 	}
 }
 
@@ -114,7 +116,7 @@ func saidIn(answer *fantasy.Response) *saidSoFar {
 	grow(&s.text, answer.Content.Text())
 	grow(&s.reasoning, answer.Content.ReasoningText())
 	for _, call := range answer.Content.ToolCalls() {
-		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: call.ToolCallID, Name: call.ToolName, Arguments: clip(call.Input, maxContentText)})
+		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: call.ToolCallID, Name: call.ToolName, Arguments: clip.Ellipsis(call.Input, maxContentText)})
 	}
 	return s
 }
@@ -128,10 +130,10 @@ func grow(b *strings.Builder, text string) {
 func (s *saidSoFar) message(finish fantasy.FinishReason) string {
 	m := spokenMessage{Role: "assistant", FinishReason: string(finish), Parts: []spokenPart{}}
 	if s.reasoning.Len() > 0 {
-		m.Parts = append(m.Parts, spokenPart{Type: "reasoning", Content: clip(s.reasoning.String(), maxContentText)})
+		m.Parts = append(m.Parts, spokenPart{Type: "reasoning", Content: clip.Ellipsis(s.reasoning.String(), maxContentText)})
 	}
 	if s.text.Len() > 0 {
-		m.Parts = append(m.Parts, spokenPart{Type: "text", Content: clip(s.text.String(), maxContentText)})
+		m.Parts = append(m.Parts, spokenPart{Type: "text", Content: clip.Ellipsis(s.text.String(), maxContentText)})
 	}
 	m.Parts = append(m.Parts, s.calls...)
 	return written([]spokenMessage{m})

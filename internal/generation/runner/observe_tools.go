@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -34,7 +35,7 @@ func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 	a.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, len(result.Output))
 	span.Set(tracing.Outcome(outcome))
 	if a.Tracer.Content() {
-		span.Set(attribute.String(telemetry.AttrToolResult, clip(result.Output, maxContentText)))
+		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
 	}
 	span.End(errorType)
 }
@@ -48,7 +49,7 @@ func (a *attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
 		attribute.String(telemetry.AttrConversation, a.fence.ChatUID),
 	}
 	if a.Tracer.Content() {
-		attributes = append(attributes, attribute.String(telemetry.AttrToolArguments, clip(call.Input, maxContentText)))
+		attributes = append(attributes, attribute.String(telemetry.AttrToolArguments, clip.Ellipsis(call.Input, maxContentText)))
 	}
 	return attributes
 }

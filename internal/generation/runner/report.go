@@ -91,7 +91,8 @@ func (a *attempt) isFinal(err error, began time.Time) bool {
 func refusedError(err error) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorInternal,
-		Message: fmt.Sprintf("The API server refused the finished step (%s). Send a message to try again, and see the policies that bind ChatMessages", apierrors.ReasonForError(err)),
+		Message: fmt.Sprintf("The API server refused the finished step (%s)", apierrors.ReasonForError(err)),
+		Advice:  "Send a message to try again, and see the policies that bind ChatMessages",
 	}
 }
 

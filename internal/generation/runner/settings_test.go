@@ -90,8 +90,8 @@ func TestAnOptionThatTheProviderDoesNotHaveFailsTheStepBeforeTheCall(t *testing.
 	c.askWith("typo", "")
 	want := "ChatModelConfig typo cannot be used: spec.providerOptions.usr is not known here: " +
 		"the options are extra_body, reasoning_effort, user. Correct it, then send a message to go on"
-	if e := c.failure(v1alpha1.ErrorModelConfigInvalid); e.Message != want {
-		t.Errorf("the message is %s", e.Message)
+	if e := c.failure(v1alpha1.ErrorModelConfigInvalid); e.Text() != want {
+		t.Errorf("the message is %s", e.Text())
 	}
 	if n := len(p.models.Requests()); n != 0 {
 		t.Errorf("%d calls were made", n)

@@ -72,8 +72,8 @@ func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 			"absent": `ConfigMap absent, key "a", which chat absent names in instructionsFrom, cannot be used: it does not exist. Create it`,
 			"no-key": `ConfigMap rules, key "b", which chat no-key names in instructionsFrom, cannot be used: it has no key "b". Create it`,
 		}[name]
-		if !strings.HasPrefix(e.Message, want) {
-			t.Errorf("the message is %s", e.Message)
+		if !strings.HasPrefix(e.Text(), want) {
+			t.Errorf("the message is %s", e.Text())
 		}
 	}
 	if n := len(p.models.Requests()); n != 0 {

@@ -36,20 +36,14 @@ var cluster *testcluster.Cluster
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
 func runAll(m *testing.M) int {
-	var err error
 	if socket := os.Getenv(peerSocket); socket != "" {
-		if err = runPeer(socket, os.Stdin, os.Stdout); err != nil {
+		if err := runPeer(socket, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return 0
 	}
-	if cluster, err = testcluster.Start(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = cluster.Stop() }()
-	return m.Run()
+	return testcluster.Run(m, &cluster)
 }
 
 // patience is how long a test waits for what must happen.
@@ -154,9 +148,7 @@ func keys(secret, key string) ([]byte, error) {
 
 func create(t testing.TB, o client.Object) {
 	t.Helper()
-	if err := cluster.Client.Create(t.Context(), o); err != nil {
-		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
-	}
+	cluster.Create(t, o)
 }
 
 // eventually waits until the condition holds.

@@ -12,6 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/parts"
 )
 
@@ -150,7 +151,7 @@ func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
 }
 
 func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
-	source := &v1alpha1.Source{ID: clip(p.ID, 256), URL: clip(p.URL, 4096), Title: clip(p.Title, 1024)}
+	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
 	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}, nil) {
 		return parts.Part{}, false
 	}
@@ -228,12 +229,5 @@ func toolName(name string) string {
 	if name == "" {
 		return "unnamed"
 	}
-	return clip(name, 128)
-}
-
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	return strings.ToValidUTF8(text[:n], "")
+	return clip.Bytes(name, 128)
 }

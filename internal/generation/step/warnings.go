@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/clip"
 )
 
 const (
@@ -41,7 +43,7 @@ func warningOf(w fantasy.CallWarning) string {
 	if why == "" {
 		why = "the provider does not take it"
 	}
-	return clip(settingOf(w.Setting)+" was left out: "+why, maxWarningBytes)
+	return clip.Bytes(settingOf(w.Setting)+" was left out: "+why, maxWarningBytes)
 }
 
 // settingOf is top_k, topK or TopK as topK.

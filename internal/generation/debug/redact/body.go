@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"parley.dev/parley/internal/clip"
 )
 
 // Body is as much of an HTTP body as was kept.
@@ -47,7 +49,7 @@ func cut(clean string, limit int) string {
 	if len(clean) <= limit {
 		return clean
 	}
-	return strings.ToValidUTF8(clean[:limit], "") + fmt.Sprintf("\n[cut: %d bytes in all]", len(clean))
+	return clip.Bytes(clean, limit) + fmt.Sprintf("\n[cut: %d bytes in all]", len(clean))
 }
 
 // lines redacts server-sent events or lines of JSON; false, if the body is neither.

@@ -1,0 +1,201 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GenerationOutcome is how an attempt ended.
+// +kubebuilder:validation:Enum=Completed;Failed;Lost;Interrupted
+type GenerationOutcome string
+
+const (
+	// OutcomeCompleted means that the step is whole and waits to be committed, or is.
+	OutcomeCompleted GenerationOutcome = "Completed"
+	// OutcomeFailed means that the attempt ended in an error; error says which. Nothing of it is committed.
+	OutcomeFailed GenerationOutcome = "Failed"
+	// OutcomeLost means that the generation pod was restarted in the middle of the attempt. Nothing of it is committed.
+	OutcomeLost GenerationOutcome = "Lost"
+	// OutcomeInterrupted means that the attempt was told to stop. What it had is committed, unless it had nothing.
+	OutcomeInterrupted GenerationOutcome = "Interrupted"
+)
+
+// MessageGeneration is the fence and the account of the attempt that yielded a message.
+// +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
+// +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
+// +kubebuilder:validation:XValidation:rule="(self.action == 'SummarizeTurn') == has(self.turnSummary)",message="turnSummary must be set for the action SummarizeTurn, and for no other"
+// +kubebuilder:validation:XValidation:rule="!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')",message="stoppedBy belongs to the results of a completed ExecuteTools"
+// +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
+type MessageGeneration struct {
+	// chatUID of the chat that was answered.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	ChatUID string `json:"chatUID"`
+
+	// historyVersion that the attempt built on.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	HistoryVersion int64 `json:"historyVersion"`
+
+	// attempt number within the historyVersion.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// action that was performed.
+	// +required
+	Action GenerationAction `json:"action"`
+
+	// pod that performed it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Pod string `json:"pod"`
+
+	// outcome is how the attempt ended.
+	// +required
+	Outcome GenerationOutcome `json:"outcome"`
+
+	// truncated is true when the content was cut at what one object can hold.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+
+	// finishReason is why the model stopped: stop, length, tool-calls, content-filter, other.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	FinishReason string `json:"finishReason,omitempty"`
+
+	// error is why the attempt failed.
+	// +optional
+	Error *GenerationError `json:"error,omitempty"`
+
+	// model that was called.
+	// +optional
+	Model *ModelIdentity `json:"model,omitempty"`
+
+	// usage of the call.
+	// +optional
+	Usage *TokenUsage `json:"usage,omitempty"`
+
+	// advisorModel is the model that was asked for advice.
+	// +optional
+	AdvisorModel *ModelIdentity `json:"advisorModel,omitempty"`
+
+	// advisorUsage of asking it.
+	// +optional
+	AdvisorUsage *TokenUsage `json:"advisorUsage,omitempty"`
+
+	// context is how full the model's context was.
+	// +optional
+	Context *ContextStatus `json:"context,omitempty"`
+
+	// compaction says what a System message stands for.
+	// +optional
+	Compaction *CompactionAccount `json:"compaction,omitempty"`
+
+	// cost of the call, rounded up; absent if the ChatModelConfig has no pricing, or the provider told no usage.
+	// +optional
+	Cost *Cost `json:"cost,omitempty"`
+
+	// warnings are about settings that the provider or the model does not take, and files that the provider cannot fetch; the
+	// call was made without them.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Warnings []string `json:"warnings,omitempty"`
+
+	// pendingCalls is the number of tool calls in parts that Parley must answer.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
+
+	// waitsFor lists the calls that are not run before a sub-chat is done.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	WaitsFor []CallWait `json:"waitsFor,omitempty"`
+
+	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if none
+	// does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
+
+	// preview is the first line of the reply's text, cut at 28 characters.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	Preview string `json:"preview,omitempty"`
+
+	// title for the chat that came with this step, if the chat has none or a model wrote a better one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=80
+	// +optional
+	Title string `json:"title,omitempty"`
+
+	// titleSource is where the title comes from.
+	// +optional
+	TitleSource TitleSource `json:"titleSource,omitempty"`
+
+	// titleCall is the account of the call for a title that was accounted for with this step; usage is without it.
+	// +optional
+	TitleCall *CallAccount `json:"titleCall,omitempty"`
+
+	// turnSummary is what became of the turn, in a few words.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=60
+	// +optional
+	TurnSummary string `json:"turnSummary,omitempty"`
+
+	// startedAt is when the pod began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// finishedAt is when the pod was done.
+	// +required
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+}
+
+// CompactionAccount is what a compaction has done.
+type CompactionAccount struct {
+	// source is what asked for it.
+	// +required
+	Source CompactionSource `json:"source"`
+
+	// messages is the number of messages that the summary stands for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Messages int64 `json:"messages"`
+
+	// contextStart is the index of the first message that the model sees from now on, besides the summary: the first message
+	// that nobody has answered yet, or else the System message itself.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	ContextStart int64 `json:"contextStart"`
+}
+
+// ModelIdentity is a model as it was called.
+type ModelIdentity struct {
+	// config is the name of the ChatModelConfig.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Config string `json:"config,omitempty"`
+
+	// provider of the model.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// name of the model, as the provider calls it.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Name string `json:"name,omitempty"`
+}

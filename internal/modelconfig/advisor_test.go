@@ -1,0 +1,51 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelconfig
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
+	named := v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	usable := config("strong", false)
+	usable.Spec.Provider = v1alpha1.ProviderOpenAICompatible
+	invalid := *usable.DeepCopy()
+	invalid.Spec.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"a"}`)}
+	priced := *usable.DeepCopy()
+	priced.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD"}
+	budget := &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+	for name, c := range map[string]struct {
+		spec   v1alpha1.ChatSpec
+		config *v1alpha1.ChatModelConfig
+		reason v1alpha1.ErrorReason
+		says   string
+	}{
+		"no advisor":                 {spec: v1alpha1.ChatSpec{}},
+		"one that is off":            {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
+		"one of a sub-chat":          {spec: v1alpha1.ChatSpec{Advisor: &named, ParentRef: &v1alpha1.ChatReference{Name: "p"}}},
+		"the model that answers":     {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}},
+		"one that can be asked":      {spec: v1alpha1.ChatSpec{Advisor: &named}, config: &usable},
+		"one with prices":            {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
+		"limits that are no budget":  {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: &v1alpha1.ChatLimits{}}, config: &usable},
+		"a missing ChatModelConfig":  {v1alpha1.ChatSpec{Advisor: &named}, nil, v1alpha1.ErrorModelConfigNotFound, "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the reference"},
+		"an invalid ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, &invalid, v1alpha1.ErrorModelConfigInvalid, "ChatModelConfig strong, which spec.advisor.modelConfigRef names, cannot be used: spec.providerOptions.usr is not known here"},
+		"a budget without prices":    {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable, v1alpha1.ErrorModelConfigInvalid, "The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no prices in it. Set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := NoAdvice(&c.spec, c.config)
+			switch {
+			case c.reason == "" && got != nil:
+				t.Errorf("got %+v", got)
+			case c.reason != "" && (got == nil || got.Reason != c.reason || !strings.HasPrefix(got.Text(), c.says)):
+				t.Errorf("got %+v, want %s: %s", got, c.reason, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,48 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Begin starts something that tests need besides the control plane, and returns how to end it; nil: it needs no end.
+type Begin func(context.Context) (end func(), err error)
+
+// Run runs a package's tests with a control plane of their own, which it puts into cluster first, and with what else is to be
+// begun, in this order; it is ended in the opposite one. It returns the code to exit with.
+func Run(m *testing.M, cluster **Cluster, begin ...Begin) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	if *cluster, err = Start(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = (*cluster).Stop() }() // The tests have said all there is to say.
+	for _, b := range begin {
+		end, err := b(ctx)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if end != nil {
+			defer end()
+		}
+	}
+	return m.Run()
+}
+
+// Create creates the object, or fails the test.
+func (c *Cluster) Create(t testing.TB, o client.Object) {
+	t.Helper()
+	if err := c.Client.Create(t.Context(), o); err != nil {
+		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
+	}
+}

@@ -1,0 +1,58 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testmanager runs the manager's controllers in a test's own process, as the manager runs them.
+package testmanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/podspec"
+)
+
+// PodCapacity is how many chats a generation pod takes, unless a test says otherwise.
+const PodCapacity = 32
+
+// Options of a manager.
+type Options struct {
+	Manager     ctrl.Options
+	Controllers controllers.Options
+}
+
+// Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they ended.
+// Several may run in a process. Generation pods are created from images that nobody pulls. change may change all of this.
+func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (stop func() error, err error) {
+	o := Options{
+		Manager: ctrl.Options{
+			Metrics:    metricsserver.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: new(true)},
+		},
+		Controllers: controllers.Options{
+			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
+			PodCapacity: PodCapacity, PodIdle: time.Hour, Workers: 8, Now: time.Now,
+		},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	ctx, cancel := context.WithCancel(parent)
+	mgr, err := controllers.NewManager(ctx, cfg, o.Manager)
+	if err == nil {
+		err = controllers.Setup(mgr, o.Controllers)
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("preparing the manager: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return func() error { cancel(); return <-ended }, nil
+}
