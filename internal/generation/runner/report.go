@@ -36,7 +36,7 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 				a.histories.Add(a.chat, created)
 			}
 			a.titleReported(message)
-			a.summarize(o)
+			a.summarize(o, message.Spec.Generation)
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			a.foundStep(o)
