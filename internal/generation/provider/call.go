@@ -83,6 +83,10 @@ func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings
 	if o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone {
 		leftOut("reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least")
 	}
+	if o.Thinking != nil && call.MaxOutputTokens != nil && o.Thinking.BudgetTokens >= *call.MaxOutputTokens {
+		o.Thinking = nil // It is part of the output: Anthropic refuses the call. An advice has fewer tokens than a reply.
+		leftOut("thinking.budget_tokens", "maxOutputTokens leaves no room for it")
+	}
 	if o.Effort == nil {
 		return warnings
 	}
