@@ -187,6 +187,21 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 	}
 }
 
+func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
+	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}), nil)
+	c := p.newTitledChat("c", nil)
+	c.ask("one", longQuestion)
+	c.commit(c.result(), "")
+	c.say("two", "And where is the log?")
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.TitleSource = v1alpha1.TitleOutdated
+		s.Turn = &v1alpha1.TurnStatus{Message: "two", Parent: s.History.Head, Index: s.History.Length}
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: "two", Length: s.History.Length + 1}
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	})
+	c.wantTitle(c.result(), "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords, false)
+}
+
 func TestAModelThatIsToldToThinkIsNotWhenItWritesACaption(t *testing.T) {
 	p := summing(t, summarizes(summaryOfDisk))
 	p.derive("cheap", "claude", func(s *v1alpha1.ChatModelConfigSpec) {

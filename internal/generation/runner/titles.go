@@ -124,21 +124,16 @@ func (t *titles) stop() {
 
 // entitle notes what the chat's title is of.
 func (a *attempt) entitle(messages []v1alpha1.ChatMessage) {
-	if a.chat.Status.TitleSource == v1alpha1.TitleOutdated {
+	later := a.chat.Status.History.ContextStart > 0 // Then what the chat began with is not among the messages.
+	switch first := slices.IndexFunc(messages, func(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }); {
+	case a.chat.Status.TitleSource == v1alpha1.TitleOutdated:
 		a.titleOf = beginning{chat: a.chat.UID, asked: titleToken(a.chat)}
-		return
-	}
-	if a.chat.Status.History.ContextStart > 0 { // What the chat began with is not among the messages.
+	case later:
 		a.titleOf = a.titles.begun(a.chat.UID)
-		return
+	case first >= 0:
+		a.titleOf = beginning{chat: a.chat.UID, message: messages[first].UID, edition: messages[first].Generation}
 	}
-	for i := range messages {
-		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			a.titleOf = beginning{chat: a.chat.UID, message: messages[i].UID, edition: messages[i].Generation}
-			break
-		}
-	}
-	if a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
+	if !later && a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
 		a.firstWords = caption.FirstWords(caption.Of(messages))
 	}
 }
