@@ -87,6 +87,11 @@ type MessageGeneration struct {
 	// +optional
 	AdvisorUsage *TokenUsage `json:"advisorUsage,omitempty"`
 
+	// advice is how many pieces of advice came of that.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Advice int32 `json:"advice,omitempty"`
+
 	// context is how full the model's context was.
 	// +optional
 	Context *ContextStatus `json:"context,omitempty"`
