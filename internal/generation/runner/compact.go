@@ -45,7 +45,7 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Reason: v1alpha1.ErrorProviderError, Provider: string(t.config.Spec.Provider),
 			Message: fmt.Sprintf("%s wrote an empty summary of the conversation", t.config.Spec.Model),
 			Advice:  "Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat",
-		})
+		}).paidFor(o.step)
 	}
 	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: a.chat.Status.History.Length - int64(unanswered)}
 	return o

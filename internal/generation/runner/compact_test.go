@@ -98,13 +98,17 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 }
 
 func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
-	p := startPod(t, summarises(modelserver.Think("hm")), nil)
+	script := summarises(modelserver.Think("hm"))
+	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 900, Output: 10}
+	p := startPod(t, script, nil)
 	c := p.newChat("empty", nil)
 	c.ask("empty-1", "hello")
 	c.commit(c.result(), "")
 	m := c.compact(v1alpha1.CompactionThreshold)
 	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorProviderError || g.Error.Retryable {
 		t.Errorf("got %+v", g)
+	} else if g.Usage == nil || g.Usage.TotalTokens != 910 {
+		t.Errorf("it used up %+v", g.Usage)
 	}
 }
 

@@ -44,7 +44,7 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
 			a.Metrics.ResultRefused(string(apierrors.ReasonForError(err)))
 			a.titles.returnCall(a.titleOf, message.Spec.Generation.TitleCall)
-			o = failed(refusedError(err))
+			o = failed(refusedError(err)).paidFor(o.step)
 			message = a.message(o)
 			continue
 		}
