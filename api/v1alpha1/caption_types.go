@@ -26,7 +26,7 @@ const (
 )
 
 // TurnSummarySource is where the summary of a turn comes from.
-// +kubebuilder:validation:Enum=Model;State
+// +kubebuilder:validation:Enum=Model;State;Unwritten
 type TurnSummarySource string
 
 const (
@@ -34,6 +34,8 @@ const (
 	TurnSummaryFromModel TurnSummarySource = "Model"
 	// TurnSummaryFromState means that it says how the turn stands, in fixed words.
 	TurnSummaryFromState TurnSummarySource = "State"
+	// TurnSummaryUnwritten means that it says so too, because the model that was asked had no words for it.
+	TurnSummaryUnwritten TurnSummarySource = "Unwritten"
 )
 
 // CaptionSettings make a model write captions: titles of chats, or summaries of turns.

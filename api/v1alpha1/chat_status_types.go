@@ -253,6 +253,13 @@ type GenerationStatus struct {
 	// +optional
 	RuledOut []string `json:"ruledOut,omitempty"`
 
+	// waits are those that providers asked for in this step.
+	// +kubebuilder:validation:MaxItems=9
+	// +listType=map
+	// +listMapKey=modelConfig
+	// +optional
+	Waits []ModelWait `json:"waits,omitempty"`
+
 	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
 	// +optional
 	InterruptedAt *metav1.MicroTime `json:"interruptedAt,omitempty"`

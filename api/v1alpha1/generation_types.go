@@ -25,7 +25,7 @@ const (
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
 // +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
-// +kubebuilder:validation:XValidation:rule="(self.action == 'SummarizeTurn') == has(self.turnSummary)",message="turnSummary must be set for the action SummarizeTurn, and for no other"
+// +kubebuilder:validation:XValidation:rule="has(self.turnSummary) ? self.action == 'SummarizeTurn' : self.action != 'SummarizeTurn' || has(self.usage)",message="turnSummary belongs to the action SummarizeTurn, which yields it or at least usage"
 // +kubebuilder:validation:XValidation:rule="!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')",message="stoppedBy belongs to the results of a completed ExecuteTools"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
@@ -86,6 +86,11 @@ type MessageGeneration struct {
 	// advisorUsage of asking it.
 	// +optional
 	AdvisorUsage *TokenUsage `json:"advisorUsage,omitempty"`
+
+	// advice is how many pieces of advice came of that.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Advice int32 `json:"advice,omitempty"`
 
 	// context is how full the model's context was.
 	// +optional
@@ -149,7 +154,7 @@ type MessageGeneration struct {
 	// +optional
 	TitleCall *CallAccount `json:"titleCall,omitempty"`
 
-	// turnSummary is what became of the turn, in a few words.
+	// turnSummary is what became of the turn, in a few words; absent also if the model that was asked had none.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=60
 	// +optional

@@ -21,6 +21,9 @@ const (
 	DefaultSilenceTimeout = 10 * time.Minute
 )
 
+// MaxModelWaits bounds the waits that a status remembers: one for each model that a step can ask.
+const MaxModelWaits = 9
+
 // RetryPolicy says how a failed attempt is tried again. A wait is never shorter than what the provider asks for.
 type RetryPolicy struct {
 	// maxAttempts is how often a step is tried, the first time included, before its turn fails. All models that
@@ -74,6 +77,26 @@ type RetryStatus struct {
 	// +listType=atomic
 	// +optional
 	RuledOut []string `json:"ruledOut,omitempty"`
+
+	// waits are those that providers asked for in this step and that were not over when the last attempt failed.
+	// +kubebuilder:validation:MaxItems=9
+	// +listType=map
+	// +listMapKey=modelConfig
+	// +optional
+	Waits []ModelWait `json:"waits,omitempty"`
+}
+
+// ModelWait is how long the provider of a model asked to wait.
+type ModelWait struct {
+	// modelConfig is the name of the ChatModelConfig that is not asked before.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ModelConfig string `json:"modelConfig"`
+
+	// until is the end of the wait.
+	// +required
+	Until metav1.MicroTime `json:"until"`
 }
 
 // MaxAttemptsOrDefault is maxAttempts, or DefaultMaxAttempts.

@@ -91,6 +91,11 @@ type TurnStatus struct {
 	// +optional
 	Steps int32 `json:"steps,omitempty"`
 
+	// advice is how many pieces of advice the turn has had, also such as a summary stands for.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Advice int32 `json:"advice,omitempty"`
+
 	// lastRole is the role of the newest message.
 	// +optional
 	LastRole MessageRole `json:"lastRole,omitempty"`

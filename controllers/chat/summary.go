@@ -29,7 +29,7 @@ func (r *Reconciler) readSummary(ctx context.Context, s *seen) error {
 	}
 	s.facts.Summary = summary
 	head, err := r.generated(ctx, chat.Namespace, chat.Status.History.Head)
-	if head != nil {
+	if head != nil && head.Spec.Generation.HistoryVersion == version-1 { // An older one is left where the reply was cut off.
 		s.facts.HeadPod = head.Spec.Generation.Pod
 	}
 	return err

@@ -79,7 +79,7 @@ func (p *pass) endAttempt() error {
 func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
-		p.takeTitle(result)
+		p.account(result)
 		return p.tryAgain(*g.Error)
 	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return p.loseAttempt()

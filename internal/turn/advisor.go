@@ -8,9 +8,13 @@ import (
 	"parley.dev/parley/internal/status"
 )
 
-// accountAdvice adds what asking the advisor has used up. It is kept apart: it is another model's, and says nothing of how
+// accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages that the
+// generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
 // full the context is.
 func (p *pass) accountAdvice(g *v1alpha1.MessageGeneration) {
+	if g.Advice > 0 {
+		p.status().Turn.Advice += g.Advice
+	}
 	if g.AdvisorUsage != nil {
 		p.status().AdvisorUsage = p.status().AdvisorUsage.Add(*g.AdvisorUsage)
 	}

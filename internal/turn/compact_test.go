@@ -87,6 +87,31 @@ func TestAStepInTheMiddleOfATurnCanBeACompaction(t *testing.T) {
 	w.answer(nil).want("Waiting v5 c-4-1/5 - []")
 }
 
+func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T) {
+	advised := func(m *v1alpha1.ChatMessage) {
+		results(m)
+		m.Spec.Generation.Advice = 1
+	}
+	w := newWorld(t).say("a").answer(calls(1)).answer(advised)
+	if n := w.chat.Status.Turn.Advice; n != 1 {
+		t.Fatalf("after the first there are %d", n)
+	}
+	w.answer(calls(1)).answer(advised).answer(nil)
+	if n := w.chat.Status.Turn.Advice; n != 2 {
+		t.Errorf("after the second there are %d", n)
+	}
+	index := int64(0)
+	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}, Status: v1alpha1.ChatMessageStatus{Index: &index}}
+	call := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{PendingCalls: 1}}}
+	tool := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Generation: &v1alpha1.MessageGeneration{Advice: 1}}}
+	if n := Rest([]*v1alpha1.ChatMessage{user, call, tool}).Turn.Advice; n != 1 {
+		t.Errorf("of what is left there are %d", n)
+	}
+	if n := w.say("b").chat.Status.Turn.Advice; n != 0 {
+		t.Errorf("the next turn begins with %d", n)
+	}
+}
+
 func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)

@@ -22,7 +22,8 @@ type Facts struct {
 	Chat *v1alpha1.Chat
 	// Result is the message that answers the attempt under way, if there is one.
 	Result *v1alpha1.ChatMessage
-	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the newest reply.
+	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply which
+	// ended it.
 	Summary *v1alpha1.ChatMessage
 	HeadPod string
 	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.

@@ -70,6 +70,24 @@ func TestCostIsSummedAtEachCommit(t *testing.T) {
 	}
 }
 
+func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"for good": fails(v1alpha1.ErrorProviderError, false, 0), "for now": fails(v1alpha1.ErrorProviderError, true, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
+				change(m)
+				m.Spec.Generation.Usage, m.Spec.Generation.Cost = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9}, &v1alpha1.Cost{Currency: "USD", MicroUnits: 4}
+			})
+			result := w.f.Result
+			w.pass(func(f *Facts) { f.Result = result })
+			if st := w.chat.Status; st.Usage.TotalTokens != 9 || len(st.Cost) != 1 || st.Cost[0].MicroUnits != 4 {
+				t.Errorf("the usage is %+v, the cost %+v", st.Usage, st.Cost)
+			}
+		})
+	}
+}
+
 func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, calls(1)))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.

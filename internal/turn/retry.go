@@ -24,10 +24,10 @@ var elsewhere = []v1alpha1.ErrorReason{
 
 // nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked again in
 // this step. The models are asked in their order, one at once after the other; before the first comes again there is a wait,
-// which doubles with each round and is never shorter than what the provider asked for.
+// which doubles with each round. One whose provider asked to wait is passed over for as long as another one can be asked sooner.
 func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
 	retry := &v1alpha1.RetryStatus{
-		Attempt: failed.Attempt, Reason: e.Reason, Message: e.Message, At: metav1.NewMicroTime(now), RuledOut: slices.Clone(failed.RuledOut),
+		Attempt: failed.Attempt, Reason: e.Reason, Message: e.Message, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
 	}
 	if !e.Retryable {
 		if !slices.Contains(elsewhere, e.Reason) {
@@ -35,28 +35,57 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 		}
 		retry.RuledOut = append(retry.RuledOut, failed.ModelConfig)
 	}
-	at := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == failed.ModelConfig })
-	next, wrapped := following(models, at, retry.RuledOut)
-	if next < 0 || failed.Attempt >= policy.MaxAttemptsOrDefault() {
+	if failed.Attempt >= policy.MaxAttemptsOrDefault() {
 		return nil
 	}
-	retry.ModelConfig = models[next].Config
-	if wrapped {
-		round := (int(failed.Attempt) - 1) / len(models)
-		retry.At = metav1.NewMicroTime(now.Add(max(backoff(policy, round), e.RetryAfter())))
+	again := now.Add(backoff(policy, (int(failed.Attempt)-1)/max(1, len(models))))
+	setNext(retry, models, failed.ModelConfig, now, again)
+	if retry.ModelConfig == "" {
+		return nil
 	}
 	return retry
 }
 
-// following is the first model after the one at that is not ruled out, from the beginning again if need be; -1 if there is none.
-func following(models []Alternative, at int, ruledOut []string) (next int, wrapped bool) {
-	for i := 1; i <= len(models); i++ {
-		next = (at + i) % len(models)
-		if !slices.Contains(ruledOut, models[next].Config) {
-			return next, at >= 0 && next <= at
+// setNext chooses the model that can be asked soonest: those behind the one that failed now, the others again after a wait.
+func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, now, again time.Time) {
+	at := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == failed })
+	for i := range models { // In the order in which they follow the one that failed, which is the last itself.
+		next := (at + 1 + i) % len(models)
+		name, ready := models[next].Config, now
+		if at >= 0 && next <= at {
+			ready = again
+		}
+		if wait := waitOf(retry.Waits, name); wait.After(ready) {
+			ready = wait
+		}
+		if !slices.Contains(retry.RuledOut, name) && (retry.ModelConfig == "" || ready.Before(retry.At.Time)) {
+			retry.ModelConfig, retry.At = name, metav1.NewMicroTime(ready)
 		}
 	}
-	return -1, false
+}
+
+// waitsAfter are the waits that providers have asked for in the step and that are not over.
+func waitsAfter(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) []v1alpha1.ModelWait {
+	var waits []v1alpha1.ModelWait
+	for _, wait := range failed.Waits {
+		if wait.ModelConfig != failed.ModelConfig && wait.Until.After(now) {
+			waits = append(waits, wait)
+		}
+	}
+	if after := e.RetryAfter(); after > 0 {
+		waits = append(waits, v1alpha1.ModelWait{ModelConfig: failed.ModelConfig, Until: metav1.NewMicroTime(now.Add(after))})
+	}
+	return waits[max(0, len(waits)-v1alpha1.MaxModelWaits):]
+}
+
+// waitOf is the end of the wait that the provider of a model asked for; zero if it did not.
+func waitOf(waits []v1alpha1.ModelWait, config string) time.Time {
+	for _, wait := range waits {
+		if wait.ModelConfig == config {
+			return wait.Until.Time
+		}
+	}
+	return time.Time{}
 }
 
 // backoff is the wait after a round of attempts, counted from 0.
@@ -122,9 +151,9 @@ func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
 	}
 	switch {
 	case st.Retry != nil:
-		next.Attempt, next.RuledOut = st.Retry.Attempt+1, st.Retry.RuledOut
+		next.Attempt, next.RuledOut, next.Waits = st.Retry.Attempt+1, st.Retry.RuledOut, st.Retry.Waits
 	case st.Generation != nil:
-		next.Attempt, next.RuledOut = st.Generation.Attempt+1, st.Generation.RuledOut
+		next.Attempt, next.RuledOut, next.Waits = st.Generation.Attempt+1, st.Generation.RuledOut, st.Generation.Waits
 	}
 	st.Generation, st.Retry = next, nil
 	st.Model = model.Name

@@ -110,12 +110,50 @@ func TestWhatSteersAChatReachesOneThatWaitsForItsNextAttempt(t *testing.T) {
 	}
 }
 
+func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("second", "third")
+	w.say("a")
+	for i, c := range []struct {
+		asked   string
+		waits   int32
+		next    string
+		seconds int
+	}{
+		{"default", 60, "second", 0},
+		{"second", 5, "third", 0},
+		{"third", 0, "third", 1},   // 0 s since the first failed: the others asked for longer waits.
+		{"third", 0, "third", 2},   // 1 s: the second wants 4 more.
+		{"third", 0, "second", 2},  // 3 s: its 5 are over before another wait of the third.
+		{"second", 90, "third", 0}, // 5 s.
+		{"third", 70, "default", 55},
+	} {
+		st := &w.chat.Status
+		if st.Generation == nil || st.Generation.ModelConfig != c.asked {
+			t.Fatalf("attempt %d asks %+v, want %s", i+1, st.Generation, c.asked)
+		}
+		if w.answer(fails(v1alpha1.ErrorRateLimited, true, c.waits)); c.seconds > 0 {
+			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next || !st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
+				t.Fatalf("after attempt %d: %+v, want %s in %d s", i+1, st.Retry, c.next, c.seconds)
+			}
+			w.later(time.Duration(c.seconds) * time.Second)
+		}
+	}
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(got.Waits) != 3 {
+		t.Errorf("the last one asked is %+v", got)
+	}
+	w.pass(func(f *Facts) { f.PodLost = true })
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(got.Waits) != 3 {
+		t.Errorf("after its pod was lost: %+v", got)
+	}
+}
+
 func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second", "third")
 	w.say("a")
 	for i, want := range []string{"second", "third"} {
-		w.answer(fails(v1alpha1.ErrorOverloaded, true, 60)).want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
+		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
 		if got := w.chat.Status.Generation.ModelConfig; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}

@@ -21,16 +21,23 @@ var summaries = map[v1alpha1.ChatPhase]string{
 func (p *pass) takeSummary() error {
 	st, summary := p.status(), p.facts.Summary
 	if summary == nil || st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
-		st.Turn.SummarySource == v1alpha1.TurnSummaryFromModel {
+		asked(st.Turn) {
 		return nil
 	}
 	g := summary.Spec.Generation
 	if g.ChatUID != string(p.chat.UID) || g.HistoryVersion != st.History.Version || g.Pod != p.headPod() {
 		return nil
 	}
-	st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel
+	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
+		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
+	}
 	p.account(summary)
 	return nil
+}
+
+// asked tells whether a model has been asked what became of the turn, and has been paid for it.
+func asked(t *v1alpha1.TurnStatus) bool {
+	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
 }
 
 // headPod is the pod that gave the newest reply; empty if no pod did.
@@ -44,7 +51,7 @@ func (p *pass) headPod() string {
 // settleSummary says how the turn stands where no model has said what became of it.
 func (p *pass) settleSummary() {
 	t := p.status().Turn
-	if t == nil || t.SummarySource == v1alpha1.TurnSummaryFromModel && t.Result != "" {
+	if t == nil || asked(t) && t.Result != "" {
 		return
 	}
 	t.Summary, t.SummarySource = "", ""

@@ -72,6 +72,17 @@ func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
 	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)
 }
 
+func TestAModelThatHasNoWordsForATurnIsPaidOnceAndTheFixedOnesStay(t *testing.T) {
+	w := summarized(t).say("a").answer(nil)
+	before := w.chat.Status
+	said := func(f *Facts) { f.Summary = w.summary("", before.History.Version, nil) }
+	w.pass(said).pass(said).wantSummary("Finished", v1alpha1.TurnSummaryUnwritten)
+	if got := w.chat.Status.Usage.TotalTokens; got != before.Usage.TotalTokens+100 {
+		t.Errorf("the usage is %d", got)
+	}
+	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)
+}
+
 func TestASummaryCanComeBeforeItsReplyIsCommitted(t *testing.T) {
 	w := summarized(t).say("a")
 	w.facts = func(f *Facts) {

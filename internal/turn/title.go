@@ -15,10 +15,13 @@ const reasonNoTitle = "TitleNotWritten"
 func (p *pass) takeTitle(result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	written := st.TitleSource == v1alpha1.TitleFromModel || st.TitleSource == v1alpha1.TitleOutdated
-	if g.Title == "" || g.TitleSource == v1alpha1.TitleFromFirstWords && written {
-		return
+	switch {
+	case g.Title == "":
+	case g.TitleSource == v1alpha1.TitleFromModel || !written:
+		st.Title, st.TitleSource = g.Title, g.TitleSource
+	case st.Title == "": // They stand in for the one that a model is to write.
+		st.Title = g.Title
 	}
-	st.Title, st.TitleSource = g.Title, g.TitleSource
 }
 
 // settleTitle lets the title that a person gave win. When it is taken back, the next result brings another one.
@@ -48,7 +51,7 @@ func (p *pass) askTitle() (refusal string) {
 	case model == nil || !model.Titles:
 		return "no model writes titles for this chat: set spec.titles of its ChatModelConfig, or spec.title of the chat"
 	}
-	if st.Title != "" {
+	if st.History.Length > 0 { // Before that it will get one anyway.
 		st.TitleSource = v1alpha1.TitleOutdated
 	}
 	return ""

@@ -103,6 +103,22 @@ func TestAnotherTitleIsWrittenBesideTheNextReply(t *testing.T) {
 	w.say("c").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
 }
 
+func TestATitleIsWrittenForAChatThatHasLostItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.chat.Spec.Title = "Mine"
+	w.say("a").answer(nil).say("b").answer(nil)
+	w.chat.Spec.Title = ""
+	w.pass(nil).wantTitle("", "")
+	w.ask(v1alpha1.RequestTitle).wantTitle("", v1alpha1.TitleOutdated).requested(v1alpha1.RequestDone)
+	w.say("c").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleOutdated)
+	w.say("d").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
+	w = newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.ask(v1alpha1.RequestTitle).wantTitle("", "").requested(v1alpha1.RequestDone)
+	w.say("a").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+}
+
 func TestAnotherTitleIsRefusedWhereNoModelWritesOne(t *testing.T) {
 	w := newWorld(t).say("a").answer(firstWords("why is…"))
 	w.ask(v1alpha1.RequestTitle).wantTitle("why is…", v1alpha1.TitleFromFirstWords).requested(v1alpha1.RequestRefused)

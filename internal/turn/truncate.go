@@ -89,6 +89,9 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
+	if m.Spec.Generation != nil {
+		t.Turn.Advice += m.Spec.Generation.Advice
+	}
 	t.Turn.WaitsFor = waitsLeft(t.Turn)
 	stop(t.Turn, stoppedBy(m))
 }

@@ -110,12 +110,56 @@ func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
 	}
 }
 
+func TestASummaryOfATurnThatWasCutOffIsNotTakenForTheOneBefore(t *testing.T) {
+	ns := namespace(t)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
+	second := say(ns, "c", "second")
+	create(t, second)
+	chat := assigned(t, ns, "c", 3, 1)
+	t.Log("The second message goes before its answer counts; the pod knows nothing of that yet.")
+	if err := cluster.Client.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the first turn is the last one", func() bool {
+		st := chatIn(t, ns, "c").Status
+		return st.Phase == v1alpha1.ChatWaiting && st.History.Version == 4 && st.History.Length == 2
+	})
+	late := turnSummary(chat, "Fixed the leak")
+	create(t, late)
+	create(t, say(ns, "c", "third"))
+	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
+	isGone(t, late)
+	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
+		t.Errorf("the late summary was counted: %+v", st.Usage)
+	}
+}
+
+func TestASummaryThatIsNotWantedAnyMoreIsRemovedThoughTheChatIsIdle(t *testing.T) {
+	ns := namespace(t)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
+	create(t, newChat(ns, "c", "hello"))
+	chat := assigned(t, ns, "c", 1, 1)
+	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = nil })
+	create(t, answer(chat, nil))
+	hasSummary(t, ns, "c", "", "")
+	said := turnSummary(chat, "Found the leak")
+	create(t, said)
+	isGone(t, said)
+	hasSummary(t, ns, "c", "", "")
+}
+
 func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
+	nothing := turnSummary(chat, "")
+	nothing.Spec.Generation.Usage = nil
 	for name, m := range map[string]*v1alpha1.ChatMessage{
-		"no words": turnSummary(chat, ""),
+		"neither words nor usage": nothing,
 		"a reply that summarizes": answer(chat, func(m *v1alpha1.ChatMessage) {
 			m.Spec.Generation.TurnSummary = "Found the leak"
 		}),

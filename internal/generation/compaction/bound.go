@@ -35,13 +35,26 @@ func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.C
 	case limit > 0:
 		return int(limit * bytesPerToken * inputPercent / 100)
 	case source == v1alpha1.CompactionContextTooLong:
-		total := 0
-		for i := range messages {
-			total += size(&messages[i])
-		}
-		return total / 2
+		return Less(0, messages)
 	}
 	return 0
+}
+
+// Less is half of what was sent of the messages with that budget, which the model refused as too long: tokens are shorter than
+// reckoned with in some languages.
+func Less(budget int, messages []v1alpha1.ChatMessage) int {
+	total := sizeOf(messages)
+	if budget > 0 && budget < total {
+		total = budget
+	}
+	return total / 2
+}
+
+func sizeOf(messages []v1alpha1.ChatMessage) (total int) {
+	for i := range messages {
+		total += size(&messages[i])
+	}
+	return total
 }
 
 // Input is the conversation to be summarised, followed by the request. More than budget bytes are cut out in the middle; 0
@@ -62,11 +75,7 @@ func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 
 // cut is the range of messages to leave out.
 func cut(messages []v1alpha1.ChatMessage, budget int) (head, tail int) {
-	total := 0
-	for i := range messages {
-		total += size(&messages[i])
-	}
-	if budget <= 0 || total <= budget {
+	if budget <= 0 || sizeOf(messages) <= budget {
 		return 0, 0
 	}
 	left := budget * headPercent / 100

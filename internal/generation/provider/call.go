@@ -71,6 +71,19 @@ func withTopK[T any, P interface {
 	return fantasy.ProviderOptions{name: options}
 }
 
+// withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty: none does.
+// Anthropic refuses a budget that leaves nothing to say, such as that of a reply for an advice, which has fewer tokens.
+func withoutRoom(o *anthropic.ProviderOptions, most int64, effort v1alpha1.ReasoningEffort) (setting, why string) {
+	switch {
+	case o.Thinking != nil && o.Thinking.BudgetTokens >= most:
+		o.Thinking = nil
+		return "thinking.budget_tokens", "maxOutputTokens leaves no room for it"
+	case o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone:
+		return "reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least"
+	}
+	return "", ""
+}
+
 // adjustClaude leaves out what Claude refuses while it thinks; fantasy does so where it thinks by a budget alone.
 func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings []fantasy.CallWarning) {
 	o, ok := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions)
@@ -80,8 +93,8 @@ func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings
 	leftOut := func(setting, why string) {
 		warnings = append(warnings, fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting, Details: why})
 	}
-	if o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone {
-		leftOut("reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least")
+	if setting, why := withoutRoom(o, *call.MaxOutputTokens, effort); setting != "" {
+		leftOut(setting, why)
 	}
 	if o.Effort == nil {
 		return warnings

@@ -16,6 +16,7 @@ import (
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
 	"charm.land/fantasy/providers/vercel"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
@@ -153,6 +154,24 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	call, warnings, err := provider.Call(spec, v1alpha1.EffortHigh)
 	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil || len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
 		t.Errorf("without room: %v, %v", warnings, err)
+	}
+}
+
+func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
+	for maxTokens, kept := range map[int64]bool{4000: false, 10_000: false, 10_001: true} {
+		spec := claude.spec("")
+		spec.MaxOutputTokens, spec.Temperature = &maxTokens, new(0.5)
+		spec.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
+		call, warnings, err := provider.Call(spec, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if thinks := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil; thinks != kept {
+			t.Errorf("of %d: it thinks: %v", maxTokens, thinks)
+		}
+		if warned := len(warnings) == 1 && warnings[0].Setting == "thinking.budget_tokens"; warned == kept || call.Temperature == nil {
+			t.Errorf("of %d: %v", maxTokens, warnings)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ type advice struct {
 	target   *target
 	usage    v1alpha1.TokenUsage
 	warnings []string
+	// given is how many pieces of advice came of it.
+	given int32
 }
 
 // guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
@@ -41,7 +43,7 @@ func (a *attempt) withAdvisor(ctx context.Context, messages []v1alpha1.ChatMessa
 // consult answers a call of the advisor. The chat has one: otherwise its call would not be run.
 func (a *attempt) consult(ctx context.Context, messages []v1alpha1.ChatMessage, input string) advisor.Result {
 	spec := a.chat.Spec.Advisor
-	remaining := max(0, spec.MaxUsesOrDefault()-advisor.Used(messages))
+	remaining := max(0, spec.MaxUsesOrDefault()-a.adviceSoFar(messages))
 	if remaining == 0 {
 		return advisor.Result{
 			Type:  advisor.TypeLimitReached,
@@ -56,11 +58,22 @@ func (a *attempt) consult(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	result := advisor.Result{Type: advisor.TypeAdvice, Advice: text, RemainingUses: remaining - 1}
 	if failure != nil {
 		result = advisor.Result{Type: advisor.TypeError, Error: told(failure), RemainingUses: remaining}
+	} else {
+		a.advice.given++
 	}
 	if a.advice.target != nil {
 		result.Model = a.advice.target.config.Spec.Model
 	}
 	return result
+}
+
+// adviceSoFar is how many pieces of advice the turn has had, also such as a summary stands for.
+func (a *attempt) adviceSoFar(messages []v1alpha1.ChatMessage) int32 {
+	used := advisor.Used(messages)
+	if turn := a.chat.Status.Turn; turn != nil {
+		used = max(used, turn.Advice)
+	}
+	return used
 }
 
 // told is the error as the model reads it, which cannot do what it asks people to do.
@@ -203,6 +216,7 @@ func (a *attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
 	if a.advice.target == nil {
 		return
 	}
+	g.Advice = a.advice.given
 	g.AdvisorModel, g.Warnings = a.advice.target.identity(), a.advice.warnings
 	if a.advice.usage != (v1alpha1.TokenUsage{}) {
 		g.AdvisorUsage = &a.advice.usage

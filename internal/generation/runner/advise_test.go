@@ -171,6 +171,34 @@ func TestATurnHasAsMuchAdviceAsItMay(t *testing.T) {
 	}
 }
 
+func TestAdviceCountsAlsoIfASummaryStandsForIt(t *testing.T) {
+	p := startAdvisedPod(t, asksForAdvice(3, advises), nil)
+	c := p.newChat("summed", func(s *v1alpha1.ChatSpec) {
+		withAdvisor(s)
+		s.Advisor.MaxUses = new(int32(1))
+	})
+	c.ask("summed-1", "Clean up the archive.")
+	answer := c.asked(c.result())
+	if n := answer.Spec.Generation.Advice; n != 1 {
+		t.Errorf("the step brought %d pieces of advice", n)
+	}
+	c.commit(answer, v1alpha1.ActionCompact)
+	summary := c.result()
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.Turn.Advice = 1
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: summary.Name, Length: s.History.Length + 1, ContextStart: s.History.Length}
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	})
+	reply := c.result()
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.History.Version, s.History.Head, s.History.Length = s.History.Version+1, reply.Name, s.History.Length+1
+		s.Generation = c.assignment(v1alpha1.ActionExecuteTools, 1)
+	})
+	if _, result := adviceOf(t, c.result()); result.Type != advisor.TypeLimitReached {
+		t.Errorf("the result is %+v", result)
+	}
+}
+
 func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
 	script := asksForAdvice(3, advises)
 	script.Rules[2].Reply.Steps[0].ToolCalls = append(script.Rules[2].Reply.Steps[0].ToolCalls,

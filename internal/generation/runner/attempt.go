@@ -72,6 +72,12 @@ func failed(err *v1alpha1.GenerationError) outcome {
 	return outcome{kind: v1alpha1.OutcomeFailed, err: err}
 }
 
+// paidFor is a failure of a step whose call is paid for all the same.
+func (o outcome) paidFor(by step.Step) outcome {
+	o.step.Usage = by.Usage
+	return o
+}
+
 // run performs the attempt and creates its result. An attempt that is cancelled writes nothing.
 func (a *attempt) run(ctx context.Context) {
 	type loaded struct {

@@ -96,10 +96,12 @@ func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, 
 	return w.form.Read(answer), &v1alpha1.CallAccount{Model: t.identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}, nil
 }
 
-// generateCaption calls the model. A caption needs no thinking; a plain call leaves that to the configuration.
+// generateCaption calls the model. A caption needs no thinking; a plain call leaves that to the configuration. Claude does not think
+// unless it is told to, and refuses a call that leaves no room for the thoughts that it is told to have.
 func (a *attempt) generateCaption(ctx context.Context, t *target, w wanted, plain bool) (answer *fantasy.Response, err error) {
 	effort := t.config.Spec.ReasoningEffort.Effort("")
-	if effort != "" && !plain {
+	claude := t.config.Spec.Provider == v1alpha1.ProviderAnthropic || t.config.Spec.Provider == v1alpha1.ProviderBedrock
+	if claude || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
 	settings, _, err := provider.Call(&t.config.Spec, effort)

@@ -31,16 +31,11 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		})
 	}
 	source := a.compactionSource()
-	built, ended := a.prompt(ctx, t, compaction.Input(input, compaction.Budget(limitOf(t), source, input)))
-	if ended != nil {
-		return *ended
+	budget := compaction.Budget(limitOf(t), source, input)
+	o := a.askSummary(ctx, messages, compaction.Input(input, budget), episode)
+	if o.err != nil && o.err.Reason == v1alpha1.ErrorContextTooLong { // Without a summary the chat could not go on.
+		o = a.askSummary(ctx, messages, compaction.Input(input, compaction.Less(budget, input)), episode)
 	}
-	call, invalid := a.call(t, built)
-	if invalid != nil {
-		return failed(invalid)
-	}
-	call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
-	o := a.ask(ctx, t, call, messages, v1alpha1.RoleSystem, episode)
 	if o.kind != v1alpha1.OutcomeCompleted {
 		o.step = step.Step{Usage: o.step.Usage} // Half a summary is worth nothing.
 		return o
@@ -50,10 +45,24 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Reason: v1alpha1.ErrorProviderError, Provider: string(t.config.Spec.Provider),
 			Message: fmt.Sprintf("%s wrote an empty summary of the conversation", t.config.Spec.Model),
 			Advice:  "Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat",
-		})
+		}).paidFor(o.step)
 	}
 	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: a.chat.Status.History.Length - int64(unanswered)}
 	return o
+}
+
+// askSummary asks a.target for a summary of what it is shown.
+func (a *attempt) askSummary(ctx context.Context, messages, shown []v1alpha1.ChatMessage, episode Episode) outcome {
+	built, ended := a.prompt(ctx, a.target, shown)
+	if ended != nil {
+		return *ended
+	}
+	call, invalid := a.call(a.target, built)
+	if invalid != nil {
+		return failed(invalid)
+	}
+	call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
+	return a.ask(ctx, a.target, call, messages, v1alpha1.RoleSystem, episode)
 }
 
 func (a *attempt) compactionSource() v1alpha1.CompactionSource {

@@ -4,10 +4,15 @@
 package runner_test
 
 import (
+	"bytes"
+	"io"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -93,13 +98,17 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 }
 
 func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
-	p := startPod(t, summarises(modelserver.Think("hm")), nil)
+	script := summarises(modelserver.Think("hm"))
+	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 900, Output: 10}
+	p := startPod(t, script, nil)
 	c := p.newChat("empty", nil)
 	c.ask("empty-1", "hello")
 	c.commit(c.result(), "")
 	m := c.compact(v1alpha1.CompactionThreshold)
 	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorProviderError || g.Error.Retryable {
 		t.Errorf("got %+v", g)
+	} else if g.Usage == nil || g.Usage.TotalTokens != 910 {
+		t.Errorf("it used up %+v", g.Usage)
 	}
 }
 
@@ -131,5 +140,55 @@ func TestAContextThatTheModelRefusedIsCutToHalfForItsSummary(t *testing.T) {
 	c.compact(v1alpha1.CompactionContextTooLong)
 	if body := p.lastBody(); strings.Contains(body, "cut-1") || strings.Contains(body, "cut-2") || !strings.Contains(body, "cut-3") || !strings.Contains(body, "left out") {
 		t.Errorf("%d bytes were sent", len(body))
+	}
+}
+
+// shortContext refuses requests with more bytes, as a provider does whose tokens are shorter than expected.
+type shortContext struct {
+	next    http.RoundTripper
+	bytes   int
+	refused atomic.Int32
+}
+
+func (s *shortContext) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if r.Body = io.NopCloser(bytes.NewReader(body)); len(body) <= s.bytes {
+		return s.next.RoundTrip(r)
+	}
+	s.refused.Add(1)
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"error":{"message":"too long","code":"context_length_exceeded"}}`)),
+	}, nil
+}
+
+func TestASummaryThatDoesNotFitIsMadeOfLessOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes   int
+		outcome v1alpha1.GenerationOutcome
+	}{
+		"the half fits": {12_000, v1alpha1.OutcomeCompleted},
+		"nor the half":  {5_000, v1alpha1.OutcomeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			short := &shortContext{bytes: 1 << 20}
+			p := startPod(t, summarises(modelserver.Say("Short.")), func(_ *pod, o *runner.Options) {
+				short.next = o.HTTP.Transport
+				o.HTTP = &http.Client{Transport: short}
+			})
+			chat := p.newChat("dense", nil)
+			for _, name := range []string{"dense-1", "dense-2", "dense-3"} {
+				chat.ask(name, strings.Repeat(name+" ", 800))
+				chat.commit(chat.result(), "")
+			}
+			short.bytes = c.bytes
+			m := chat.compact(v1alpha1.CompactionThreshold)
+			if g := m.Spec.Generation; g.Outcome != c.outcome || g.Outcome == v1alpha1.OutcomeFailed && (g.Error.Reason != v1alpha1.ErrorContextTooLong || short.refused.Load() != 2) {
+				t.Errorf("got %+v after %d refusals", g, short.refused.Load())
+			}
+		})
 	}
 }

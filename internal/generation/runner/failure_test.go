@@ -201,6 +201,9 @@ func TestAResultThatIsRefusedForGoodBecomesAFailure(t *testing.T) {
 			c := p.newChat("refused", nil)
 			c.ask("refused-u", "hello")
 			e := c.failure(v1alpha1.ErrorInternal)
+			if usage := c.result().Spec.Generation.Usage; usage == nil || usage.TotalTokens == 0 {
+				t.Error("the reply was paid, and nobody knows")
+			}
 			if !strings.Contains(e.Text(), "refused the finished step") || strings.Contains(e.Text()+p.log.String(), "Paris") {
 				t.Errorf("the message is %s, the log %s", e.Text(), p.log)
 			}

@@ -35,17 +35,16 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 			if o.kind == v1alpha1.OutcomeCompleted {
 				a.histories.Add(a.chat, created)
 			}
-			a.titleReported(message)
-			a.summarize(o)
+			a.summarize(o, message.Spec.Generation)
 			return
 		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
 			a.foundStep(o)
-			a.titleReported(message)
 			return
 		case a.isFinal(err, began) && o.kind == v1alpha1.OutcomeCompleted:
 			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
 			a.Metrics.ResultRefused(string(apierrors.ReasonForError(err)))
-			o = failed(refusedError(err))
+			a.titles.returnCall(a.titleOf, message.Spec.Generation.TitleCall)
+			o = failed(refusedError(err)).paidFor(o.step)
 			message = a.message(o)
 			continue
 		}

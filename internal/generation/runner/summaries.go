@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/generation/caption"
 )
 
@@ -75,8 +76,8 @@ func (s *summaries) stop() {
 
 // summarize asks what became of the turn that ends with the reply, if the configuration wants to know. It neither waits nor
 // fails: the reply has been handed over.
-func (a *attempt) summarize(o outcome) {
-	if !a.endsTurn(o) || !a.wantsSummary(a.target) {
+func (a *attempt) summarize(o outcome, reply *v1alpha1.MessageGeneration) {
+	if !a.endsTurn(o) || !a.wantsSummary(a.target) || a.usesBudgetUp(reply) {
 		return
 	}
 	answer := caption.Text(&v1alpha1.ChatMessageSpec{Parts: o.step.Parts})
@@ -87,12 +88,32 @@ func (a *attempt) summarize(o outcome) {
 		form: caption.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: a.target.config.Spec.TurnSummaries.ModelConfigRef,
 		shown: caption.Exchange(a.question, answer),
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if next := a.attempts[a.fence.ChatUID]; next != nil && next != a { // The chat has gone on, quicker than this was asked.
+		return
+	}
 	a.summaries.begin(a.lasting, a.chat.UID, func(ctx context.Context) {
 		began := metav1.NewMicroTime(a.Now())
-		if text, account := a.writeCaption(ctx, a.target, w); text != "" {
+		if text, account := a.writeCaption(ctx, a.target, w); text != "" || account != nil {
 			a.handOver(ctx, a.summary(text, account, began))
 		}
 	})
+}
+
+// usesBudgetUp tells whether the chat may spend nothing more once the reply is paid.
+func (a *attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
+	if a.chat.Spec.Limits == nil {
+		return false
+	}
+	costs := a.chat.Status.Cost
+	if reply.Cost != nil {
+		costs = cost.Add(costs, *reply.Cost)
+	}
+	if call := reply.TitleCall; call != nil && call.Cost != nil {
+		costs = cost.Add(costs, *call.Cost)
+	}
+	return cost.UsedUp(a.chat.Spec.Limits.Budget, costs)
 }
 
 // wantsSummary tells whether the chat waits for a summary, and the model that answers has one written.
@@ -114,7 +135,7 @@ func (a *attempt) handOver(ctx context.Context, summary *v1alpha1.ChatMessage) {
 	}
 }
 
-// summary is the message that says what became of the turn. Its version is what the commit of the last reply makes: the chat takes
+// summary is the message that says what became of the turn, or only what it cost to ask a model that had no words for it. Its version is what the commit of the last reply makes: the chat takes
 // it as long as nothing else has happened.
 func (a *attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) *v1alpha1.ChatMessage {
 	version := a.fence.HistoryVersion + 1

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -94,6 +95,13 @@ func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) 
 	p.askSummed("budget", func(s *v1alpha1.ChatSpec) {
 		s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
 	}, nil)
+	t.Log("The reply alone costs as much as the chat may.")
+	p.derive("summing", "priced", func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Pricing = &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "1", OutputPerMillion: "2"}
+	})
+	p.askSummed("spent", func(s *v1alpha1.ChatSpec) {
+		s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "EUR", Amount: "0.00002"}}
+	}, askedOf("priced"))
 	c := p.newChat("tools", nil)
 	c.config = "summing"
 	c.say("tools-u", "calls")
@@ -112,8 +120,8 @@ func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) 
 
 func TestASummaryThatFailsIsNoFault(t *testing.T) {
 	for name, reply := range map[string]modelserver.Reply{
-		"an error":   {Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}},
-		"no summary": {Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)}},
+		"an error":                {Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}},
+		"no summary and no usage": {Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)}, Usage: &modelserver.Usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := summing(t, summarizes(reply))
@@ -124,6 +132,16 @@ func TestASummaryThatFailsIsNoFault(t *testing.T) {
 				t.Errorf("there is a summary, or it was logged: %s", p.log)
 			}
 		})
+	}
+}
+
+func TestAModelThatHasNoWordsForATurnIsPaidAllTheSame(t *testing.T) {
+	p := summing(t, summarizes(modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)}, Usage: &modelserver.Usage{Input: 40, Output: 64}}))
+	c, _ := p.askSummed("c", nil, nil)
+	var m *v1alpha1.ChatMessage
+	c.eventually("there is an account", func() bool { m = c.message("c-2-summary"); return m != nil })
+	if g := m.Spec.Generation; g.TurnSummary != "" || g.Usage == nil || g.Usage.TotalTokens != 104 || g.Cost == nil || g.Cost.MicroUnits != 168 {
+		t.Errorf("the account is %+v", g)
 	}
 }
 
@@ -167,4 +185,52 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 			t.Errorf("%q is not in %s", text, asked)
 		}
 	}
+}
+
+func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
+	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}), nil)
+	c := p.newTitledChat("c", nil)
+	c.ask("one", longQuestion)
+	c.commit(c.result(), "")
+	c.say("two", "And where is the log?")
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.TitleSource = v1alpha1.TitleOutdated
+		s.Turn = &v1alpha1.TurnStatus{Message: "two", Parent: s.History.Head, Index: s.History.Length}
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: "two", Length: s.History.Length + 1}
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	})
+	c.wantTitle(c.result(), "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords, false)
+}
+
+func TestAModelThatIsToldToThinkIsNotWhenItWritesACaption(t *testing.T) {
+	p := summing(t, summarizes(summaryOfDisk))
+	p.derive("cheap", "claude", func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Provider, s.BaseURL, s.Model = v1alpha1.ProviderAnthropic, strings.TrimSuffix(s.BaseURL, "/v1"), "claude-sonnet-4-5"
+		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
+		s.MaxOutputTokens = new(int64(32000))
+	})
+	p.derive("summing", "by-claude", func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries.ModelConfigRef.Name = "claude" })
+	c, _ := p.askSummed("c", nil, askedOf("by-claude"))
+	c.eventually("there is a summary", func() bool { return c.message("c-2-summary") != nil })
+	asked := p.titleRequests()
+	if len(asked) != 1 || strings.Contains(asked[0], "thinking") || !strings.Contains(asked[0], `"max_tokens":64`) {
+		t.Errorf("the model was asked %q", asked)
+	}
+}
+
+// derive creates a ChatModelConfig like another one, but for the change.
+func (p *pod) derive(from, name string, change func(*v1alpha1.ChatModelConfigSpec)) {
+	p.t.Helper()
+	var config v1alpha1.ChatModelConfig
+	if err := cluster.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.ns, Name: from}, &config); err != nil {
+		p.t.Fatal(err)
+	}
+	derived := &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: name}, Spec: config.Spec}
+	change(&derived.Spec)
+	create(p.t, derived)
+}
+
+// askedOf lets the configuration answer.
+func askedOf(config string) func(*v1alpha1.ChatStatus) {
+	return func(s *v1alpha1.ChatStatus) { s.Generation.ModelConfig = config }
 }

@@ -37,7 +37,7 @@ type titles struct {
 type madeTitle struct {
 	// text is empty while the call is under way, and if nothing came of it.
 	text string
-	// call is what it used up; nil until it is over, and again once a step has accounted for it.
+	// call is what it used up; nil until it is over, and again once a result accounts for it.
 	call   *v1alpha1.CallAccount
 	cancel context.CancelFunc
 }
@@ -82,22 +82,36 @@ func (t *titles) begun(chat types.UID) beginning {
 	return beginning{}
 }
 
-// of is the title that was made, and the account of the call if no step has accounted for it.
-func (t *titles) of(of beginning) (string, *v1alpha1.CallAccount) {
+// of is the title that was made.
+func (t *titles) of(of beginning) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if made := t.made[of]; made != nil {
-		return made.text, made.call
+		return made.text
 	}
-	return "", nil
+	return ""
 }
 
-// accounted says that a step has accounted for the call.
-func (t *titles) accounted(of beginning) {
+// takeCall is the account of the call for a title, for the one result that accounts for it: nobody else gets it, since the next step
+// can be done before it is known that the result exists.
+func (t *titles) takeCall(of beginning) *v1alpha1.CallAccount {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if made := t.made[of]; made != nil {
-		made.call = nil
+	made := t.made[of]
+	if made == nil {
+		return nil
+	}
+	call := made.call
+	made.call = nil
+	return call
+}
+
+// returnCall takes the account back from a result that does not come to be.
+func (t *titles) returnCall(of beginning, call *v1alpha1.CallAccount) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if made := t.made[of]; made != nil && call != nil {
+		made.call = call
 	}
 }
 
@@ -124,21 +138,16 @@ func (t *titles) stop() {
 
 // entitle notes what the chat's title is of.
 func (a *attempt) entitle(messages []v1alpha1.ChatMessage) {
-	if a.chat.Status.TitleSource == v1alpha1.TitleOutdated {
+	later := a.chat.Status.History.ContextStart > 0 // Then what the chat began with is not among the messages.
+	switch first := slices.IndexFunc(messages, func(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }); {
+	case a.chat.Status.TitleSource == v1alpha1.TitleOutdated:
 		a.titleOf = beginning{chat: a.chat.UID, asked: titleToken(a.chat)}
-		return
-	}
-	if a.chat.Status.History.ContextStart > 0 { // What the chat began with is not among the messages.
+	case later:
 		a.titleOf = a.titles.begun(a.chat.UID)
-		return
+	case first >= 0:
+		a.titleOf = beginning{chat: a.chat.UID, message: messages[first].UID, edition: messages[first].Generation}
 	}
-	for i := range messages {
-		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			a.titleOf = beginning{chat: a.chat.UID, message: messages[i].UID, edition: messages[i].Generation}
-			break
-		}
-	}
-	if a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
+	if !later && a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
 		a.firstWords = caption.FirstWords(caption.Of(messages))
 	}
 }
@@ -185,7 +194,7 @@ func (a *attempt) lacksTitle() bool {
 
 // addTitle lets the result bring a title if the chat lacks one, and the account of the call for it, if the result can count.
 func (a *attempt) addTitle(g *v1alpha1.MessageGeneration, o outcome) {
-	made, call := a.titles.of(a.titleOf)
+	made := a.titles.of(a.titleOf)
 	switch {
 	case made != "" && a.lacksTitle():
 		g.Title, g.TitleSource = made, v1alpha1.TitleFromModel
@@ -193,13 +202,6 @@ func (a *attempt) addTitle(g *v1alpha1.MessageGeneration, o outcome) {
 		g.Title, g.TitleSource = a.firstWords, v1alpha1.TitleFromFirstWords
 	}
 	if o.kind == v1alpha1.OutcomeCompleted || o.kind == v1alpha1.OutcomeInterrupted && len(o.step.Parts) > 0 {
-		g.TitleCall = call
-	}
-}
-
-// titleReported notes that the account of the call for a title has been given.
-func (a *attempt) titleReported(message *v1alpha1.ChatMessage) {
-	if message.Spec.Generation.TitleCall != nil {
-		a.titles.accounted(a.titleOf)
+		g.TitleCall = a.titles.takeCall(a.titleOf)
 	}
 }

@@ -4,7 +4,10 @@
 package runner_test
 
 import (
+	"net/http"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/telemetry"
@@ -41,4 +44,32 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 		title.Attributes[telemetry.AttrInputTokens] != "40" || title.Attributes[telemetry.AttrOutcome] != "Completed" {
 		t.Errorf("the title's span is %+v", title)
 	}
+}
+
+func TestACallForATitleIsAccountedForOnceThoughNobodyHearsOfItsResult(t *testing.T) {
+	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
+	heard := make(chan struct{})
+	p.wire.onCreate(func(r *http.Request, through http.RoundTripper) (*http.Response, error) {
+		response, err := cutAfter(r, through)
+		<-heard
+		return response, err
+	})
+	c := p.newTitledChat("c", nil)
+	c.ask("one", longQuestion)
+	m := c.result()
+	c.wantTitle(m, "Stuck pods", v1alpha1.TitleFromModel, true)
+	c.accept(m)
+	c.ask("two", "And then?")
+	c.wantTitle(c.result(), "", "", false)
+	close(heard)
+}
+
+func TestACallForATitleIsAccountedForLaterIfItsResultWasRefused(t *testing.T) {
+	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
+	p.wire.onCreate(answers(422, metav1.StatusReasonInvalid))
+	c := p.newTitledChat("c", nil)
+	c.ask("one", longQuestion)
+	c.wantTitle(c.result(), "Stuck pods", v1alpha1.TitleFromModel, false)
+	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
+	c.wantTitle(c.result(), "Stuck pods", v1alpha1.TitleFromModel, true)
 }
