@@ -127,9 +127,10 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Retry *RetryPolicy `json:"retry,omitempty"`
 
-	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default 600.
+	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default 600; at
+	// most 3300, since an attempt that is an hour old counts as lost.
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=3600
+	// +kubebuilder:validation:Maximum=3300
 	// +optional
 	SilenceTimeoutSeconds *int32 `json:"silenceTimeoutSeconds,omitempty"`
 

@@ -9,9 +9,22 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// MaxResultBytes is the most that a tool's result may have: 64 KiB, which is what chat systems give a model whose context
-// limit is not known.
-const MaxResultBytes = 64 << 10
+const (
+	// MaxResultBytes is the most that a tool's result may have: 64 KiB, which is what chat systems give a model whose context
+	// limit is not known.
+	MaxResultBytes = 64 << 10
+	// minResultBytes is what it may have however small the context is: less would often say nothing.
+	minResultBytes = 16 << 10
+)
+
+// ResultLimit is the most bytes that a result may have for a model whose context holds so many tokens: a third of it, at 3 bytes a
+// token. 0: the limit is not known.
+func ResultLimit(contextLimit int64) int {
+	if contextLimit == 0 {
+		return MaxResultBytes
+	}
+	return int(max(minResultBytes, min(contextLimit, MaxResultBytes)))
+}
 
 // markerRoom is kept free for the marker that says how much was left out.
 const markerRoom = 256

@@ -38,12 +38,18 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 	if failed.Attempt >= policy.MaxAttemptsOrDefault() {
 		return nil
 	}
-	again := now.Add(backoff(policy, (int(failed.Attempt)-1)/max(1, len(models))))
+	again := now.Add(backoff(policy, round(models, retry)))
 	setNext(retry, models, failed.ModelConfig, now, again)
 	if retry.ModelConfig == "" {
 		return nil
 	}
 	return retry
+}
+
+// round counts how often all the models that can still be asked have been asked, from 0.
+func round(models []Alternative, retry *v1alpha1.RetryStatus) int {
+	left := len(models) - len(retry.RuledOut)
+	return max(0, int(retry.Attempt)-1-len(retry.RuledOut)) / max(1, left)
 }
 
 // setNext chooses the model that can be asked soonest: those behind the one that failed now, the others again after a wait.
@@ -139,6 +145,12 @@ func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
 	}
 	if i := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == wanted }); i >= 0 {
 		return models[i]
+	}
+	// The one that was wanted has been taken out of the configuration since.
+	if retry := st.Retry; retry != nil {
+		if i := slices.IndexFunc(models, func(m Alternative) bool { return !slices.Contains(retry.RuledOut, m.Config) }); i >= 0 {
+			return models[i]
+		}
 	}
 	return models[0]
 }

@@ -203,3 +203,29 @@ func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
 		t.Errorf("reported as %s", got)
 	}
 }
+
+func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("other")
+	w.say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0))
+	for i, want := range []time.Duration{1, 2, 4, 8} {
+		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" || !retry.At.Equal(w.at(want*time.Second)) {
+			t.Fatalf("wait %d is %+v", i+1, retry)
+		}
+		w.later(want * time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	}
+}
+
+func TestAModelThatIsRuledOutIsNotAskedForOneThatIsNoFallbackAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("other", "third")
+	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).answer(fails(v1alpha1.ErrorOverloaded, true, 30)).answer(fails(v1alpha1.ErrorOverloaded, true, 60))
+	if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "other" {
+		t.Fatalf("retry is %+v", retry)
+	}
+	w.facts = models("third")
+	w.later(30 * time.Second)
+	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "third" {
+		t.Errorf("the attempt is %+v", g)
+	}
+}

@@ -54,8 +54,11 @@ func Text(spec *v1alpha1.ChatMessageSpec) string {
 // Beginning shows a model how a conversation begins.
 func Beginning(text string) string { return tagged("message", text, maxAsked) }
 
-// Exchange shows a model what was asked and what came of it.
+// Exchange shows a model what was asked, if that is known, and what came of it.
 func Exchange(question, answer string) string {
+	if question == "" {
+		return tagged("reply", answer, maxAsked/2)
+	}
 	return tagged("message", question, maxAsked/2) + "\n" + tagged("reply", answer, maxAsked/2)
 }
 

@@ -201,7 +201,7 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
 	results := append(a.Tools.Execute(a.withAdvisor(a.observeTools(a.working), messages), a.chat.Spec.Tools, calls.Run), calls.Denied...)
-	s := step.Results(results)
+	s := step.Results(results, tools.ResultLimit(a.contextLimit()))
 	a.countDenied(calls.Denied)
 	for i := range s.Parts {
 		r := s.Parts[i].ToolResult

@@ -94,6 +94,14 @@ func limitOf(t *target) int64 {
 	return *t.config.Spec.ContextLimit
 }
 
+// contextLimit is how many tokens the context holds of the model that replied last; 0: that is not known.
+func (a *attempt) contextLimit() int64 {
+	if a.chat.Status.Context == nil {
+		return 0
+	}
+	return a.chat.Status.Context.Limit
+}
+
 // contextOf is how full the context was when the model gave this reply.
 func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)

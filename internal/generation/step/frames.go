@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
 )
 
 // FromFrames makes a step of what was streamed of an attempt that never ended: texts and reasoning as far as they came,
@@ -27,7 +28,7 @@ func FromFrames(frames []parts.Frame) Step {
 		}
 	}
 	if len(results) > 0 {
-		return Results(results)
+		return Results(results, tools.MaxResultBytes)
 	}
 	return reply.Finish()
 }

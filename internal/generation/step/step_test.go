@@ -298,7 +298,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 			for i := range c.calls {
 				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
-			got := step.Results(results)
+			got := step.Results(results, tools.MaxResultBytes)
 			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
 				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
 			}
@@ -312,5 +312,12 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 				t.Error("the caller's results were changed")
 			}
 		})
+	}
+}
+
+func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
+	got := step.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10)
+	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
+		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}
 }
