@@ -143,7 +143,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if plan.NeedsPod { // The pod may go before the cache shows that the chat has it, and then its event wakes nobody.
 		seen.lookAgain = placement.MaxUnseen
 	}
-	return ctrl.Result{RequeueAfter: sooner(seen.lookAgain, deadline(&plan.Status, seen.facts.Now))}, nil
+	return ctrl.Result{RequeueAfter: sooner(sooner(seen.lookAgain, plan.Again), deadline(&plan.Status, seen.facts.Now))}, nil
 }
 
 // deadline is how long until the status has to change because of the time alone; zero if it need not.

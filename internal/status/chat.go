@@ -26,6 +26,8 @@ type ChatFacts struct {
 	Beginning bool
 	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
 	Blocked *v1alpha1.GenerationError
+	// MayCome is true while what the message waits for may still be on its way.
+	MayCome bool
 	// Held is why work that is due may not begin; empty if it may.
 	Held chatstate.Reason
 	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
@@ -60,6 +62,8 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
 	case f.Archiving:
 		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
+	case f.Blocked != nil && f.MayCome:
+		return Working(string(f.Blocked.Reason), f.Blocked.Text())
 	case f.Blocked != nil:
 		return Failed(string(f.Blocked.Reason), f.Blocked.Text())
 	case st.Phase == v1alpha1.ChatError:

@@ -255,6 +255,7 @@ func (p *pass) report() {
 	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
 	if p.idle() && len(p.facts.Open) > 0 {
 		facts.Blocked = p.blocked(p.facts.Open[0])
+		facts.MayCome = p.mayCome(facts.Blocked)
 	}
 	facts.Held, facts.NoCapacity = p.held, p.facts.NoCapacity
 	facts.Archiving = p.facts.Archive && !st.Archived

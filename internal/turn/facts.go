@@ -178,6 +178,8 @@ type Plan struct {
 	Ended []*v1alpha1.TurnStatus
 	// Notices are worth an Event.
 	Notices []Notice
+	// Again is how long until the conditions change because of the time alone; zero: they do not.
+	Again time.Duration
 }
 
 // Rejection is a message that is refused.

@@ -35,6 +35,13 @@ func contextBegins(at int64) condition {
 	}}
 }
 
+// summary means that the chat says this of its turn.
+func summary(says string) condition {
+	return condition{"the turn is summarised as " + says, func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.Turn != nil && s.chat.Status.Turn.Summary == says
+	}}
+}
+
 // gone means that neither the chat nor any message is there.
 func gone() condition { return condition{"all is gone", nothingLeft} }
 

@@ -52,6 +52,11 @@ var goingOn = []scenario{
 		prompts("hello", func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(1))} }),
 		awaits(beingAnswered), fromHere(), answers(calls("call_1")), answers(results("call_1")),
 	}},
+	{name: "what became of a turn is taken and counted once", bare: true, does: []step{
+		configures(func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} }),
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		saysOfTurn("Greeted"), awaits(summary("Greeted")), says("m1"), answers(text("Yes?")),
+	}},
 	{name: "an edit of the chat while the model answers costs nothing", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(), changesChat(func(c *v1alpha1.Chat) {
 			c.Labels = map[string]string{"team": "a"}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // step is one thing that happens in a scenario.
@@ -171,22 +172,42 @@ func losesPods() step {
 	}
 }
 
-// configures creates the ChatModelConfig of a scenario that begins without one.
-func configures() step {
-	return func(ctx context.Context, w *world) error { return createConfig(ctx, w.ns) }
+// configures creates the ChatModelConfig of a scenario that begins without one, with what change makes of it.
+func configures(change ...func(*v1alpha1.ChatModelConfigSpec)) step {
+	return func(ctx context.Context, w *world) error { return createConfig(ctx, w.ns, change...) }
 }
 
-func createConfig(ctx context.Context, ns string) error {
-	err := cluster.Client.Create(ctx, &v1alpha1.ChatModelConfig{
+func createConfig(ctx context.Context, ns string, change ...func(*v1alpha1.ChatModelConfigSpec)) error {
+	config := &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
 		Spec: v1alpha1.ChatModelConfigSpec{
 			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
 		},
-	})
-	if err != nil {
+	}
+	for _, c := range change {
+		c(&config.Spec)
+	}
+	if err := cluster.Client.Create(ctx, config); err != nil {
 		return fmt.Errorf("creating the ChatModelConfig: %w", err)
 	}
 	return nil
+}
+
+// saysOfTurn lets the generation pod say what became of the turn, whose last reply is committed.
+func saysOfTurn(summary string) step {
+	return func(ctx context.Context, w *world) error {
+		s, err := read(ctx, cluster.Client, w.ns)
+		if err != nil {
+			return err
+		}
+		reply := s.message(s.chat.Status.History.Head)
+		m := playedpod.Summary(s.chat, s.chat.Status.History.Version, reply.Spec.Generation.Pod, summary)
+		m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: tokens, TotalTokens: tokens}
+		if err := cluster.Client.Create(ctx, m); err != nil {
+			return fmt.Errorf("creating %s: %w", m.Name, err)
+		}
+		return nil
+	}
 }
 
 // answers lets the generation pod answer the attempt under way, or the next one.

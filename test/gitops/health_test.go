@@ -73,6 +73,7 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 	what.apply(t, git.without(modelConfig))
 	wait(t, ns, "ModelConfigNotFound", "Chat/triage", "Chat/broken")
 	open(t, ns, slices.Concat(messages, prompts)...)
+	failing(t, ns, "Chat/triage", "Chat/broken") // What is missing could have been next in the manifest.
 	expect(t, ns, stuck, "Chat/triage", "Chat/broken")
 	expect(t, ns, busy, slices.Concat(messages, prompts)...)
 

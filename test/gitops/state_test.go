@@ -87,6 +87,21 @@ func wait(t *testing.T, ns, reason string, ids ...string) {
 	}
 }
 
+// failing waits until each of the objects says that a person is needed.
+func failing(t *testing.T, ns string, ids ...string) {
+	t.Helper()
+	for _, name := range ids {
+		eventually(t, name+" says that a person is needed", func() bool {
+			o := live(t, ns)[name]
+			if o == nil {
+				return false
+			}
+			status, _ := ready(o)
+			return status == "False"
+		})
+	}
+}
+
 // open waits until each of the objects says that work is under way or waits for something that will come.
 func open(t *testing.T, ns string, ids ...string) {
 	t.Helper()

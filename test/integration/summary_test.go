@@ -6,13 +6,12 @@ package integration
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/playedpod"
 )
 
 // configured changes the namespace's default ChatModelConfig.
@@ -29,23 +28,11 @@ func configured(t *testing.T, ns string, change func(*v1alpha1.ChatModelConfigSp
 	}
 }
 
-// summary is what a generation pod would create after the reply that it gave to this attempt.
+// turnSummary is what a generation pod would create after the reply that it gave to this attempt.
 func turnSummary(chat *v1alpha1.Chat, text string) *v1alpha1.ChatMessage {
-	now, version := metav1.NewMicroTime(time.Now()), chat.Status.History.Version+1
-	return &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-summary", chat.Name, version),
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: chat.Status.Generation.Pod,
-				Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text, StartedAt: now, FinishedAt: now,
-				Usage: &v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4},
-			},
-		},
-	}
+	m := playedpod.Summary(chat, chat.Status.History.Version+1, chat.Status.Generation.Pod, text)
+	m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}
+	return m
 }
 
 func hasSummary(t *testing.T, ns, name, text string, source v1alpha1.TurnSummarySource) {

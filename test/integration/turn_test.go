@@ -171,7 +171,12 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 	ns := bareNamespace(t)
 	create(t, newChat(ns, "c", "first"))
-	eventually(t, "the chat says what is missing", func() bool {
+	eventually(t, "the chat waits for what may still come", func() bool {
+		conditions := chatIn(t, ns, "c").Status.Conditions
+		c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == "ModelConfigNotFound" && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling)
+	})
+	eventually(t, "the chat says that a person is needed", func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionStalled)
 		return c != nil && c.Reason == "ModelConfigNotFound"
 	})

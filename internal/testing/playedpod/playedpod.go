@@ -47,3 +47,21 @@ func Answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 	m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15}
 	return m
 }
+
+// Summary is what a pod creates to say what became of the turn whose last reply it gave; the reply's commit made the version.
+func Summary(chat *v1alpha1.Chat, version int64, pod, says string) *v1alpha1.ChatMessage {
+	now := metav1.NewMicroTime(time.Now())
+	return &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-summary", chat.Name, version),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
+		},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: v1alpha1.RoleAssistant,
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: pod,
+				Outcome: v1alpha1.OutcomeCompleted, TurnSummary: says, StartedAt: now, FinishedAt: now,
+			},
+		},
+	}
+}
