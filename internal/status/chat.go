@@ -62,14 +62,19 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
 	case f.Archiving:
 		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
-	case f.Blocked != nil && f.MayCome:
-		return Working(string(f.Blocked.Reason), f.Blocked.Text())
 	case f.Blocked != nil:
-		return Failed(string(f.Blocked.Reason), f.Blocked.Text())
+		return blockedSummary(f)
 	case st.Phase == v1alpha1.ChatError:
 		return failedSummary(st.LastError)
 	}
 	return waitingSummary(st, f)
+}
+
+func blockedSummary(f ChatFacts) Summary {
+	if f.MayCome {
+		return Working(string(f.Blocked.Reason), f.Blocked.Text())
+	}
+	return Failed(string(f.Blocked.Reason), f.Blocked.Text())
 }
 
 // requiredOf says what people have to do.
