@@ -49,9 +49,7 @@ func find(err error, about Subject) *findings {
 		told = e.ResponseHeaders
 		f.contextTooLong, f.unauthenticated = e.IsContextTooLarge(), e.AuthError
 		f.answer = decode(e, about.Spec.Provider)
-		if e.StatusCode >= http.StatusBadRequest {
-			f.status = e.StatusCode
-		}
+		f.status = errorStatus(e.StatusCode)
 		if e.Cause != nil {
 			err = e.Cause // fantasy's own words could be taken for the network's.
 		}
@@ -67,13 +65,21 @@ func find(err error, about Subject) *findings {
 		f.wait = waitInText(f.text)
 	}
 	if f.status == 0 {
-		f.status = f.number
+		f.status = errorStatus(f.number)
 	}
 	if f.status == 0 && f.empty() {
 		f.network, f.host = networkOf(err, about.Spec.BaseURL)
 		f.truncated = f.network == brokenOff && errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	return f
+}
+
+// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say anything.
+func errorStatus(number int) int {
+	if number < http.StatusBadRequest || number > 599 {
+		return 0
+	}
+	return number
 }
 
 // is tells whether one of these, in small letters, is the provider's name for the error.
