@@ -129,8 +129,14 @@ func (p *pass) setDeadline() {
 
 // answerOutstanding counts the calls that have no result as answered: the prompt says why they have none.
 func (p *pass) answerOutstanding() {
-	t := p.status().Turn
-	if t == nil || t.PendingCalls == 0 {
+	if t := p.status().Turn; t != nil {
+		giveUpCalls(t)
+	}
+}
+
+// giveUpCalls counts the turn's calls without a result as answered.
+func giveUpCalls(t *v1alpha1.TurnStatus) {
+	if t.PendingCalls == 0 {
 		return
 	}
 	t.PendingCalls, t.AwaitingCalls, t.WaitsFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool

@@ -224,3 +224,21 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 	})
 	w.contextStart(2)
 }
+
+func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *testing.T) {
+	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user.Name, user.Status.Index, user.Status.HistoryVersion = "a", new(int64(0)), 1
+	calling := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Index: new(int64(1)), Generation: &v1alpha1.MessageGeneration{
+		HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, AwaitingCalls: 1,
+	}}}
+	calling.Name = "c-1-1"
+	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
+	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.PendingCalls != 0 || got.AwaitingCalls != 0 {
+		t.Fatalf("the turn is %+v", got)
+	}
+	w := newWorld(t).say("a").answer(nil).say("b")
+	w.pass(func(f *Facts) { f.Truncated = rest }).ask(v1alpha1.RequestCompact)
+	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
+		t.Errorf("the chat is %s with %+v", w.chat.Status.Phase, g)
+	}
+}

@@ -54,6 +54,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	}
 	if t.Turn != nil && !t.Unanswered {
 		t.Turn.Result = resultOf(kept)
+		giveUpCalls(t.Turn) // As its end did: a compaction would wait for them for ever.
 	}
 	return t
 }
