@@ -25,8 +25,8 @@ type Subject struct {
 	Now time.Time
 	// Silence is how long the provider had sent nothing when the call was given up for that. 0: it was not.
 	Silence time.Duration
-	// Answer is what the HTTP answer said of itself, see WithAnswer; nil: nobody has looked.
-	Answer *Answer
+	// HTTP is what the HTTP answer said of itself, see WithHTTPNotes; nil: nobody has looked.
+	HTTP *HTTPNotes
 	// Canceled is whether the caller's own context ended the call, for another reason than silence.
 	Canceled bool
 }

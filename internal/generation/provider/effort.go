@@ -119,3 +119,9 @@ func googleEffort(o *google.ProviderOptions, model string, effort v1alpha1.Reaso
 		t.IncludeThoughts = new(true)
 	}
 }
+
+// ThinksOnlyIfTold tells whether the provider's models think only where they are told to, so that all of them can be told not to:
+// Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
+func ThinksOnlyIfTold(p v1alpha1.ModelProvider) bool {
+	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock
+}

@@ -57,7 +57,7 @@ func find(err error, about Subject) *findings {
 		f.answer = decodeInStream(err)
 	}
 	f.text = comparable(f.said)
-	told, f.page = about.Answer.said(told)
+	told, f.page = about.HTTP.said(told)
 	f.shouldRetry = shouldRetry(told)
 	if wait := waitInHeaders(told, about.Now); wait > 0 {
 		f.wait = wait

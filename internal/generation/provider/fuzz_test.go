@@ -71,13 +71,13 @@ func FuzzClassify(f *testing.F) {
 		answer.header[name] = []string{plant.Replace(value)}
 		spec := p.spec("http://user:" + fuzzPassword + "@models.example/v1?token=" + fuzzQuery)
 		spec.Headers = []v1alpha1.Header{{Name: "X-Token", Value: fuzzHeader}}
-		ctx, said := provider.WithAnswer(t.Context())
+		ctx, said := provider.WithHTTPNotes(t.Context())
 		err := callIn(ctx, t, spec, fuzzKey, fuzzPrompt, &http.Client{Transport: answer})
 		if err == nil {
 			return // A good answer by chance.
 		}
 		e := provider.Classify(err, provider.Subject{
-			Config: "main", Spec: spec, Key: fuzzKey, Private: []string{fuzzPrompt}, Answer: said, Now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+			Config: "main", Spec: spec, Key: fuzzKey, Private: []string{fuzzPrompt}, HTTP: said, Now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		})
 		checkTold(t, e)
 		if !strings.Contains(body, "message") && !strings.Contains(body, "error") && strings.Contains(e.Text(), fuzzRaw) {

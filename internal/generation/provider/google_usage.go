@@ -105,12 +105,7 @@ func (t countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // counting is the client with a countingTransport.
 func counting(client *http.Client) *http.Client {
-	counted := *client
-	if counted.Transport == nil {
-		counted.Transport = http.DefaultTransport
-	}
-	counted.Transport = countingTransport{counted.Transport}
-	return &counted
+	return through(client, func(next http.RoundTripper) http.RoundTripper { return countingTransport{next} })
 }
 
 // maxCountedLine is the longest line that is looked at: 16 MiB, more than a chunk with an image has.

@@ -155,10 +155,5 @@ func (t handingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // handing is the client with a handingTransport. It stands before a transport that records, so that what is recorded is what
 // is sent.
 func handing(client *http.Client, form wireForm) *http.Client {
-	amending := *client
-	if amending.Transport == nil {
-		amending.Transport = http.DefaultTransport
-	}
-	amending.Transport = handingTransport{amending.Transport, form}
-	return &amending
+	return through(client, func(next http.RoundTripper) http.RoundTripper { return handingTransport{next, form} })
 }

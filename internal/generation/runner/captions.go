@@ -78,14 +78,14 @@ func (a *attempt) captionTarget(ctx context.Context, t *target, by *v1alpha1.Mod
 
 // askCaption asks for the caption, without a tool if the model may have refused that.
 func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
-	ctx, http := provider.WithAnswer(ctx)
+	ctx, notes := provider.WithHTTPNotes(ctx)
 	answer, err := a.generateCaption(ctx, t, w, false)
 	if refusesTools(err) {
 		answer, err = a.generateCaption(ctx, t, w, true)
 	}
 	if err != nil {
 		about := t.subject()
-		about.Answer = http
+		about.HTTP = notes
 		return "", nil, provider.Classify(err, about)
 	}
 	spec := &t.config.Spec
@@ -96,12 +96,11 @@ func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, 
 	return w.form.Read(answer), &v1alpha1.CallAccount{Model: t.identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}, nil
 }
 
-// generateCaption calls the model. A caption needs no thinking; a plain call leaves that to the configuration. Claude does not think
-// unless it is told to, and refuses a call that leaves no room for the thoughts that it is told to have.
+// generateCaption calls the model. A caption needs no thinking; a plain call leaves that to the configuration, unless the model
+// can always be told.
 func (a *attempt) generateCaption(ctx context.Context, t *target, w wanted, plain bool) (answer *fantasy.Response, err error) {
 	effort := t.config.Spec.ReasoningEffort.Effort("")
-	claude := t.config.Spec.Provider == v1alpha1.ProviderAnthropic || t.config.Spec.Provider == v1alpha1.ProviderBedrock
-	if claude || effort != "" && !plain {
+	if provider.ThinksOnlyIfTold(t.config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
 	settings, _, err := provider.Call(&t.config.Spec, effort)

@@ -56,7 +56,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, answer := provider.WithAnswer(calling)
+	calling, notes := provider.WithHTTPNotes(calling)
 	silence := t.config.Spec.SilenceTimeoutOrDefault()
 	guard := time.AfterFunc(silence, func() { cancel(errSilent) })
 	defer guard.Stop()
@@ -79,7 +79,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: reply.Finish()}
 	}
 	about := t.subject()
-	about.Answer = answer
+	about.HTTP = notes
 	about.Now, about.Private = a.Now(), append(prompt.Texts(call.Prompt), call.private...)
 	if errors.Is(context.Cause(calling), errSilent) {
 		about.Silence = silence

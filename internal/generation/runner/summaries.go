@@ -135,8 +135,8 @@ func (a *attempt) handOver(ctx context.Context, summary *v1alpha1.ChatMessage) {
 	}
 }
 
-// summary is the message that says what became of the turn, or only what it cost to ask a model that had no words for it. Its version is what the commit of the last reply makes: the chat takes
-// it as long as nothing else has happened.
+// summary is the message that says what became of the turn, or only what it cost to ask a model that had no words for it. Its
+// version is what the commit of the last reply makes: the chat takes it as long as nothing else has happened.
 func (a *attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) *v1alpha1.ChatMessage {
 	version := a.fence.HistoryVersion + 1
 	g := &v1alpha1.MessageGeneration{

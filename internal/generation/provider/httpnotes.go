@@ -11,9 +11,9 @@ import (
 	"sync"
 )
 
-// Answer is what the newest HTTP answer to a call said of itself. Providers' libraries drop some of it: Gemini's the headers of an
+// HTTPNotes are what the newest HTTP answer to a call said of itself. Providers' libraries drop some of it: Gemini's the headers of an
 // error, all of them that an answer without an error was no model's.
-type Answer struct {
+type HTTPNotes struct {
 	mu      sync.Mutex
 	headers map[string]string
 	page    bool
@@ -22,15 +22,15 @@ type Answer struct {
 // waitHeaders are the headers that say whether and when to try again.
 var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 
-type answerKey struct{}
+type httpNotesKey struct{}
 
-// WithAnswer is a context for one call, and where its answers are noted.
-func WithAnswer(ctx context.Context) (context.Context, *Answer) {
-	a := &Answer{}
-	return context.WithValue(ctx, answerKey{}, a), a
+// WithHTTPNotes is a context for one call, and where its HTTP answers are noted.
+func WithHTTPNotes(ctx context.Context) (context.Context, *HTTPNotes) {
+	a := &HTTPNotes{}
+	return context.WithValue(ctx, httpNotesKey{}, a), a
 }
 
-func (a *Answer) note(response *http.Response) {
+func (a *HTTPNotes) note(response *http.Response) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.headers = map[string]string{}
@@ -44,7 +44,7 @@ func (a *Answer) note(response *http.Response) {
 }
 
 // said is the headers that a library told of, or else those that were noted; and whether the answer was a web page.
-func (a *Answer) said(told map[string]string) (headers map[string]string, page bool) {
+func (a *HTTPNotes) said(told map[string]string) (headers map[string]string, page bool) {
 	if a == nil {
 		return told, false
 	}
@@ -58,12 +58,7 @@ func (a *Answer) said(told map[string]string) (headers map[string]string, page b
 
 // noting is the client, which notes the answers of calls in whose context that was asked for.
 func noting(client *http.Client) *http.Client {
-	noted := *client
-	if noted.Transport == nil {
-		noted.Transport = http.DefaultTransport
-	}
-	noted.Transport = notingTransport{noted.Transport}
-	return &noted
+	return through(client, func(next http.RoundTripper) http.RoundTripper { return notingTransport{next} })
 }
 
 type notingTransport struct{ next http.RoundTripper }
@@ -71,7 +66,7 @@ type notingTransport struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (t notingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
-	if a, ok := r.Context().Value(answerKey{}).(*Answer); ok && err == nil {
+	if a, ok := r.Context().Value(httpNotesKey{}).(*HTTPNotes); ok && err == nil {
 		a.note(response)
 	}
 	return response, err

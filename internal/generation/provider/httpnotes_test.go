@@ -17,12 +17,12 @@ import (
 func classified(t *testing.T, p protocol, answer canned) *v1alpha1.GenerationError {
 	t.Helper()
 	spec := p.spec("http://models.example/v1")
-	ctx, said := provider.WithAnswer(t.Context())
+	ctx, said := provider.WithHTTPNotes(t.Context())
 	err := callIn(ctx, t, spec, key, secret, &http.Client{Transport: answer})
 	if err == nil {
 		t.Fatal("the call did not fail")
 	}
-	return provider.Classify(err, provider.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, Answer: said})
+	return provider.Classify(err, provider.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, HTTP: said})
 }
 
 func TestAWebPageIsNoModel(t *testing.T) {
