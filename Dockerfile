@@ -1,5 +1,10 @@
 # One image holds every program of Parley; the manifests say which one a container runs.
-FROM golang:1.26.6 AS build
+#
+# Tags can be moved by whoever owns them. For a build that can be repeated, name the images by their digests, as
+# "docker buildx imagetools inspect <image>" tells them: --build-arg BUILD_IMAGE=golang:1.26.6@sha256:... and so on.
+ARG BUILD_IMAGE=golang:1.26.6
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
@@ -11,6 +16,6 @@ COPY internal internal
 RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ \
     ./cmd/manager ./cmd/generator ./cmd/relay ./cmd/gateway
 
-FROM gcr.io/distroless/static:nonroot
+FROM ${BASE_IMAGE}
 COPY --from=build /out/ /
 USER 65532:65532

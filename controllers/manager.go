@@ -8,6 +8,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -30,19 +33,25 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods only
-// those that are Parley's.
+// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods, and of what
+// they run with, only those that are Parley's.
 func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
 	// The API server's priority and fairness limits the manager; a second limit here would only add latency.
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	o.Scheme = Scheme()
+	ofGenerationPods := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", podspec.ServiceAccount)}
 	o.Cache = cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}:        {Transform: index.StripChat},
 			&v1alpha1.ChatMessage{}: {Transform: index.StripMessage},
 			&corev1.Pod{}:           {Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
+			// By name and not by a label, which people can remove, and so that the manager needs no right to any other.
+			&corev1.ServiceAccount{}:      ofGenerationPods,
+			&rbacv1.Role{}:                ofGenerationPods,
+			&rbacv1.RoleBinding{}:         ofGenerationPods,
+			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
 	mgr, err := ctrl.NewManager(cfg, o)

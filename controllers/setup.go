@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/chatquota"
+	"parley.dev/parley/controllers/generationaccess"
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
@@ -33,6 +34,8 @@ type Options struct {
 	GatewayNamespace string
 	// PodCapacity is how many chats a generation pod serves at once.
 	PodCapacity int
+	// PodStart is how long a generation pod may take until it is ready for the first time; then its chats get another one.
+	PodStart time.Duration
 	// PodIdle is how long a generation pod without work is kept.
 	PodIdle time.Duration
 	// Workers is how many chats, and how many messages, are reconciled at once.
@@ -56,19 +59,21 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 		measures = telemetry.NewManager(o.Metrics)
 	}
+	access := &generationaccess.Reconciler{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
-			Pods: o.Pods, GatewayNamespace: o.GatewayNamespace, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
+			Pods: o.Pods, EnsureAccess: access.Ensure, PodStart: o.PodStart, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
 			Workers: o.Workers, Now: o.Now,
 			Metrics: measures, Tracer: o.Tracer,
 		},
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now, Metrics: measures},
-		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Now: o.Now},
-		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Now: o.Now},
+		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
+		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},
 		quotas,
-		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Idle: o.PodIdle, Now: o.Now},
+		access,
+		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Start: o.PodStart, Idle: o.PodIdle, Now: o.Now},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

@@ -49,7 +49,7 @@ type CaptionSettings struct {
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 }
 
-// On tells whether a model writes them.
+// On reports whether a model writes them.
 func (s *CaptionSettings) On() bool { return s != nil && (s.Enabled == nil || *s.Enabled) }
 
 // CallAccount is the account of a call beside a reply.

@@ -17,8 +17,12 @@ const (
 	// and absent otherwise.
 	ConditionTruncated = "Truncated"
 	// ConditionAdvisorUnavailable of a Chat is True when the ChatModelConfig that spec.advisor names cannot give advice: its
-	// reason is ModelConfigNotFound or ModelConfigInvalid. It is absent otherwise, and keeps no turn from going on.
+	// reason is ModelConfigNotFound, ModelConfigDisabled or ModelConfigInvalid. It is absent otherwise, and keeps no turn from going on.
 	ConditionAdvisorUnavailable = "AdvisorUnavailable"
+	// ConditionModelConfigFallback of a Chat is True while the namespace's default answers in place of the ChatModelConfig that is
+	// named, as spec.whenModelConfigUnavailable allows: its reason is ModelConfigNotFound or ModelConfigDisabled. It is absent
+	// otherwise.
+	ConditionModelConfigFallback = "ModelConfigFallback"
 )
 
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).
@@ -43,6 +47,15 @@ const (
 	ReasonCompacting = "Compacting"
 	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
 	ReasonWaitingForPod = "WaitingForPod"
+	// ReasonGenerationPodRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the generation
+	// pod that the next step needs: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
+	ReasonGenerationPodRefused = "GenerationPodRefused"
+	// ReasonPromptRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message that
+	// spec.prompt is to become.
+	ReasonPromptRefused = "PromptRefused"
+	// ReasonPromptNameTaken surfaces in Ready (False) and Stalled (True) while another message has the name of the one that
+	// spec.prompt is to become. For the first 10 s it is Unknown and Reconciling: a former chat of the name may be on its way out.
+	ReasonPromptNameTaken = "PromptNameTaken"
 	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.
 	ReasonInterrupting = "Interrupting"
 	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.
@@ -57,9 +70,9 @@ const (
 	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats, as
 	// calls in status.turn.waitsFor ask. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForSubChats = "WaitingForSubChats"
-	// ReasonArchived surfaces in Ready (True) when the chat is put away.
+	// ReasonArchived surfaces in Ready (True) when the chat is archived.
 	ReasonArchived = "Archived"
-	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be put away and it, or one of its
+	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one of its
 	// family, is still at work.
 	ReasonArchiving = "Archiving"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.

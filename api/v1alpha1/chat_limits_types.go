@@ -12,6 +12,9 @@ const (
 	DefaultMaxSteps = 1200
 	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
 	DefaultMaxQueue = 20
+	// RoomToCutIn is by how many messages those that cut in may exceed limits.maxQueue: somebody who says "Stop" is heard also
+	// where the queue is full.
+	RoomToCutIn = 20
 	// DefaultMaxSubChats is the number of chats below one that has no parent, unless limits.maxSubChats says otherwise.
 	DefaultMaxSubChats = 20
 	// DefaultMaxDepth is how deep sub-chats may be nested, unless limits.maxDepth says otherwise.
@@ -37,13 +40,15 @@ type ChatLimits struct {
 	// +optional
 	MaxSteps *int32 `json:"maxSteps,omitempty"`
 
-	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Default 20.
+	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Messages that cut in (whenBusy:
+	// Interrupt) may exceed it by 20. Default 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxQueue *int32 `json:"maxQueue,omitempty"`
 
-	// maxSubChats is the number of chats below this one, at all depths. It counts where a chat has no parent. Default 20.
+	// maxSubChats is the number of chats below this one, at all depths, that are not archived; one too many does not begin. It counts
+	// where a chat has no parent. Default 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional

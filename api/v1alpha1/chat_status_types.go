@@ -61,7 +61,7 @@ type ChatStatus struct {
 	// +optional
 	TitleSource TitleSource `json:"titleSource,omitempty"`
 
-	// archived is true once the chat is put away.
+	// archived is true once spec.archived, of this chat or of one above it, has taken effect.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
@@ -83,7 +83,7 @@ type ChatStatus struct {
 	Turn *TurnStatus `json:"turn,omitempty"`
 
 	// queue holds the messages that wait for the turn to end, next first.
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=120
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -100,6 +100,10 @@ type ChatStatus struct {
 	// context is how full the model's context was at the newest reply; absent until there is one.
 	// +optional
 	Context *ContextStatus `json:"context,omitempty"`
+
+	// learnedContextLimit is what a provider said of its model's context when it last refused one as too long.
+	// +optional
+	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
 
 	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
 	// +optional
@@ -222,6 +226,11 @@ type GenerationStatus struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
+	// lostAttempts is how many earlier tries of this step were lost with their generation pods: gone, or never started.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	LostAttempts int32 `json:"lostAttempts,omitempty"`
+
 	// action that the pod performs.
 	// +required
 	Action GenerationAction `json:"action"`
@@ -241,6 +250,10 @@ type GenerationStatus struct {
 	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
 	// +optional
 	HasSubChats bool `json:"hasSubChats,omitempty"`
+
+	// compaction is why the context is to be summarised, if that is the action.
+	// +optional
+	Compaction *CompactionCause `json:"compaction,omitempty"`
 
 	// startedAt is when the attempt was assigned.
 	// +required

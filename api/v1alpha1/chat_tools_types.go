@@ -11,6 +11,7 @@ import (
 
 // ChatTools says which tools the model may call.
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
+// +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.client) || !self.provider.exists(p, p == 'WebSearch') || self.client.all(c, c.name != 'web_search')",message="web_search is the name of the provider's own tool WebSearch: choose another one for the client's"
 type ChatTools struct {
 	// builtIn says which of Parley's own tools the model may call. Default: all of them that are of use to the chat.
 	// +optional
@@ -23,6 +24,14 @@ type ChatTools struct {
 	// +listMapKey=name
 	// +optional
 	Client []ClientTool `json:"client,omitempty"`
+
+	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool is asked
+	// without it, and the message says so in generation.warnings. Their calls wait for nobody: neither approval nor stopAfter sees
+	// them. Default: none.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=set
+	// +optional
+	Provider []ProviderTool `json:"provider,omitempty"`
 
 	// approval names the tools whose calls wait in status.requiresAction until a ToolApproval approves or denies them.
 	// +kubebuilder:validation:MaxItems=64
@@ -42,6 +51,13 @@ type ChatTools struct {
 	// +optional
 	StopAfter []string `json:"stopAfter,omitempty"`
 }
+
+// ProviderTool is a tool that providers of models run themselves.
+// +kubebuilder:validation:Enum=WebSearch
+type ProviderTool string
+
+// ProviderWebSearch searches the web. The providers anthropic, and openai with the transport Responses, have it.
+const ProviderWebSearch ProviderTool = "WebSearch"
 
 // StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not fail. It is
 // empty if none does.

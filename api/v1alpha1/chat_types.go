@@ -15,15 +15,31 @@ const AnnotationTraceparent = "parley.dev/traceparent"
 // (config/admission/stamp).
 const AnnotationCreatedBy = "parley.dev/created-by"
 
+// AnnotationEditedBy names who last changed the spec of a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps
+// it (config/admission/stamp). It is absent as long as nobody has.
+const AnnotationEditedBy = "parley.dev/edited-by"
+
+// ModelConfigUnavailablePolicy says what happens while the ChatModelConfig that is named does not exist or is disabled.
+// +kubebuilder:validation:Enum=Fail;UseDefault
+type ModelConfigUnavailablePolicy string
+
+const (
+	// ModelConfigUnavailableFail means that the chat waits for it.
+	ModelConfigUnavailableFail ModelConfigUnavailablePolicy = "Fail"
+	// ModelConfigUnavailableUseDefault means that the namespace's default answers instead.
+	ModelConfigUnavailableUseDefault ModelConfigUnavailablePolicy = "UseDefault"
+)
+
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: go on with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: go on with a ChatMessage"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
-	// "<name of the chat>-prompt". It cannot change afterwards.
+	// "<name of the chat>-prompt". It is not blank, and cannot change afterwards.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=524288
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'[^\\s\\pZ\\pC]')",message="prompt is blank: say something, or leave it out"
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
@@ -50,6 +66,12 @@ type ChatSpec struct {
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 
+	// whenModelConfigUnavailable says what happens while the ChatModelConfig that modelConfigRef, or a message, names does not exist
+	// or is disabled. Fail: the chat waits for it, and says so. UseDefault: the namespace's default answers, and the condition
+	// ModelConfigFallback says so. Default: Fail.
+	// +optional
+	WhenModelConfigUnavailable ModelConfigUnavailablePolicy `json:"whenModelConfigUnavailable,omitempty"`
+
 	// tools says which tools the model may call.
 	// +optional
 	Tools *ChatTools `json:"tools,omitempty"`
@@ -62,7 +84,7 @@ type ChatSpec struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// parentRef makes this a sub-chat of another chat: it is held, put away and deleted together with it. It cannot change.
+	// parentRef makes this a sub-chat of another chat: it is held, archived and deleted together with it. It cannot change.
 	// +optional
 	ParentRef *ChatReference `json:"parentRef,omitempty"`
 

@@ -32,9 +32,9 @@ const (
 type DebugStatus string
 
 const (
-	// DebugInProgress means that the call is under way, or that nobody was left to say how it ended.
+	// DebugInProgress means that the call is under way.
 	DebugInProgress DebugStatus = "InProgress"
-	// DebugInterrupted means that the call was stopped: by a person, or because the chat has moved on.
+	// DebugInterrupted means that the call was stopped: by a person, because the chat has moved on, or with its pod.
 	DebugInterrupted DebugStatus = "Interrupted"
 	// DebugError means that the call failed.
 	DebugError DebugStatus = "Error"
@@ -73,6 +73,15 @@ type ChatDebugStepSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	HistoryVersion int64 `json:"historyVersion"`
+
+	// turn that the call was part of.
+	// +optional
+	Turn *DebugTurn `json:"turn,omitempty"`
+
+	// head is the name of the newest message of the history that the call was made for.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Head string `json:"head,omitempty"`
 
 	// action that made the call.
 	// +required
@@ -127,12 +136,35 @@ type ChatDebugStepSpec struct {
 	// +optional
 	Error *DebugFault `json:"error,omitempty"`
 
+	// cost of the newest attempt, by the prices of its ChatModelConfig; absent where those or the usage are not known.
+	// +optional
+	Cost *Cost `json:"cost,omitempty"`
+
 	// attempts of the call, oldest first; of more than 32, the newest.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=number
 	// +optional
 	Attempts []DebugAttempt `json:"attempts,omitempty"`
+}
+
+// DebugTurn is the turn that a call was part of. Calls of one message and version belong together.
+type DebugTurn struct {
+	// message is the name of the User message that the turn answers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// version of the history with which the turn began: a message that was edited has another turn.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	Version int64 `json:"version"`
+
+	// createdBy is who created that message, as its annotation parley.dev/created-by says; absent where it does not.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	CreatedBy string `json:"createdBy,omitempty"`
 }
 
 // DebugFault is the class of an error, without a word of the provider.
@@ -200,6 +232,7 @@ type DebugAttempt struct {
 // +kubebuilder:resource:shortName=cds
 // +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
 // +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
+// +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.spec.turn.message`,priority=1
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model.name`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.spec.status`

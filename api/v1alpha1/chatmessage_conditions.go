@@ -18,7 +18,7 @@ const (
 	ReasonWaitingForChat = "WaitingForChat"
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was full.
 	ReasonQueueFull = "QueueFull"
-	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is put away; the message is taken up
+	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived; the message is taken up
 	// once it is taken back.
 	ReasonChatArchived = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,

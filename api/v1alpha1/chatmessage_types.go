@@ -33,6 +33,18 @@ const (
 	WhenBusyInterrupt WhenBusy = "Interrupt"
 )
 
+// MessageVisibility is for whom a message is meant.
+// +kubebuilder:validation:Enum=All;Model
+type MessageVisibility string
+
+const (
+	// VisibleToAll means that the message is part of the transcript that people see. This is the default.
+	VisibleToAll MessageVisibility = "All"
+	// VisibleToModel means that the message is told to the model, and that transcripts for people leave its text out. It is no
+	// secret: whoever may read ChatMessages can read it.
+	VisibleToModel MessageVisibility = "Model"
+)
+
 // MessageState is where a User message stands.
 // +kubebuilder:validation:Enum=Pending;Queued;Committed;Superseded;Rejected
 type MessageState string
@@ -54,6 +66,7 @@ const (
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || has(self.content) != has(self.parts)",message="exactly one of content and parts must be set"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || self.content.matches(r'[^\\s\\pZ\\pC]')",message="content is blank: say something"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) ? self.role != 'User' : self.role in ['User', 'Tool']",message="role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System', 'SummarizeTurn': 'Assistant'}[self.generation.action] == self.role",message="role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact, Assistant of SummarizeTurn"
@@ -62,13 +75,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(self.parts) || self.parts.map(p, has(p.toolResult) && has(p.toolResult.output) ? p.toolResult.output.size() : 0).sum() <= 1048576",message="the outputs of all results together may have at most 1048576 characters"
 // +kubebuilder:validation:XValidation:rule="self.role != 'Tool' || !has(self.whenBusy)",message="a Tool message has no whenBusy: it answers the calls that wait"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(oldSelf.parts) || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.map(p, (has(p.text) ? p.text.size() : 0) + (has(p.file) && has(p.file.data) ? p.file.data.size() / 3 * 4 : 0)).sum() <= 1048576",message="the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.map(p, (has(p.text) ? p.text.size() : 0) + (has(p.file) && has(p.file.data) ? p.file.data.size() : 0)).sum() <= 1048576",message="the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message"
 // +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: create a new message for the other chat"
 // +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation) && (!has(self.generation) || self.generation == oldSelf.generation)",message="a generated message cannot change"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.whenBusy)",message="a generated message has no whenBusy"
 // +kubebuilder:validation:XValidation:rule="self.role == 'User' || (!has(self.modelConfigRef) && !has(self.reasoningEffort))",message="modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role == 'User' || !has(self.visibility)",message="visibility belongs to User messages: results are seen with their calls"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
 	// +required
@@ -79,7 +93,7 @@ type ChatMessageSpec struct {
 	// +optional
 	Role MessageRole `json:"role,omitempty"`
 
-	// content is the text of the message: short for one part of type Text. At most 1 MiB.
+	// content is the text of the message: short for one part of type Text. At most 1 MiB, and not blank.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
 	// +optional
@@ -96,6 +110,11 @@ type ChatMessageSpec struct {
 	// message that is changed to Interrupt cuts in. Default Queue.
 	// +optional
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
+
+	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its text out.
+	// It is no protection: whoever may read ChatMessages can read it. Default All.
+	// +optional
+	Visibility MessageVisibility `json:"visibility,omitempty"`
 
 	// modelConfigRef names the ChatModelConfig that answers the turn which a User message begins. Default: the chat's. It counts
 	// as it is when the turn begins.
@@ -153,6 +172,22 @@ type ChatMessageStatus struct {
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
+	// resumedVersion is the version of the history with which the turn that the message began was taken up again last; absent if it
+	// never was.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ResumedVersion int64 `json:"resumedVersion,omitempty"`
+
+	// createdVersion is the resourceVersion that the message had before its status was written for the first time, as long as the message
+	// waits to be taken up: messages of one second are taken in the order of their creation.
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	CreatedVersion string `json:"createdVersion,omitempty"`
+
+	// callsGivenUpBefore is why tool calls of the reply before the message have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
 	// stoppedBy is the tool of the first of a client's results that ends the turn, as the chat's tools.stopAfter said when they
 	// were taken; empty if none does.
 	// +kubebuilder:validation:MaxLength=64
@@ -186,7 +221,7 @@ type ChatMessageStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="has(self.spec.generation) || !self.metadata.name.startsWith(self.spec.chatRef.name + '-') || !self.metadata.name.substring(self.spec.chatRef.name.size() + 1).matches('^[0-9]+-([0-9]+|summary)$')",message="names of the form CHAT-NUMBER-NUMBER and CHAT-NUMBER-summary belong to the replies of the chat: choose another one"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec.generation) || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$')",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

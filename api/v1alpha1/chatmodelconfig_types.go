@@ -55,19 +55,26 @@ const DefaultMaxOutputTokens = 32000
 // +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.provider in ['openai', 'azure']",message="transport can only be set for the providers openai and azure"
 // +kubebuilder:validation:XValidation:rule="!has(self.region) || self.provider == 'bedrock'",message="region can only be set for the provider bedrock"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.provider == 'azure'",message="apiVersion can only be set for the provider azure"
+// +kubebuilder:validation:XValidation:rule="!(self.provider in ['google', 'bedrock', 'azure']) || (self.model.matches('^[A-Za-z0-9][-A-Za-z0-9._:/@+]*$') && !self.model.contains('..') && !self.model.contains('//'))",message="model becomes part of a URL with this provider: it may hold letters, digits and - . _ : / @ + only, and neither .. nor //"
 type ChatModelConfigSpec struct {
 	// default makes this the ChatModelConfig of every chat in the namespace that names none. If several say so, the
 	// first by name is taken.
 	// +optional
 	Default bool `json:"default,omitempty"`
 
+	// disabled takes the configuration out of use without deleting it: it is nobody's default, fallback, summariser or advisor, and
+	// a chat or message that names it says ModelConfigDisabled. A call under way is finished. Default false.
+	// +optional
+	Disabled bool `json:"disabled,omitempty"`
+
 	// provider of the model, or the protocol that the server speaks.
 	// +required
 	Provider ModelProvider `json:"provider"`
 
-	// model to call, as the provider names it.
+	// model to call, as the provider names it: printable ASCII without spaces.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[!-~]+$`
 	// +required
 	Model string `json:"model"`
 
@@ -82,13 +89,15 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Transport ModelTransport `json:"transport,omitempty"`
 
-	// region of AWS, for the provider bedrock. Default: that of the generation pod's environment.
+	// region of AWS such as eu-central-1, for the provider bedrock. Default: that of the generation pod's environment.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z]{2,8}(-[a-z]+)+-[0-9]{1,2}$`
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// apiVersion of the API, for the provider azure.
+	// apiVersion of the API such as 2025-01-01-preview, for the provider azure.
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-.A-Za-z0-9]*$`
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
@@ -103,7 +112,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: unknown.
+	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: what the provider
+	// said when it refused a context of the chat as too long, or else what Parley knows of the model, see status.contextLimit.
 	// +kubebuilder:validation:Minimum=1000
 	// +kubebuilder:validation:Maximum=100000000
 	// +optional
@@ -122,6 +132,11 @@ type ChatModelConfigSpec struct {
 	// Chat.status.turn.summary: one more call, and three more writes, after the last reply. Default: there are none.
 	// +optional
 	TurnSummaries *CaptionSettings `json:"turnSummaries,omitempty"`
+
+	// advisor is the default and the ceiling for the advisors of the chats that this one answers. Default: chats that ask for an
+	// advisor have one.
+	// +optional
+	Advisor *AdvisorPolicy `json:"advisor,omitempty"`
 
 	// retry says how a failed attempt is tried again.
 	// +optional
@@ -195,9 +210,26 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
 
+	// tools bounds what the model may do with tools, whatever the chats say that it answers.
+	// +optional
+	Tools *ModelTools `json:"tools,omitempty"`
+
 	// debug records every call of this configuration in ChatDebugSteps, whatever the chat says.
 	// +optional
 	Debug *DebugSettings `json:"debug,omitempty"`
+}
+
+// ModelTools bounds what a model may do with tools.
+type ModelTools struct {
+	// approval names tools whose calls wait for a ToolApproval in every chat that this configuration answers, besides those that
+	// the chat names in its own tools.approval: who may change the chat cannot take one away. It counts when the model makes the
+	// call. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=set
+	// +optional
+	Approval []string `json:"approval,omitempty"`
 }
 
 // APIKeySource says where an API key is.
@@ -216,8 +248,9 @@ type Header struct {
 	// +required
 	Name string `json:"name"`
 
-	// value of the header.
+	// value of the header, without control characters.
 	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0A-\x1F\x7F]*$`
 	// +required
 	Value string `json:"value"`
 }
@@ -228,7 +261,16 @@ type ChatModelConfigStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions of the configuration: Ready, Stalled.
+	// contextLimit is the number of tokens that the model's context holds; absent if it is not known.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextLimit int64 `json:"contextLimit,omitempty"`
+
+	// contextLimitSource is where that is known from: Configured or KnownModel.
+	// +optional
+	ContextLimitSource ContextLimitSource `json:"contextLimitSource,omitempty"`
+
+	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
@@ -245,6 +287,8 @@ type ChatModelConfigStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
+// +kubebuilder:printcolumn:name="Disabled",type=boolean,JSONPath=`.spec.disabled`,priority=1
+// +kubebuilder:printcolumn:name="Context",type=integer,JSONPath=`.status.contextLimit`
 // +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || self.spec.fallbacks.all(f, f.name != self.metadata.name)",message="a ChatModelConfig cannot be its own fallback"

@@ -36,6 +36,45 @@ type ContextBoundary struct {
 	Length int64 `json:"length"`
 }
 
+// MinContextLimit and MaxContextLimit bound what is taken for the number of tokens that a model's context holds.
+const (
+	MinContextLimit = 1000
+	MaxContextLimit = 100000000
+)
+
+// ContextLimitSource is where it is known from how many tokens a model's context holds.
+// +kubebuilder:validation:Enum=Configured;Refusal;KnownModel
+type ContextLimitSource string
+
+const (
+	// ContextLimitConfigured means that ChatModelConfig.spec.contextLimit says it.
+	ContextLimitConfigured ContextLimitSource = "Configured"
+	// ContextLimitRefusal means that the provider said it when it refused the context as too long.
+	ContextLimitRefusal ContextLimitSource = "Refusal"
+	// ContextLimitKnownModel means that it is in the table of models that Parley knows.
+	ContextLimitKnownModel ContextLimitSource = "KnownModel"
+)
+
+// LearnedContextLimit is what a provider said of a model's context when it refused one as too long.
+type LearnedContextLimit struct {
+	// modelConfig is the name of the ChatModelConfig that was asked.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ModelConfig string `json:"modelConfig"`
+
+	// model that it named then. Once it names another one, the limit does not count any more.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Model string `json:"model,omitempty"`
+
+	// tokens that the context holds.
+	// +kubebuilder:validation:Minimum=1000
+	// +kubebuilder:validation:Maximum=100000000
+	// +required
+	Tokens int64 `json:"tokens"`
+}
+
 // ContextStatus is how full the model's context was at the newest reply.
 type ContextStatus struct {
 	// tokens of the prompt of that reply, those from and to the provider's cache included.
@@ -43,10 +82,14 @@ type ContextStatus struct {
 	// +optional
 	Tokens int64 `json:"tokens"`
 
-	// limit of the model in tokens, as ChatModelConfig.spec.contextLimit says; absent if it says nothing.
+	// limit of the model in tokens; absent if it is not known.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Limit int64 `json:"limit,omitempty"`
+
+	// limitSource is where the limit is known from.
+	// +optional
+	LimitSource ContextLimitSource `json:"limitSource,omitempty"`
 
 	// replies is the number of Assistant messages in the context.
 	// +kubebuilder:validation:Minimum=0
@@ -60,16 +103,16 @@ type ContextStatus struct {
 
 // CompactionPolicy says when and by what a context is compacted.
 type CompactionPolicy struct {
-	// thresholdPercent is how full the context, of contextLimit tokens, may get before it is replaced by a summary; 100
-	// switches that off. Without contextLimit nothing is compacted unless the model refuses the context as too long, or
-	// somebody asks. Default 70.
+	// thresholdPercent is how full the context may get before it is replaced by a summary; 100 switches that off. Where it is not
+	// known how much the context holds, nothing is compacted unless the model refuses the context as too long, or somebody
+	// asks. Default 70.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	ThresholdPercent *int32 `json:"thresholdPercent,omitempty"`
 
-	// modelConfigRef names the ChatModelConfig that writes the summary. The smaller of the two contextLimits counts then.
-	// Default: this one.
+	// modelConfigRef names the ChatModelConfig that writes the summary. Its contextLimit counts then
+	// if it is smaller than this one's limit. If it cannot, this one is asked, and then its fallbacks. Default: this one.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 }

@@ -3,7 +3,11 @@
 
 package v1alpha1
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // DefaultDebugExpiry is how long a recording is kept unless expireAfterSeconds says otherwise: 24 hours.
 const DefaultDebugExpiry = 24 * time.Hour
@@ -12,6 +16,29 @@ const DefaultDebugExpiry = 24 * time.Hour
 // recordings without ever reading one, and so that a person can keep one for longer. Without it a recording goes
 // DefaultDebugExpiry after it was created.
 const AnnotationExpiresAt = "parley.dev/expires-at"
+
+// AnnotationInProgress stands on a ChatDebugStep while its newest attempt is under way: the generation pod that makes it, the
+// number of the attempt and when it was written, as RFC 3339. The operator ends a recording whose pod is gone.
+const AnnotationInProgress = "parley.dev/in-progress"
+
+// AnnotationHistory is the version of the history that a ChatDebugStep was made for, and how many messages that had, as
+// VERSION/LENGTH. The operator deletes a recording of messages that have left the history.
+const AnnotationHistory = "parley.dev/history"
+
+// ParseDebugHistory reads the value of AnnotationHistory. It reports false for what is none.
+func ParseDebugHistory(value string) (version, length int64, ok bool) {
+	before, after, _ := strings.Cut(value, "/")
+	version, err := strconv.ParseInt(before, 10, 64)
+	length, wrong := strconv.ParseInt(after, 10, 64)
+	return version, length, err == nil && wrong == nil
+}
+
+// LabelRecordings on a Namespace says whether its chats may be recorded: RecordingsDisabled keeps every ChatDebugStep out,
+// whatever Chats and ChatModelConfigs ask for.
+const LabelRecordings = "parley.dev/recordings"
+
+// RecordingsDisabled is the value of LabelRecordings that keeps recordings out of a namespace.
+const RecordingsDisabled = "disabled"
 
 // DebugSettings turn the recording of model calls on.
 type DebugSettings struct {
@@ -26,7 +53,7 @@ type DebugSettings struct {
 	ExpireAfterSeconds *int32 `json:"expireAfterSeconds,omitempty"`
 }
 
-// On tells whether calls are recorded. Settings that are not there record nothing.
+// On reports whether calls are recorded. Settings that are not there record nothing.
 func (s *DebugSettings) On() bool { return s != nil && s.Enabled }
 
 // ExpireAfter is expireAfterSeconds, or DefaultDebugExpiry.

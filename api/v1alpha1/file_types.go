@@ -3,14 +3,17 @@
 
 package v1alpha1
 
+import (
+	"encoding/base64"
+	"fmt"
+)
+
 // PartFile is a file that a person gives with a message.
 const PartFile PartType = "File"
 
-// MaxFileDataBytes is the most content that a file has in place, decoded: 700 KiB of base64 in the object.
-const MaxFileDataBytes = 700 << 10 / 4 * 3
-
 // MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A file
 // that cannot be read, or that the model's provider does not take, is named to the model as one that is not available.
+// +kubebuilder:validation:XValidation:rule="!has(self.data) || self.data.size() % 4 == 0",message="data must be base64, padded with =, in one line: its length is no multiple of 4"
 // +kubebuilder:validation:XValidation:rule="[has(self.data), has(self.configMapKeyRef), has(self.url)].filter(s, s).size() == 1",message="exactly one of data, configMapKeyRef and url must be set"
 type MessageFile struct {
 	// name of the file, as the model reads it.
@@ -28,11 +31,12 @@ type MessageFile struct {
 	// +required
 	MediaType string `json:"mediaType"`
 
-	// data is the content, at most 700 KiB of base64.
+	// data is the content in base64: the standard alphabet (with + and /), padded with =, in one line. At most 700 KiB of base64.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=716800
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]+={0,2}$`
 	// +optional
-	Data []byte `json:"data,omitempty"`
+	Data string `json:"data,omitempty"`
 
 	// configMapKeyRef names a key of a ConfigMap in the same namespace that holds the content, in binaryData or data.
 	// +optional
@@ -48,12 +52,27 @@ type MessageFile struct {
 	URL string `json:"url,omitempty"`
 }
 
+// Content is what data holds, decoded; nil if there is no data. The error says what is wrong with the base64.
+//
+// data is a string and not a []byte, which the schema would call "format: byte": rules of the schema take such a string for
+// the alphabet of URLs, and refuse each content whose base64 has a + or a /.
+func (f *MessageFile) Content() ([]byte, error) {
+	if f.Data == "" {
+		return nil, nil
+	}
+	content, err := base64.StdEncoding.DecodeString(f.Data)
+	if err != nil {
+		return nil, fmt.Errorf("decode data of file %q: %w", f.Name, err)
+	}
+	return content, nil
+}
+
 // ConfigMapKeyReference names one key of a ConfigMap in the same namespace.
 type ConfigMapKeyReference struct {
 	// name of the ConfigMap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +required
 	Name string `json:"name"`
 
@@ -61,6 +80,7 @@ type ConfigMapKeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self != '.' && !self.startsWith('..')",message="a key is neither . nor begins with .."
 	// +required
 	Key string `json:"key"`
 }

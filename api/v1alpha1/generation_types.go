@@ -129,6 +129,10 @@ type MessageGeneration struct {
 	// +optional
 	WaitsFor []CallWait `json:"waitsFor,omitempty"`
 
+	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
 	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if none
 	// does.
 	// +kubebuilder:validation:MaxLength=64
@@ -185,6 +189,33 @@ type CompactionAccount struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	ContextStart int64 `json:"contextStart"`
+
+	CompactionCause `json:",inline"`
+}
+
+// CompactionCause is how full the context was when a compaction was asked for. It is the same for all sources: what is not known is
+// absent.
+type CompactionCause struct {
+	// thresholdPercent is how full the context might have got.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	ThresholdPercent int32 `json:"thresholdPercent,omitempty"`
+
+	// usagePercent is how full it was, rounded down. It can be more than 100.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	UsagePercent int32 `json:"usagePercent,omitempty"`
+
+	// contextTokens is the number of tokens that were in it.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextTokens int64 `json:"contextTokens,omitempty"`
+
+	// contextLimit is the number of tokens that it holds.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextLimit int64 `json:"contextLimit,omitempty"`
 }
 
 // ModelIdentity is a model as it was called.

@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // PartType discriminates the union MessagePart.
 // +kubebuilder:validation:Enum=Text;Reasoning;ToolCall;ToolResult;Source;File
 type PartType string
@@ -62,6 +64,15 @@ type MessagePart struct {
 	// +optional
 	File *MessageFile `json:"file,omitempty"`
 
+	// startedAt is when the model began to write a Reasoning part, when it had written a ToolCall, or when a call began to run
+	// whose ToolResult this is. Only parts of generated messages have it.
+	// +optional
+	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
+
+	// finishedAt is when a Reasoning part or a ToolResult was complete. Only parts of generated messages have it.
+	// +optional
+	FinishedAt *metav1.MicroTime `json:"finishedAt,omitempty"`
+
 	// providerMetadata is what the provider wants back when the history is replayed to it, such as the signature of a
 	// reasoning part: JSON, opaque to everybody else.
 	// +kubebuilder:validation:MaxLength=262144
@@ -71,11 +82,17 @@ type MessagePart struct {
 
 // ToolCall is a call that the model asks for.
 type ToolCall struct {
-	// id of the call, unique within the chat.
+	// id of the call, unique within the chat. It has letters, digits, "_" and "-" only.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	ID string `json:"id"`
+
+	// providerID is the id that the provider gave the call, where id is another one: the provider used it before, or it has
+	// characters that not every provider takes. The provider gets it back as it was.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ProviderID string `json:"providerID,omitempty"`
 
 	// name of the tool.
 	// +kubebuilder:validation:MinLength=1

@@ -19,6 +19,8 @@ const (
 	DefaultMaxDelay = time.Minute
 	// DefaultSilenceTimeout is how long a provider may send nothing before the call is given up.
 	DefaultSilenceTimeout = 10 * time.Minute
+	// MaxSilenceTimeout is the longest silenceTimeoutSeconds: 55 minutes.
+	MaxSilenceTimeout = 3300 * time.Second
 )
 
 // MaxModelWaits bounds the waits that a status remembers: one for each model that a step can ask.
@@ -57,6 +59,10 @@ type RetryStatus struct {
 	// +required
 	At metav1.MicroTime `json:"at"`
 
+	// failedAt is when the last one was found to have failed.
+	// +optional
+	FailedAt metav1.MicroTime `json:"failedAt,omitempty,omitzero"`
+
 	// reason why the last one failed.
 	// +required
 	Reason ErrorReason `json:"reason"`
@@ -65,6 +71,22 @@ type RetryStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// lostAttempts is how many of the step's attempts were lost with their generation pods: gone, or never started.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	LostAttempts int32 `json:"lostAttempts,omitempty"`
+
+	// provider that answered, such as openai.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// statusCode is the HTTP status of the provider's answer, when there was one.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=999
+	// +optional
+	StatusCode int32 `json:"statusCode,omitempty"`
 
 	// modelConfig is the name of the ChatModelConfig that is asked next.
 	// +kubebuilder:validation:MaxLength=253

@@ -24,6 +24,26 @@ const (
 	TurnInterrupted TurnResult = "Interrupted"
 )
 
+// CallsGivenUp is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps gives up none, as
+// calls are run before it ends a turn. What follows such calls in the
+// history keeps it: the next step, or the next User message.
+// +kubebuilder:validation:Enum=Cancelled;Interrupted;TimedOut;Failed;Edited
+type CallsGivenUp string
+
+// The reasons.
+const (
+	// CallsCancelled means that somebody interrupted the turn while the calls waited for people or a client.
+	CallsCancelled CallsGivenUp = "Cancelled"
+	// CallsInterrupted means that the turn was interrupted, or that a message cut in.
+	CallsInterrupted CallsGivenUp = "Interrupted"
+	// CallsTimedOut means that nobody answered or approved them before their deadline.
+	CallsTimedOut CallsGivenUp = "TimedOut"
+	// CallsFailed means that an error ended the turn before they were run.
+	CallsFailed CallsGivenUp = "Failed"
+	// CallsEdited means that a message was edited or deleted, and the conversation went on without them.
+	CallsEdited CallsGivenUp = "Edited"
+)
+
 // TurnStatus is the turn that is under way, or else the last one. It carries what the user message's own status must
 // say, so that a crash between the two writes loses nothing.
 type TurnStatus struct {
@@ -46,6 +66,12 @@ type TurnStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted or after a
+	// compaction that its error asked for; absent if it never was. It is greater than historyVersion.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ResumedVersion int64 `json:"resumedVersion,omitempty"`
 
 	// contentHash is of the User message's content as it was committed. A message whose content has another hash has been
 	// edited since.
@@ -121,6 +147,14 @@ type TurnStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CallingMessage string `json:"callingMessage,omitempty"`
+
+	// callsGivenUp is why calls of the turn's newest reply have no result; absent if none was given up.
+	// +optional
+	CallsGivenUp CallsGivenUp `json:"callsGivenUp,omitempty"`
+
+	// callsGivenUpBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
 
 	// decisions are those of people about calls that are about to be run or answered.
 	// +kubebuilder:validation:MaxItems=512

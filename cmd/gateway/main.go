@@ -6,18 +6,18 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -28,6 +28,8 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/token"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry"
 )
 
@@ -35,15 +37,17 @@ const (
 	// generationPods selects the pods that have a relay.
 	generationPods = "parley.dev/component=generation"
 	userAgent      = "parley-gateway"
-	// drain is how long streams get to end by themselves. They do not, so this is how long a request that is no stream gets.
-	drain = 2 * time.Second
-	// headerTimeout bounds how long a client takes to say what it wants.
-	headerTimeout = 10 * time.Second
+	// relayTokenSeconds is how long a token for a relay is good: an hour.
+	relayTokenSeconds int64 = 3600
 )
 
 type config struct {
-	listen, metrics, kubeconfig, relayToken string
-	relayPort                               int
+	listen, metrics, kubeconfig string
+	namespace, account          string
+	tlsCert, tlsKey             string
+	relayPort                   int
+	auth                        auth.Options
+	limits                      gateway.Limits
 }
 
 func main() {
@@ -61,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
 	cluster, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -79,7 +83,19 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	return serve(ctx, listener, g, log)
+	certificates, err := c.certificates(log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return g.Serve(ctx, listener, certificates)
+}
+
+// certificates are what is served over TLS; nil for plain HTTP.
+func (c config) certificates(log *slog.Logger) (*tls.Config, error) {
+	if c.tlsCert == "" {
+		return nil, nil
+	}
+	return gateway.TLS(c.tlsCert, c.tlsKey, log)
 }
 
 func parse(args []string) (config, error) {
@@ -88,15 +104,37 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.listen, "listen", ":8080", "address to serve on")
 	flags.StringVar(&c.metrics, "metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	flags.IntVar(&c.relayPort, "relay-port", 7070, "port of the relays on generation pods")
-	flags.StringVar(&c.relayToken, "relay-token-file", "/var/run/secrets/parley.dev/relay/token", "token with the audience that relays ask for")
+	flags.StringVar(&c.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the gateway's service account; default: $POD_NAMESPACE")
+	flags.StringVar(&c.account, "account", os.Getenv("POD_SERVICE_ACCOUNT"), "the gateway's own service account, which relays let in; default: $POD_SERVICE_ACCOUNT")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig to use outside of a cluster")
+	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
+	flags.StringVar(&c.tlsKey, "tls-key-file", "", "PEM file with the certificate's key")
+	c.callers(flags)
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
 	if flags.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return c, errors.New("--tls-cert-file and --tls-key-file go together")
+	}
+	if c.namespace == "" || c.account == "" {
+		return c, errors.New("--namespace and --account must name the gateway's own service account")
+	}
 	return c, nil
+}
+
+// callers are the flags about who is let in, and what that may cost.
+func (c *config) callers(flags *flag.FlagSet) {
+	flags.BoolVar(&c.auth.APIServerTokens, "accept-api-server-tokens", true,
+		"accept tokens that the API server itself accepts, besides those of the audience "+token.Audience)
+	flags.BoolVar(&c.auth.OpaqueTokens, "accept-opaque-tokens", false,
+		"ask the API server also about tokens that are no JSON web tokens, as some clouds hand them out; with --accept-api-server-tokens")
+	flags.IntVar(&c.auth.Reviews, "max-reviews", auth.DefaultReviews, "how many questions about callers the API server is asked at the same time")
+	flags.IntVar(&c.limits.Streams, "max-streams", gateway.DefaultStreams, "how many streams are open at the same time")
+	flags.IntVar(&c.limits.StreamsPerCaller, "max-streams-per-caller", gateway.DefaultStreamsPerCaller, "how many streams one caller has open at the same time")
+	flags.Int64Var(&c.limits.StreamMemory, "stream-memory", gateway.DefaultStreamMemory, "bytes of messages that all streams hold together, besides 64 MiB that they share")
 }
 
 func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway, error) {
@@ -115,41 +153,26 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		Chats: chats.Chats(metav1.NamespaceAll).ListerWatcher(""),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = generationPods }),
-		GetMessage:     get,
-		Checker:        auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), nil),
-		RelayPort:      c.relayPort,
-		RelayTokenFile: c.relayToken,
-		Log:            log,
-		Metrics:        metrics,
+		GetMessage: get,
+		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
+		RelayPort:  c.relayPort,
+		RelayToken: mintFor(core, c.namespace, c.account),
+		Limits:     c.limits,
+		Log:        log,
+		Metrics:    metrics,
 	})
 }
 
-// serve serves until ctx is done. Streams are then ended, and their clients resume elsewhere.
-func serve(ctx context.Context, listener net.Listener, g *gateway.Gateway, log *slog.Logger) error {
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	server := &http.Server{
-		Handler:           g.Handler(),
-		ReadHeaderTimeout: headerTimeout,
-		BaseContext:       func(net.Listener) context.Context { return serving },
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+// mintFor asks for tokens of the gateway's own account, each for one relay.
+func mintFor(core kubernetes.Interface, namespace, account string) gateway.MintToken {
+	return func(ctx context.Context, audience string) (string, time.Time, error) {
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			Audiences: []string{audience}, ExpirationSeconds: new(relayTokenSeconds),
+		}}
+		got, err := core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		return got.Status.Token, got.Status.ExpirationTimestamp.Time, nil
 	}
-	var running sync.WaitGroup
-	failed := make(chan error, 1)
-	running.Go(func() { g.Run(serving) })
-	running.Go(func() { failed <- server.Serve(listener) })
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	stop()
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	err = errors.Join(err, server.Shutdown(draining))
-	running.Wait()
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
-	}
-	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,9 +22,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/advisor"
+	"parley.dev/parley/internal/generation/keyfile"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/relay/relayclient"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -40,25 +45,34 @@ func main() {
 		hosts = append(hosts, host)
 		return nil
 	})
+	var modelHosts []string
+	flag.Func("model-host", "a `host` that models may be called at, such as models.example.com, ollama.models:11434 or *.openai.azure.com; repeat it for more; default: all", func(host string) error {
+		modelHosts = append(modelHosts, host)
+		return nil
+	})
+	var o runner.Options
+	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
+	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
 	verbose := flag.Bool("verbose", false, "log every step")
 	flag.Parse()
+	o.FileHosts, o.ModelHosts, o.NoRecordings = hosts, modelHosts, !*recordings
 	level := slog.LevelInfo
 	if *verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), &slog.HandlerOptions{Level: level}))
 	// Google's client writes each stream that ends early to the standard logger; the attempt's result says it better.
 	slog.SetLogLoggerLevel(slog.LevelDebug)
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	if err := run(ctx, log, *health, *metrics, hosts); err != nil {
+	if err := run(ctx, log, *health, *metrics, o); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
 }
 
-func run(parent context.Context, log *slog.Logger, health, metrics string, hosts []string) error {
+func run(parent context.Context, log *slog.Logger, health, metrics string, o runner.Options) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
@@ -75,14 +89,23 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, hosts
 	}
 	defer tracer.Close(ctx)
 	registry := telemetry.NewRegistry()
-	r, err := newRunner(log, hosts, telemetry.NewGenerator(registry), tracer)
+	client, err := apiClient()
 	if err != nil {
 		return err
 	}
+	sidecar := relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())
+	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
+	if err != nil {
+		return err
+	}
+	defer keepKeys(ctx, log, client, sidecar)()
 	if err := telemetry.Serve(ctx, metrics, registry); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: health, Handler: healthHandler(r), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Addr: health, Handler: healthHandler(r, log), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.ListenAndServe() }()
 	defer func() { _ = server.Close() }()
@@ -96,57 +119,65 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, hosts
 	}
 }
 
-func newRunner(log *slog.Logger, hosts []string, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
-	if pod == "" || namespace == "" {
-		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
-	}
+func apiClient() (*apiclient.Client, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	client, err := apiclient.New(cfg, "parley-generator")
-	if err != nil {
-		return nil, err
+	return apiclient.New(cfg, "parley-generator")
+}
+
+// keepKeys brings the relay, which has no credentials, the keys by which it knows its readers, until end is called.
+func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, sidecar *relayclient.Client) (end func()) {
+	keeping, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { sidecar.KeepKeys(keeping, client.IssuerKeys, log) })
+	return func() {
+		stop()
+		running.Wait()
+	}
+}
+
+func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *relayclient.Client, o runner.Options, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
+	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
+	if pod == "" || namespace == "" {
+		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
 	}
 	keys := envOr("KEYS_DIR", "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
-		Relay: relay{relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())},
-		Keys:  func(secret, key string) ([]byte, error) { return os.ReadFile(filepath.Join(keys, secret, key)) },
+		Relay: relay{sidecar},
+		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
 		Tools: tools.NewRegistry(
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),
-		HTTP: &http.Client{Transport: transport()},
-		Log:  log, Now: time.Now, FileHosts: hosts,
+		HTTP: provider.NewHTTPClient(),
+		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity, NoRecordings: o.NoRecordings,
 		Metrics: metrics, Tracer: tracer,
 	}), nil
-}
-
-// transport keeps connections to providers open between calls: opening one costs more than a call's own work.
-func transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns = 256
-	t.MaxIdleConnsPerHost = 64
-	return t
 }
 
 // relay makes the relay's client what the runner wants.
 type relay struct{ client *relayclient.Client }
 
-func (r relay) Open(ctx context.Context, ep parts.Episode) (runner.Episode, error) {
+func (r relay) Open(ctx context.Context, ep fence.Fence) (runner.Episode, error) {
 	return r.client.Open(ctx, ep)
 }
 
-func (r relay) SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error) {
+func (r relay) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error) {
 	return r.client.SoFar(ctx, ep)
 }
 
-func healthHandler(r *runner.Runner) http.Handler {
+func healthHandler(r *runner.Runner, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, req *http.Request) {
+		if err := r.Healthy(req.Context()); err != nil {
+			log.ErrorContext(req.Context(), "the generator cannot do its work: the kubelet restarts it if that lasts", slog.Any("error", err))
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !r.Ready() {
 			http.Error(w, "not watching chats yet, or about to end", http.StatusServiceUnavailable)

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 
@@ -20,7 +19,7 @@ func main() {
 	defer stop()
 	cmd := kubectlchat.NewCommand(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl chat:", err)
+		kubectlchat.Complain(os.Stderr, err)
 		os.Exit(1)
 	}
 }

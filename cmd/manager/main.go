@@ -27,6 +27,8 @@ import (
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
@@ -34,17 +36,22 @@ type flags struct {
 	image, gatewayNamespace, gatewayAccount string
 	metricsAddress, healthAddress           string
 	leaderElect, tracePods                  bool
+	recordings, userNamespaces              bool
 	capacity, workers                       int
-	idle                                    time.Duration
+	start, idle                             time.Duration
 	verbose                                 bool
-	fileHosts                               []string
+	fileHosts, modelHosts                   []string
 }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
 	flag.Func("file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by commas, such as files.example.com,*.example.org; default: none", func(hosts string) error {
-		f.fileHosts = strings.FieldsFunc(hosts, func(c rune) bool { return c == ',' || c == ' ' })
+		f.fileHosts = listed(hosts)
+		return nil
+	})
+	flag.Func("model-hosts", "`hosts` that generation pods may call models at, separated by commas, such as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata services, which are never called", func(hosts string) error {
+		f.modelHosts = listed(hosts)
 		return nil
 	})
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"), "namespace of the gateways")
@@ -53,11 +60,15 @@ func main() {
 	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "let one of several replicas work at a time; needed for none, since every write is fenced")
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
+	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart, "how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
 	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
 		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: $PARLEY_TRACE_GENERATION_PODS")
-	flag.BoolVar(&f.verbose, "verbose", false, "log every step")
+	flag.BoolVar(&f.recordings, "recordings", true, "let generation pods record model calls where Chats and ChatModelConfigs ask for it; false: nobody's are recorded")
+	flag.BoolVar(&f.userNamespaces, "user-namespaces", false,
+		"give generation pods users of their own (hostUsers: false); only where all nodes can do that, since they start on no other")
+	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
@@ -66,14 +77,14 @@ func main() {
 }
 
 func run(ctx context.Context, f flags) error {
-	if f.image == "" {
-		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
+	if err := f.check(); err != nil {
+		return err
 	}
 	level := slog.LevelInfo
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), &slog.HandlerOptions{Level: level}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	cfg, err := ctrl.GetConfig()
 	if err != nil {
@@ -102,7 +113,8 @@ func run(ctx context.Context, f flags) error {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	pods := podspec.Settings{
-		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts,
+		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity, NoRecordings: !f.recordings,
+		UserNamespaces:  f.userNamespaces,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 	}
 	if f.tracePods {
@@ -110,13 +122,24 @@ func run(ctx context.Context, f flags) error {
 	}
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods: pods, Tracer: tracer,
-		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
+		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
 		Metrics: metrics.Registry,
 	})
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// check refuses settings with which no chat would ever be answered.
+func (f *flags) check() error {
+	switch {
+	case f.image == "":
+		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
+	case f.start <= 0:
+		return errors.New("--pod-start must be more than 0")
+	}
+	return nil
 }
 
 // tokenIssuer asks the API server who issues the cluster's service-account tokens: relays verify gateways by that.
@@ -136,6 +159,11 @@ func tokenIssuer(ctx context.Context, cfg *rest.Config) (string, error) {
 		return "", fmt.Errorf("the API server names no issuer of service-account tokens: %w", err)
 	}
 	return document.Issuer, nil
+}
+
+// listed splits a list at commas and spaces.
+func listed(values string) []string {
+	return strings.FieldsFunc(values, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
 func envOr(name, fallback string) string {

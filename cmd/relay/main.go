@@ -18,16 +18,15 @@ import (
 	"strings"
 	"syscall"
 
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/relay"
 	"parley.dev/parley/internal/telemetry"
 )
 
-const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-
 type config struct {
-	socket, listen, markerDir, metrics   string
-	issuer, audience, jwksURL, ca, token string
-	subjects                             []string
+	socket, listen, markerDir, metrics string
+	issuer, keys, namespace, podUID    string
+	subjects                           []string
 }
 
 func main() {
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o770); err != nil {
 		return fmt.Errorf("make the directory of the socket: %w", err)
 	}
@@ -57,7 +56,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	registry := telemetry.NewRegistry()
-	telemetry.RegisterRelay(registry, store.Dropped, store.Size)
+	keys := &relay.IssuerKeys{File: c.keys}
+	reader := &relay.Reader{Store: store, Authorizer: &relay.TokenVerifier{
+		Issuer: c.issuer, Audience: relay.Audience(c.namespace, c.podUID), Subjects: c.subjects, Keys: keys,
+	}}
+	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams, Refused: reader.Refused})
 	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
 		return err
 	}
@@ -69,11 +72,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen for gateways: %w", err), local.Close())
 	}
-	verifier := &relay.TokenVerifier{
-		Issuer: c.issuer, Audience: c.audience, Subjects: c.subjects,
-		Keys: &relay.KeySource{URL: c.jwksURL, CAFile: c.ca, TokenFile: c.token, Log: log},
-	}
-	server := &relay.Server{Reader: &relay.Reader{Store: store, Authorizer: verifier}, Local: local, Public: public, Log: log}
+	server := &relay.Server{Reader: reader, Keys: keys, Local: local, Public: public, Log: log}
 	return server.Run(ctx)
 }
 
@@ -85,14 +84,13 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.metrics, "metrics-address", ":7071", "where to serve Prometheus metrics; 0: nowhere")
 	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes", "directory that remembers which attempts were begun")
 	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local", "issuer of the cluster's service-account tokens")
-	flags.StringVar(&c.audience, "audience", "parley-relay", "audience that a gateway's token must be meant for")
+	flags.StringVar(&c.keys, "issuer-keys", "/run/parley/issuer-keys.json", "file that keeps the issuer's keys, which the generator brings")
+	flags.StringVar(&c.namespace, "pod-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod; default: $POD_NAMESPACE")
+	flags.StringVar(&c.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of this pod, for which a gateway's token must be meant; default: $POD_UID")
 	flags.Func("allow-subject", "subject that may read, such as system:serviceaccount:parley-system:parley-gateway (required; repeat it or separate by commas)", func(s string) error {
 		c.subjects = append(c.subjects, strings.Split(s, ",")...)
 		return nil
 	})
-	flags.StringVar(&c.jwksURL, "jwks-url", defaultJWKSURL(), "where the issuer's keys are")
-	flags.StringVar(&c.ca, "ca-file", serviceAccountDir+"/ca.crt", "CA of --jwks-url; empty for those of the system")
-	flags.StringVar(&c.token, "token-file", serviceAccountDir+"/token", "bearer token for --jwks-url; empty for none")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -102,14 +100,8 @@ func parse(args []string) (config, error) {
 	if len(c.subjects) == 0 {
 		return c, errors.New("--allow-subject is required: without it nobody could read")
 	}
-	return c, nil
-}
-
-// defaultJWKSURL names the API server by address where it can, because a pod need not have DNS.
-func defaultJWKSURL() string {
-	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-	if host == "" || port == "" {
-		return "https://kubernetes.default.svc/openid/v1/jwks"
+	if c.namespace == "" || c.podUID == "" {
+		return c, errors.New("--pod-namespace and --pod-uid are required: tokens must be meant for this pod")
 	}
-	return "https://" + net.JoinHostPort(host, port) + "/openid/v1/jwks"
+	return c, nil
 }

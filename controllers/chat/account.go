@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/turn"
 )
@@ -20,9 +21,9 @@ type account struct {
 	// attempt that ended; empty outcome if none did.
 	action          v1alpha1.GenerationAction
 	outcome, reason string
-	// provider that the attempt failed at, and whether it is made again.
-	provider string
-	retried  bool
+	// provider and model that the attempt asked, as far as its result says, and whether it is made again.
+	provider, model string
+	retried         bool
 	// compaction is how one ended, if one did.
 	compaction string
 	// assigned and finished are how long before the write its attempt was assigned and had ended, if a step was committed.
@@ -81,7 +82,7 @@ func (a *account) turns(before *v1alpha1.TurnStatus, turns []*v1alpha1.TurnStatu
 }
 
 func sameTurn(a, b *v1alpha1.TurnStatus) bool {
-	return a != nil && b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion
+	return a != nil && b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion && a.ResumedVersion == b.ResumedVersion
 }
 
 // failureOf is why the turn failed. Only of the newest turn the status still says it.
@@ -103,6 +104,7 @@ func (a *account) attempt(f *turn.Facts, before, after *v1alpha1.ChatStatus, end
 	}
 	a.action, a.outcome = g.Action, telemetry.OutcomeAbandoned
 	result := resultOf(f.Chat, f.Result)
+	a.asked(result)
 	switch {
 	case result == nil && f.PodLost:
 		a.outcome = string(v1alpha1.OutcomeLost)
@@ -117,9 +119,16 @@ func (a *account) attempt(f *turn.Facts, before, after *v1alpha1.ChatStatus, end
 	}
 }
 
-// goesOn tells whether the attempt under way is the same after the write.
+// asked takes down what the attempt asked, as far as its result says; nil: there is none.
+func (a *account) asked(result *v1alpha1.MessageGeneration) {
+	if result != nil && result.Model != nil {
+		a.provider, a.model = result.Model.Provider, result.Model.Name
+	}
+}
+
+// goesOn reports whether the attempt under way is the same after the write.
 func goesOn(before, after *v1alpha1.ChatStatus) bool {
-	return after.Generation != nil && after.Generation.Attempt == before.Generation.Attempt && after.History.Version == before.History.Version
+	return attempts.Of("", after) == attempts.Of("", before)
 }
 
 // failed takes down why the attempt failed, and whether it is made again.
@@ -147,7 +156,7 @@ func (a *account) compacted() {
 
 // resultOf is what the message says of the chat's attempt, if it is its result.
 func resultOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.MessageGeneration {
-	if m == nil || m.Spec.Generation == nil || m.Spec.Generation.ChatUID != string(chat.UID) || m.Spec.Generation.Pod != chat.Status.Generation.Pod {
+	if !attempts.IsResult(chat, &chat.Status, m) {
 		return nil
 	}
 	return m.Spec.Generation
@@ -157,7 +166,7 @@ func succeeded(g *v1alpha1.MessageGeneration) bool {
 	return g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
 }
 
-// isIn tells whether the result has become part of the history: it is the head, or the next turn follows it.
+// isIn reports whether the result has become part of the history: it is the head, or the next turn follows it.
 func isIn(result string, after *v1alpha1.ChatStatus, ended []*v1alpha1.TurnStatus) bool {
 	follows := func(t *v1alpha1.TurnStatus) bool { return t != nil && t.Parent == result }
 	return after.History.Head == result || follows(after.Turn) || slices.ContainsFunc(ended, follows)

@@ -17,20 +17,12 @@ import (
 // act does what must be done before the status may say it.
 func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 	for _, do := range []func(context.Context, *seen, *turn.Plan) error{
-		r.recordEnded, r.recordResults, r.putAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
+		r.recordEnded, r.recordResults, r.putAside, r.putRecordingsAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
 	} {
 		if err := do(ctx, s, plan); err != nil {
 			return err
 		}
 	}
-	if !plan.NeedsPod {
-		return nil
-	}
-	pod, err := r.choosePod(ctx, s, plan)
-	if err != nil {
-		return err
-	}
-	plan.Status.Generation.Pod = pod
 	return nil
 }
 
@@ -68,7 +60,7 @@ func (r *Reconciler) recordTurn(ctx context.Context, s *seen, ended *v1alpha1.Tu
 }
 
 func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && m.Status.HistoryVersion == ended.HistoryVersion && status.MessageSettled(m)
+	return m.Status.State == v1alpha1.MessageCommitted && status.Compare(ended, &m.Status) == 0 && status.MessageSettled(m)
 }
 
 func (r *Reconciler) rejectAll(ctx context.Context, s *seen, plan *turn.Plan) error {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,7 +70,7 @@ func callingMessage(f *turn.Facts) string {
 	return ""
 }
 
-// stillAwaited tells whether the call waits for somebody. A client's results come all at once, behind the calls.
+// stillAwaited reports whether the call waits for somebody. A client's results come all at once, behind the calls.
 func stillAwaited(f *turn.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.ToolCall) bool {
 	t := f.Chat.Status.Turn
 	if f.Truncated != nil {
@@ -175,11 +174,8 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *seen) error {
 	if err := r.Client.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int {
-		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Name, b.Name)
+	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
+		return byCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
 	})
 	for i := range list.Items {
 		approval := &list.Items[i]
@@ -213,7 +209,7 @@ func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedNa
 	return nil
 }
 
-// recorded tells whether the chat says already that the decision counts.
+// recorded reports whether the chat says already that the decision counts.
 func recorded(chat *v1alpha1.Chat, approval *v1alpha1.ToolApproval) bool {
 	if required := chat.Status.RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {

@@ -8,9 +8,11 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/status"
 	"parley.dev/parley/internal/turn"
 )
@@ -30,7 +32,7 @@ func (r *Reconciler) putAside(ctx context.Context, s *seen, plan *turn.Plan) err
 		m := &messages.Items[i]
 		var err error
 		switch {
-		case !leftHistory(chat, m):
+		case !history.HasLeft(chat, m):
 		case m.Spec.Generation == nil:
 			err = r.markSuperseded(ctx, s, m)
 		default:
@@ -43,22 +45,33 @@ func (r *Reconciler) putAside(ctx context.Context, s *seen, plan *turn.Plan) err
 	return nil
 }
 
-// leftHistory tells whether the message was part of the history that was cut off.
-func leftHistory(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
-	r := chat.Status.History.Superseded
-	index, version, uid := m.Status.Index, m.Status.HistoryVersion, m.Status.ChatUID
-	if g := m.Spec.Generation; g != nil {
-		index, version, uid = m.Spec.Index, g.HistoryVersion+1, g.ChatUID
-	} else if m.Status.State != v1alpha1.MessageCommitted || placedByChat(chat, m.Name) {
-		return false
+// putRecordingsAside deletes the recordings of messages that have left the history: those of a prompt or a reply that held one.
+func (r *Reconciler) putRecordingsAside(ctx context.Context, s *seen, plan *turn.Plan) error {
+	if !plan.PutAside {
+		return nil
 	}
-	return uid == string(chat.UID) && index != nil && *index >= r.FromIndex && version < r.BeforeVersion
+	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
+	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
+	if err := r.Live.List(ctx, steps, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+		return fmt.Errorf("listing the recordings of chat %s: %w", chat.Name, err)
+	}
+	for i := range steps.Items {
+		step := &steps.Items[i]
+		if !recordsLeft(chat.Status.History.Superseded, step.Annotations[v1alpha1.AnnotationHistory]) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, step, client.Preconditions{UID: &step.UID}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("deleting recording %s: %w", step.Name, err)
+		}
+	}
+	return nil
 }
 
-// placedByChat tells whether the chat's own status says where the message stands.
-func placedByChat(chat *v1alpha1.Chat, name string) bool {
-	t := chat.Status.Turn
-	return t != nil && (t.Message == name || t.Results != nil && t.Results.Message == name)
+// recordsLeft reports whether a call that was made for a history of some version and length has to do with messages that have
+// left it since: an edited message is the one before the range, and the reply to a prompt is the one behind it.
+func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
+	version, length, ok := v1alpha1.ParseDebugHistory(of)
+	return ok && length >= left.FromIndex && version < left.BeforeVersion
 }
 
 func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, plan *turn.Plan) error {

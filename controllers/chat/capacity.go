@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/internal/turn"
 )
 
-// places tells whether the gate that chats pass before they generate knows how things stand.
+// places reports whether the gate that chats pass before they generate knows how things stand.
 type places struct {
 	mu     sync.Mutex
 	primed bool
@@ -37,7 +37,7 @@ func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// rests tells whether the chat is idle and nothing asks anything of it.
+// rests reports whether the chat is idle and nothing asks anything of it.
 func rests(f *turn.Facts) bool {
 	switch f.Chat.Status.Phase {
 	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":

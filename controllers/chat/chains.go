@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/turn"
 )
@@ -82,22 +82,15 @@ func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1a
 }
 
 func whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
-	h, ref := chat.Status.History, history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
-	if t := chat.Status.Turn; t != nil {
-		ref.Turn = history.Turn{Message: t.Message, Parent: t.Parent, Index: t.Index, Version: t.HistoryVersion}
-		if r := t.Results; r != nil {
-			ref.Results = history.Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
-		}
-	}
 	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
 	nodes := make([]history.Node, 0, len(messages))
 	for i := range messages {
-		if n, ok := nodeOf(chat, &messages[i]); ok {
-			byName[n.Name] = &messages[i]
-			nodes = append(nodes, n)
+		if m := &messages[i]; history.MayHold(chat, m) {
+			byName[m.Name] = m
+			nodes = append(nodes, history.NodeOf(m))
 		}
 	}
-	chain, missing := history.Whole(ref, nodes)
+	chain, missing := history.Whole(history.RefOf(chat), nodes)
 	for _, n := range chain {
 		m := byName[n.Name]
 		if m.Spec.Generation == nil {
@@ -106,33 +99,15 @@ func whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 		}
 		kept = append(kept, m)
 	}
-	return kept, min(missing, h.Length)
+	return kept, min(missing, chat.Status.History.Length)
 }
 
 // recordOwn tells the message what its turn's record knows of it: its own status may say so later.
 func recordOwn(m *v1alpha1.ChatMessage, t *v1alpha1.TurnStatus) {
 	if t != nil && t.Message == m.Name {
-		m.Status.ContentHash = t.ContentHash
+		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.ContentHash, t.ResumedVersion, t.CallsGivenUpBefore
 	}
 	if results := resultsOf(t); results != nil && results.Message == m.Name {
 		m.Status.StoppedBy = results.StoppedBy
 	}
-}
-
-// nodeOf is the message as part of a history; false if it cannot be part of one.
-func nodeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (history.Node, bool) {
-	if chat.Status.History.Superseded != nil && leftHistory(chat, m) {
-		return history.Node{}, false
-	}
-	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role), Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
-	index, uid := m.Status.Index, m.Status.ChatUID
-	ok := m.Status.State == v1alpha1.MessageCommitted || placedByChat(chat, m.Name)
-	if g := m.Spec.Generation; g != nil {
-		n.Parent, n.Version, index, uid = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index, g.ChatUID
-		ok = g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
-	}
-	if index != nil {
-		n.Placed, n.Index = true, *index
-	}
-	return n, ok && (uid == "" || uid == string(chat.UID)) && m.DeletionTimestamp.IsZero()
 }

@@ -9,10 +9,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -28,9 +30,13 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/turn"
@@ -52,8 +58,10 @@ type Reconciler struct {
 	Ledger *placement.Ledger
 	// Pods says what generation pods are built from, all but the namespace and its keys.
 	Pods podspec.Settings
-	// GatewayNamespace is the namespace of the gateways that may reach relays.
-	GatewayNamespace string
+	// EnsureAccess sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
+	EnsureAccess func(ctx context.Context, namespace string) error
+	// PodStart is how long a generation pod may take until it is ready for the first time.
+	PodStart time.Duration
 	// PodCapacity is how many chats a generation pod serves at once.
 	PodCapacity int
 	// Gate bounds how many chats generate at once.
@@ -68,10 +76,11 @@ type Reconciler struct {
 	Metrics *telemetry.Manager
 	Tracer  *tracing.Tracer
 
-	written written
-	access  access
-	chains  chains
-	places  places
+	written  written
+	creation creation
+	chains   chains
+	deleted  deleted
+	places   places
 }
 
 // SetupWithManager registers the reconciler and what wakes it.
@@ -88,8 +97,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsAdvisedBy), changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsMarkedBy), changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
 	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
@@ -125,9 +134,9 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 			r.givePlaceUp(seen.facts.Chat)
 		}
 	}()
-	plan, err := turn.Advance(seen.facts)
+	plan, err := r.decide(ctx, seen)
 	if err != nil {
-		return ctrl.Result{}, reconcile.TerminalError(err)
+		return ctrl.Result{}, err
 	}
 	if err := r.act(ctx, seen, &plan); err != nil {
 		return ctrl.Result{}, err
@@ -140,10 +149,28 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}
-	if plan.NeedsPod { // The pod may go before the cache shows that the chat has it, and then its event wakes nobody.
-		seen.lookAgain = placement.MaxUnseen
+	if plan.NeedsPod {
+		seen.lookAgain = r.firstLook(ctx, req, &plan.Status)
 	}
 	return ctrl.Result{RequeueAfter: sooner(sooner(seen.lookAgain, plan.Again), deadline(&plan.Status, seen.facts.Now))}, nil
+}
+
+// advance decides from the facts. An error is a fault of Parley itself, which trying again does not mend.
+func advance(s *seen) (turn.Plan, error) {
+	plan, err := turn.Advance(s.facts)
+	if err != nil {
+		return plan, reconcile.TerminalError(err)
+	}
+	return plan, nil
+}
+
+// firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that the chat has
+// it, and then its event wakes nobody; nor does a message that had the name of the result before.
+func (r *Reconciler) firstLook(ctx context.Context, req ctrl.Request, st *v1alpha1.ChatStatus) time.Duration {
+	if taken, err := r.message(ctx, r.Client, req.Namespace, attempts.Of("", st).ResultName(req.Name)); err == nil && taken != nil {
+		return time.Nanosecond
+	}
+	return placement.MaxUnseen
 }
 
 // deadline is how long until the status has to change because of the time alone; zero if it need not.
@@ -173,26 +200,39 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// messageHandler wakes a message's chat. When one is deleted, the chat's history has to be looked at.
+// messageHandler wakes a message's chat, and the chat whose result the message is named like. When one is deleted,
+// the chat's history has to be looked at, and it may be the result that the chat waits for.
 func (r *Reconciler) messageHandler() handler.EventHandler {
 	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
 	return handler.Funcs{
 		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok && !index.IsReport(message) {
-				r.chains.suspect(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
+			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok {
+				r.deleted.put(message)
+				if !index.IsReport(message) {
+					r.chains.suspect(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
+				}
 			}
 			wake.Delete(ctx, e, queue)
 		},
 	}
 }
 
+// chatOfMessage is the chat that the message names, and the one whose prompt has its name, which waits until it is gone.
 func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
 	message, ok := o.(*v1alpha1.ChatMessage)
 	if !ok {
 		return nil
 	}
-	return []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
+	requests := []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
+	if chat, ok := strings.CutSuffix(message.Name, promptSuffix); ok && chat != message.Spec.ChatRef.Name {
+		requests = append(requests, request(message.Namespace, chat))
+	}
+	// A message of another chat can have a name that a result of this one would have.
+	if chat := fence.ChatOfResult(message.Name); chat != "" && chat != message.Spec.ChatRef.Name {
+		requests = append(requests, request(message.Namespace, chat))
+	}
+	return requests
 }
 
 func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
@@ -207,15 +247,42 @@ func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcil
 	return r.chatsBy(ctx, index.ChatsByPod, o)
 }
 
-// chatsAdvisedBy are the chats that say whether the ChatModelConfig can give them advice.
-func (r *Reconciler) chatsAdvisedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.chatsBy(ctx, index.ChatsByAdvisor, o)
+// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it can give them
+// advice, which advisor it lets them have, and whether another one answers than they name.
+func (r *Reconciler) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
+	var configs v1alpha1.ChatModelConfigList
+	var chats v1alpha1.ChatList
+	if !requeue.List(ctx, r.Client, &configs, client.InNamespace(o.GetNamespace())) ||
+		!requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range chats.Items {
+		chat := &chats.Items[i]
+		if !chat.Status.Archived && (marked(&chat.Status) || mayLackAdvice(&chat.Spec, configs.Items, o.GetName())) {
+			requests = append(requests, request(chat.Namespace, chat.Name))
+		}
+	}
+	return requests
+}
+
+// marked reports whether the chat says that a ChatModelConfig is not as it is named.
+func marked(st *v1alpha1.ChatStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
+}
+
+// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the one that answers.
+func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, name string) bool {
+	answers, _ := modelconfig.Resolve(configs, chat)
+	advisor := modelconfig.AdvisorOf(chat, answers)
+	return advisor != "" && (advisor == name || answers != nil && answers.Name == name)
 }
 
 // chatsBy are the chats of the object's namespace that the index knows under its name.
 func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
 	var chats v1alpha1.ChatList
-	if err := r.Client.List(ctx, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}); err != nil {
+	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(chats.Items))
@@ -227,7 +294,7 @@ func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object)
 
 func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
 	var messages v1alpha1.ChatMessageList
-	if err := r.Client.List(ctx, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}); err != nil {
+	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(messages.Items))

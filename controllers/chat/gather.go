@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/firstwords"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/turn"
 )
@@ -62,6 +64,7 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 	if apierrors.IsNotFound(err) {
 		r.written.forget(key)
 		r.chains.forget(key)
+		r.deleted.forget(key)
 		r.Ledger.Book(key.String(), "")
 		r.Gate.Leave(key)
 		return nil, r.refuseApprovals(ctx, key)
@@ -84,17 +87,12 @@ func (r *Reconciler) readAttempt(ctx context.Context, s *seen) error {
 	if chat.Status.Generation == nil {
 		return nil
 	}
-	result, err := r.message(ctx, r.Client, chat.Namespace, ResultName(chat))
+	result, err := r.message(ctx, r.Client, chat.Namespace, attempts.Of(chat.UID, &chat.Status).ResultName(chat.Name))
 	if err != nil {
 		return err
 	}
-	s.facts.Result = result
+	s.facts.Result, s.facts.Deleted = result, r.deleted.newest(keyOf(chat))
 	return r.readPod(ctx, s)
-}
-
-// ResultName is the name of the message that answers the chat's attempt under way.
-func ResultName(chat *v1alpha1.Chat) string {
-	return fmt.Sprintf("%s-%d-%d", chat.Name, chat.Status.History.Version, chat.Status.Generation.Attempt)
 }
 
 // readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted.
@@ -117,7 +115,7 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
 	facts := turn.Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
-		Effort:  m.Spec.ReasoningEffort,
+		Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
 		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {

@@ -9,29 +9,36 @@ import (
 	"parley.dev/parley/internal/turn"
 )
 
-// modelOf is what a decision has to know of the configuration that answers. What it names and does not exist is left out:
+// modelOf is what a decision has to know of the configuration that answers. What it names and does not exist, or is disabled, is left out:
 // the configuration's own status says so.
-func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) *turn.Model {
+func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) *turn.Model {
 	m := &turn.Model{
-		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: limitOf(config),
+		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: modelconfig.ContextLimit(config, learned), ContextLimitConfig: config.Name,
 		ThresholdPercent: config.Spec.Compaction.ThresholdPercentOrDefault(),
 		Titles:           config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
 	}
 	for _, ref := range config.Spec.Fallbacks {
-		if fallback := modelconfig.Find(configs, ref.Name); fallback != nil {
+		if fallback := modelconfig.Enabled(configs, ref.Name); fallback != nil {
 			m.Fallbacks = append(m.Fallbacks, alternative(fallback))
 		}
 	}
 	if config.Spec.Compaction == nil || config.Spec.Compaction.ModelConfigRef == nil {
 		return m
 	}
-	if summarizer := modelconfig.Find(configs, config.Spec.Compaction.ModelConfigRef.Name); summarizer != nil {
+	if summarizer := modelconfig.Enabled(configs, config.Spec.Compaction.ModelConfigRef.Name); summarizer != nil {
 		m.Summarizer = new(alternative(summarizer))
-		if limit := limitOf(summarizer); limit > 0 && (m.ContextLimit == 0 || limit < m.ContextLimit) {
-			m.ContextLimit = limit
-		}
+		narrow(m, summarizer, learned)
 	}
 	return m
+}
+
+// narrow lets the limit of the model that writes summaries count where it is less. What is too long for that model is cut, so that only a
+// limit counts that somebody gave.
+func narrow(m *turn.Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
+	limit := modelconfig.ContextLimit(summarizer, learned)
+	if limit.Source == v1alpha1.ContextLimitConfigured && (m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {
+		m.ContextLimit, m.ContextLimitConfig = limit, summarizer.Name
+	}
 }
 
 func alternative(config *v1alpha1.ChatModelConfig) turn.Alternative {
@@ -40,11 +47,4 @@ func alternative(config *v1alpha1.ChatModelConfig) turn.Alternative {
 		a.Currency = config.Spec.Pricing.Currency
 	}
 	return a
-}
-
-func limitOf(config *v1alpha1.ChatModelConfig) int64 {
-	if config.Spec.ContextLimit == nil {
-		return 0
-	}
-	return *config.Spec.ContextLimit
 }

@@ -43,26 +43,40 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs = configs.Items
-	config, missing := modelconfig.Resolve(s.configs, s.facts.Chat.Spec.ModelConfigRef)
-	if missing != nil {
+	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
+	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
 		if err := r.readLiveConfigs(ctx, s); err != nil {
 			return err
 		}
-		config, missing = modelconfig.Resolve(s.configs, s.facts.Chat.Spec.ModelConfigRef)
+		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
 	}
 	if missing != nil {
 		s.facts.Blocked = missing
 		return nil
 	}
-	s.facts.Model = modelOf(s.configs, config)
+	if standsIn(s, config) {
+		s.facts.FellBack = modelconfig.Unavailable(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name, "")
+		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound && s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < turn.ManifestPatience {
+			s.facts.Blocked, s.facts.FellBack = s.facts.FellBack, nil // Its manifest may bring it yet.
+			return nil
+		}
+	}
+	s.facts.Model = modelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
 	return nil
+}
+
+// standsIn reports whether the configuration is another one than the chat names.
+func standsIn(s *seen, config *v1alpha1.ChatModelConfig) bool {
+	ref := s.facts.Chat.Spec.ModelConfigRef
+	return ref != nil && config != nil && config.Name != ref.Name
 }
 
 // readAdvisor finds out whether the ChatModelConfig that is to give advice can.
 func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
 	spec := &s.facts.Chat.Spec
-	name := modelconfig.AdvisorOf(spec)
+	answers, _ := modelconfig.Resolve(s.configs, spec)
+	name := modelconfig.AdvisorOf(spec, answers)
 	if name == "" {
 		return nil
 	}
@@ -70,7 +84,7 @@ func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
 	if err != nil {
 		return err
 	}
-	s.facts.NoAdvice = modelconfig.NoAdvice(spec, config)
+	s.facts.NoAdvice = modelconfig.NoAdvice(spec, answers, config)
 	return nil
 }
 
@@ -87,7 +101,11 @@ func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
 		if s.facts.Named == nil {
 			s.facts.Named = map[string]*turn.Model{}
 		}
-		s.facts.Named[name] = modelOf(s.configs, config)
+		if config.Spec.Disabled {
+			s.facts.Named[name] = &turn.Model{Disabled: true}
+			continue
+		}
+		s.facts.Named[name] = modelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
 	}
 	return nil
 }

@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/turn"
 )
 
 // readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's
-// prompt first, then by age and name; clients' results; and the first message that was edited.
+// prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
@@ -39,7 +40,7 @@ func (r *Reconciler) readOpen(ctx context.Context, s *seen) error {
 	if err := r.confirmEdit(ctx, s); err != nil {
 		return err
 	}
-	if open, err = r.withPrompt(ctx, chat, open); err != nil {
+	if open, err = r.withPrompt(ctx, s, open); err != nil {
 		return err
 	}
 	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return takeOrder(chat, &a, &b) })
@@ -55,7 +56,7 @@ func (r *Reconciler) confirmOpen(ctx context.Context, s *seen, open []v1alpha1.C
 			s.facts.Open = append(s.facts.Open, messageFacts(&open[i]))
 		}
 	}
-	return nil
+	return r.readBeginning(ctx, s)
 }
 
 // confirmEdit looks at the message itself: the cache may show an older one of its name.
@@ -78,7 +79,7 @@ func (s *seen) noteEdit(m *v1alpha1.ChatMessage) {
 	}
 }
 
-// isOpen tells whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.
+// isOpen reports whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.
 func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
 	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
@@ -87,13 +88,14 @@ func isOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 		return false
 	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
 		return false
-	case placedByChat(chat, m.Name):
+	}
+	if _, recorded := history.RecordedBy(chat, m.Name); recorded {
 		return false
 	}
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
 }
 
-// refused tells whether the message was rejected or superseded, and has not been changed since, which asks anew.
+// refused reports whether the message was rejected or superseded, and has not been changed since. A change makes it open again.
 func refused(m *v1alpha1.ChatMessage) bool {
 	switch m.Status.State {
 	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
@@ -107,27 +109,18 @@ func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *turn.Edited {
 	if !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	edited := &turn.Edited{Message: messageFacts(m)}
+	n, committed, givenUp := history.Of(chat, m), m.Status.ContentHash, m.Status.CallsGivenUpBefore
 	if t := chat.Status.Turn; t != nil && t.Message == m.Name {
-		edited.Parent, edited.Index = t.Parent, t.Index
-		if t.ContentHash == edited.ContentHash {
-			return nil
-		}
-		return edited
-	}
-	st := &m.Status
-	if st.State != v1alpha1.MessageCommitted || st.ChatUID != string(chat.UID) || st.Index == nil || st.ContentHash == edited.ContentHash ||
-		outside(chat, st) {
+		committed, givenUp = t.ContentHash, t.CallsGivenUpBefore
+	} else if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
+		n.Index >= chat.Status.History.Length || history.HasLeft(chat, m) {
 		return nil
 	}
-	edited.Parent, edited.Index = st.Parent, *st.Index
+	edited := &turn.Edited{Message: messageFacts(m), Parent: n.Parent, Index: n.Index, CallsGivenUpBefore: givenUp}
+	if committed == edited.ContentHash {
+		return nil
+	}
 	return edited
-}
-
-// outside tells whether a committed message has left the history and is about to be put aside.
-func outside(chat *v1alpha1.Chat, st *v1alpha1.ChatMessageStatus) bool {
-	r := chat.Status.History.Superseded
-	return *st.Index >= chat.Status.History.Length || r != nil && *st.Index >= r.FromIndex && st.HistoryVersion < r.BeforeVersion
 }
 
 // stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's record
@@ -152,8 +145,29 @@ func takeOrder(chat *v1alpha1.Chat, a, b *v1alpha1.ChatMessage) int {
 		}
 		return 1
 	}
-	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-		return c
+	return byCreation(a, b, createdVersion(a), createdVersion(b))
+}
+
+// byCreation orders objects as they were created. Their timestamps have whole seconds; the resourceVersions that they were created with,
+// which count the writes of one store, tell the rest.
+func byCreation(a, b client.Object, versionA, versionB string) int {
+	first, second := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	switch {
+	case !first.Equal(&second):
+		return first.Compare(second.Time)
+	case older(versionA, versionB):
+		return -1
+	case older(versionB, versionA):
+		return 1
 	}
-	return strings.Compare(a.Name, b.Name)
+	return strings.Compare(a.GetName(), b.GetName())
+}
+
+// createdVersion is the resourceVersion that a message was created with: its own, unless its status has been written since and keeps
+// it. If people have written to it in between, it comes behind those of the same second that they have not.
+func createdVersion(m *v1alpha1.ChatMessage) string {
+	if m.Status.CreatedVersion != "" {
+		return m.Status.CreatedVersion
+	}
+	return m.ResourceVersion
 }

@@ -11,25 +11,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/turn"
 )
 
-// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: the generator ends a silent call
-// after 10 minutes by itself, so one that is older than an hour has been forgotten.
-const attemptDeadline = time.Hour
+// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers its probes is
+// trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs. What is left to bound is a
+// provider that goes on sending something for ever.
+const attemptDeadline = 24 * time.Hour
 
 // readPod finds out whether the pod of the attempt can still answer.
 func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
 	chat, generation := s.facts.Chat, s.facts.Chat.Status.Generation
-	var pod corev1.Pod
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: generation.Pod}, &pod)
-	if apierrors.IsNotFound(err) {
+	pod, err := r.generationPod(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: generation.Pod})
+	if err != nil {
+		return err
+	}
+	if pod == nil {
 		// A pod that this process has just created may not be in the cache yet; its event wakes the chat.
 		s.facts.PodLost = !r.Ledger.JustCreated(chat.Namespace, generation.Pod, s.facts.Now)
 		s.facts.PodStarting = "just created"
@@ -39,12 +40,12 @@ func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
 		s.lookAgain = placement.MaxUnseen
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("reading pod %s: %w", generation.Pod, err)
-	}
-	state := podstate.Of(&pod, s.facts.Now)
+	state := podstate.Of(pod, s.facts.Now, r.termsOf(s))
 	age := s.facts.Now.Sub(generation.StartedAt.Time)
-	s.facts.PodLost = state.Lost || age > attemptDeadline
+	s.facts.PodLost, s.facts.PodLostBy = state.Lost || age > attemptDeadline, state.By
+	if age > attemptDeadline && !state.Lost {
+		s.facts.PodLostBy = "it was given the attempt more than a day ago"
+	}
 	s.facts.PodStarting = state.Starting
 	s.lookAgain = attemptDeadline - age
 	if state.LostIn > 0 {
@@ -56,28 +57,34 @@ func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// choosePod gives the attempt a pod: one that is there and has room, else a new one.
-func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (string, error) {
-	chat := s.facts.Chat
+// generationPod reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone: another
+// manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
+func (r *Reconciler) generationPod(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	err := r.Client.Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) && !r.Ledger.JustCreated(key.Namespace, key.Name, r.Now()) {
+		err = r.Live.Get(ctx, key, &pod)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", key.Name, err)
+	}
+	return &pod, nil
+}
+
+// settingsOf is what the chat's namespace builds its generation pods from.
+func (r *Reconciler) settingsOf(s *seen) podspec.Settings {
 	settings := r.Pods
-	settings.Namespace = chat.Namespace
+	settings.Namespace = s.facts.Chat.Namespace
 	settings.Keys = podspec.KeysOf(s.configs)
-	prefer, err := r.podWithHistory(ctx, s)
-	if err != nil {
-		return "", err
-	}
-	want := placement.Want{Template: settings.Hash(), After: plan.PodAfter, Prefer: prefer, Capacity: r.PodCapacity}
-	// One pod at a time is created in a namespace: chats that come together share it.
-	unlock := r.access.lock(chat.Namespace)
-	defer unlock()
-	pods, err := r.podsIn(ctx, chat.Namespace, s.facts.Now)
-	if err != nil {
-		return "", err
-	}
-	if name, ok := r.Ledger.Choose(chat.Namespace, pods, want, keyOf(chat).String()); ok {
-		return name, nil
-	}
-	return r.createPod(ctx, settings, keyOf(chat).String())
+	return settings
+}
+
+// termsOf is what the pods of the chat's namespace are measured by.
+func (r *Reconciler) termsOf(s *seen) podstate.Terms {
+	return podstate.Terms{Start: r.PodStart, Template: r.settingsOf(s).Hash()}
 }
 
 // podWithHistory is the pod that has the chat's history at hand: the one that wrote its newest message, or has just been
@@ -97,30 +104,15 @@ func (r *Reconciler) podWithHistory(ctx context.Context, s *seen) (string, error
 	return head.Spec.Generation.Pod, nil
 }
 
-func (r *Reconciler) podsIn(ctx context.Context, namespace string, now time.Time) ([]placement.Pod, error) {
+func (r *Reconciler) podsIn(ctx context.Context, s *seen) ([]placement.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
+	err := r.Client.List(ctx, &list, client.InNamespace(s.facts.Chat.Namespace), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
 	if err != nil {
 		return nil, fmt.Errorf("listing generation pods: %w", err)
 	}
-	pods := make([]placement.Pod, 0, len(list.Items))
+	pods, terms := make([]placement.Pod, 0, len(list.Items)), r.termsOf(s)
 	for i := range list.Items {
-		pods = append(pods, podstate.Placement(&list.Items[i], now))
+		pods = append(pods, podstate.Placement(&list.Items[i], s.facts.Now, terms))
 	}
 	return pods, nil
-}
-
-func (r *Reconciler) createPod(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
-	if err := r.access.ensure(ctx, r.Client, r.Live, settings.Namespace, r.GatewayNamespace); err != nil {
-		return "", err
-	}
-	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
-	if err := r.Client.Create(ctx, pod); err != nil {
-		r.access.forget(settings.Namespace)
-		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", settings.Namespace, err)
-	}
-	r.Ledger.Created(settings.Namespace, placement.Pod{
-		Name: pod.Name, Template: settings.Hash(), Created: r.Now(), Usable: true,
-	}, chat)
-	return pod.Name, nil
 }

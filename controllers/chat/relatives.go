@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/family"
 	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/turn"
 )
 
@@ -36,7 +37,7 @@ func (r *Reconciler) readFamily(ctx context.Context, s *seen) error {
 	f := &s.facts
 	f.Suspended = family.Suspended(chat, above)
 	if top := family.Archiving(chat, above); top != nil {
-		f.Archive, f.FamilyAtWork = true, members.AtWork(top, chat)
+		f.Archive, f.FamilyAtWork = true, members.AtWork(top, chat.Name)
 	}
 	f.ParentArchived = len(above) > 0 && above[0].Status.Archived
 	if chat.Spec.ParentRef == nil {
@@ -106,12 +107,13 @@ func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile
 		return nil
 	}
 	var children v1alpha1.ChatList
-	err := r.Client.List(ctx, &children, client.InNamespace(chat.Namespace), client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
-	if err != nil || len(children.Items) == 0 && chat.Spec.ParentRef == nil {
+	ofParent := client.MatchingFields{index.ChatsByParent: chat.Name}
+	if !requeue.List(ctx, r.Client, &children, client.InNamespace(chat.Namespace), ofParent, client.UnsafeDisableDeepCopy) ||
+		len(children.Items) == 0 && chat.Spec.ParentRef == nil {
 		return nil
 	}
 	var chats v1alpha1.ChatList
-	if err := r.Client.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
 	members := family.Of(chats.Items)
@@ -123,8 +125,8 @@ func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile
 		}
 	}
 	requests := []reconcile.Request{request(top.Namespace, top.Name)}
-	for _, member := range members.Descendants(top) {
-		requests = append(requests, request(member.Namespace, member.Name))
+	for _, member := range append(members.Descendants(top), members.Unbegun(chat)...) {
+		requests = append(requests, request(member.Namespace, member.Name)) // The queue holds each once.
 	}
 	return requests
 }

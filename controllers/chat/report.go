@@ -23,6 +23,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen, plan *turn.Plan) error
 			return fmt.Errorf("writing the status of chat %s/%s: %w", chat.Namespace, chat.Name, err)
 		}
 		r.written.put(next)
+		logWrite(ctx, next, plan)
 		r.observe(ctx, s, plan)
 		for _, notice := range plan.Notices {
 			r.Recorder.Eventf(next, nil, corev1.EventTypeWarning, notice.Reason, notice.Action, "%s", notice.Note)

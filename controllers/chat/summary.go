@@ -5,9 +5,9 @@ package chat
 
 import (
 	"context"
-	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 )
 
 // readSummary reads what a model says of the turn that has just ended, or is about to end with the result that was found.
@@ -23,7 +23,7 @@ func (r *Reconciler) readSummary(ctx context.Context, s *seen) error {
 	case chat.Status.Phase != v1alpha1.ChatWaiting:
 		return nil
 	}
-	summary, err := r.generated(ctx, chat.Namespace, fmt.Sprintf("%s-%d-summary", chat.Name, version))
+	summary, err := r.generated(ctx, chat.Namespace, fence.SummaryName(chat.Name, version))
 	if err != nil || summary == nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, s *seen, plan *turn.Plan) {
 		r.Metrics.Retried(a.provider, a.reason)
 	}
 	if a.compaction != "" {
-		r.Metrics.Compacted(a.compaction)
+		r.Metrics.Compacted(a.provider, a.model, a.compaction, a.reason)
 	}
 	if a.committed {
 		r.Metrics.StepCommitted(string(a.action), a.assigned, a.finished)

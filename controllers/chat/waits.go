@@ -33,7 +33,7 @@ func (r *Reconciler) readSubChats(ctx context.Context, s *seen) error {
 	}
 	s.facts.HasSubChats = len(children.Items) > 0
 	for _, name := range awaited(&s.facts) {
-		works, err := r.atWork(ctx, chat, name)
+		works, err := r.atWork(ctx, s, name)
 		if err != nil {
 			return err
 		}
@@ -69,8 +69,13 @@ func awaited(f *turn.Facts) (names []string) {
 	return names
 }
 
-// atWork tells whether a chat below this one has something under way, or a message that it is about to take up.
-func (r *Reconciler) atWork(ctx context.Context, chat *v1alpha1.Chat, name string) (bool, error) {
+// aboutToBegin is how long a message of a sub-chat at rest is waited for before the sub-chat is looked at again: 1 s. That it was seen
+// and waits for something else changes nothing in the sub-chat, and so calls nobody.
+const aboutToBegin = time.Second
+
+// atWork reports whether a chat below this one has something under way, or a message that it is about to take up.
+func (r *Reconciler) atWork(ctx context.Context, s *seen, name string) (bool, error) {
+	chat := s.facts.Chat
 	lookup := func(name string) (*v1alpha1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
 	sub, err := lookup(name)
 	if err != nil || sub == nil {
@@ -88,9 +93,13 @@ func (r *Reconciler) atWork(ctx context.Context, chat *v1alpha1.Chat, name strin
 		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
 	}
 	// One that has been seen and is still open waits for more than this.
-	return slices.ContainsFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
+	begins := slices.ContainsFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
 		return m.Spec.Role == v1alpha1.RoleUser && m.Status.ObservedGeneration != m.Generation && isOpen(sub, &m)
-	}), nil
+	})
+	if begins {
+		s.lookAgain = sooner(s.lookAgain, aboutToBegin)
+	}
+	return begins, nil
 }
 
 // relative reads a chat; nil if there is none. One that has just been created may not be in the cache.

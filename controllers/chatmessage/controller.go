@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/telemetry"
 )
 
@@ -42,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("chatmessage").
 		For(&v1alpha1.ChatMessage{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the chatmessage controller: %w", err)

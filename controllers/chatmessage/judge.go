@@ -5,6 +5,7 @@ package chatmessage
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/index"
 )
 
@@ -25,11 +26,7 @@ const (
 // judge decides from the cache what may have to go. Before a step with content goes, remove looks at the history itself.
 func judge(s *seen) verdict {
 	m, g := s.message, s.message.Spec.Generation
-	uid := m.Status.ChatUID
-	if g != nil {
-		uid = g.ChatUID
-	}
-	switch {
+	switch uid := history.ChatUID(m); {
 	case uid != "" && (s.chat == nil || string(s.chat.UID) != uid):
 		return removeOrphan
 	case g == nil || s.chat == nil || !past(s.chat, g):
@@ -42,7 +39,7 @@ func judge(s *seen) verdict {
 	return removeStale
 }
 
-// past tells whether the chat has moved on from the fence.
+// past reports whether the chat has moved on from the fence.
 func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
 	switch version := chat.Status.History.Version; {
 	case g.HistoryVersion != version:

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/telemetry"
 )
 
@@ -46,7 +47,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *seen, v verdict) (bool, err
 	g := m.Spec.Generation
 	switch v {
 	case removeOrphan:
-		return g != nil && g.ChatUID != string(chat.UID) || g == nil && m.Status.ChatUID != string(chat.UID), nil
+		return history.ChatUID(m) != string(chat.UID), nil
 	case removeUseless:
 		return past(&chat, g), nil
 	}
@@ -66,7 +67,7 @@ func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 	}
 	parents := make(map[string]string, len(list.Items))
 	for i := range list.Items {
-		parents[list.Items[i].Name] = parentOf(chat, &list.Items[i])
+		parents[list.Items[i].Name] = history.Of(chat, &list.Items[i]).Parent
 	}
 	name := chat.Status.History.Head
 	for range chat.Status.History.Length {
@@ -80,16 +81,4 @@ func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 		name = parent
 	}
 	return false, nil
-}
-
-func parentOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
-	switch {
-	case m.Spec.Generation != nil:
-		return m.Spec.Parent
-	case chat.Status.Turn != nil && chat.Status.Turn.Message == m.Name:
-		return chat.Status.Turn.Parent
-	case chat.Status.Turn != nil && chat.Status.Turn.Results != nil && chat.Status.Turn.Results.Message == m.Name:
-		return chat.Status.Turn.Results.Parent
-	}
-	return m.Status.Parent
 }

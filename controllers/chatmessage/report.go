@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/index"
@@ -27,6 +28,9 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	if !ok {
 		return nil
 	}
+	if next.Status.State == v1alpha1.MessagePending && m.Status.State == "" {
+		next.Status.CreatedVersion = m.ResourceVersion
+	}
 	status.Message(&next.Status, summary, m.Generation, r.Now())
 	if equality.Semantic.DeepEqual(m.Status, next.Status) {
 		return nil
@@ -37,10 +41,16 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// settled tells whether the status has had its last word. A message that begins the chat's turn anew, after an edit, has not.
+// settled reports whether the status is final. That of a message whose turn begins again, after an edit or a deletion, is not. What an
+// old view of the chat says of a turn that is over counts for nothing: the chat controller may have recorded the end since.
 func settled(s *seen) bool {
-	if s.chat != nil && isTurn(&s.chat.Status, s.message) && s.chat.Status.Turn.HistoryVersion != s.message.Status.HistoryVersion {
-		return false
+	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
+		switch age := status.Compare(s.chat.Status.Turn, &s.message.Status); {
+		case age < 0:
+			return true
+		case age > 0:
+			return false
+		}
 	}
 	return status.MessageSettled(s.message)
 }
@@ -63,25 +73,58 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	}
 	switch {
 	case isTurn(chat, s.message):
-		status.Commit(st, string(s.chat.UID), chat.Turn)
-		if chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil { // The message alone still knows why.
-			return asBefore(st), chat.Turn.ContentHash == index.ContentHash(s.message)
-		}
-		return status.OfTurn(chat.Turn, chat.LastError), chat.Turn.ContentHash == index.ContentHash(s.message)
+		return describeTurn(st, s), chat.Turn.ContentHash == index.ContentHash(s.message)
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return status.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
 		return asBefore(st), st.ContentHash == index.ContentHash(s.message)
+	}
+	return describePending(st, s)
+}
+
+// describeTurn says how the turn stands that the message began.
+func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) status.Summary {
+	chat := &s.chat.Status
+	told := toldEnd(chat.Turn, st)
+	status.Commit(st, string(s.chat.UID), chat.Turn)
+	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil { // The message alone still knows how, or why.
+		return asBefore(st)
+	}
+	return ofTurn(chat)
+}
+
+// describePending says what keeps the chat from taking the message up. It returns false if nothing does.
+func describePending(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
+	chat := &s.chat.Status
+	switch {
 	case chat.Archived:
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is put away: the message is taken up once spec.archived is false there"), true
-	case blocked(chat):
+		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
+	case archiving(chat):
+		st.State = v1alpha1.MessagePending
+		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
+	case blocked(chat) || withoutPrompt(chat):
 		st.State = v1alpha1.MessagePending
 		return status.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"), true
 	}
 	return status.Summary{}, false
+}
+
+// ofTurn says how the turn of the message stands. Why the chat gets no generation pod, the message says too.
+func ofTurn(chat *v1alpha1.ChatStatus) status.Summary {
+	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
+	if chat.Turn.Result == "" && ready != nil && ready.Reason == v1alpha1.ReasonGenerationPodRefused {
+		return status.Working(ready.Reason, ready.Message)
+	}
+	return status.OfTurn(chat.Turn, chat.LastError)
+}
+
+// toldEnd reports whether the message says already how the turn ended, and the chat, in an older view, does not.
+func toldEnd(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) bool {
+	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+	return turn.Result == "" && status.Compare(turn, st) == 0 && ready != nil && ready.Status != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
@@ -113,7 +156,19 @@ func asBefore(st *v1alpha1.ChatMessageStatus) status.Summary {
 }
 
 // cannotBegin are the reasons for which a chat takes no message up.
-var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
+var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled, v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
+
+// archiving reports whether the chat takes no message up until its family is at rest.
+func archiving(chat *v1alpha1.ChatStatus) bool {
+	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonArchiving
+}
+
+// withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
+func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
+	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && (ready.Reason == v1alpha1.ReasonPromptRefused || ready.Reason == v1alpha1.ReasonPromptNameTaken)
+}
 
 func blocked(chat *v1alpha1.ChatStatus) bool {
 	for i := range chat.Conditions {

@@ -5,7 +5,6 @@ package chatmessage
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -15,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/requeue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -41,12 +42,12 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 	}
 }
 
-// replaced tells whether the chat is another one of its name, or about to go.
+// replaced reports whether the chat is another one of its name, or about to go.
 func replaced(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() || !after.GetDeletionTimestamp().IsZero()
 }
 
-// wasCut tells whether the history lost messages: as long as one was missing, nobody could tell which others belonged to it.
+// wasCut reports whether the history lost messages: as long as one was missing, nobody could tell which others belonged to it.
 func wasCut(before, after client.Object) bool {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)
@@ -58,7 +59,7 @@ func wasCut(before, after client.Object) bool {
 func (r *Reconciler) wake(ctx context.Context, q queue, chat client.Object, fields ...string) {
 	for _, field := range fields {
 		var messages v1alpha1.ChatMessageList
-		if err := r.Client.List(ctx, &messages, client.InNamespace(chat.GetNamespace()), client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		if !requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()), client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy) {
 			return
 		}
 		for i := range messages.Items {
@@ -80,12 +81,7 @@ func wakeNamed(q queue, before, after client.Object) {
 	if chat.Status.Turn != nil {
 		add(chat.Status.Turn.Message)
 	}
-	if g := old.Status.Generation; g != nil && !sameAttempt(old, chat) {
-		add(fmt.Sprintf("%s-%d-%d", old.Name, old.Status.History.Version, g.Attempt))
+	if before := attempts.Of(old.UID, &old.Status); before.Attempt > 0 && before != attempts.Of(chat.UID, &chat.Status) {
+		add(before.ResultName(old.Name))
 	}
-}
-
-func sameAttempt(a, b *v1alpha1.Chat) bool {
-	return b.Status.Generation != nil && a.Status.Generation.Attempt == b.Status.Generation.Attempt &&
-		a.Status.History.Version == b.Status.History.Version
 }

@@ -16,12 +16,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/hostlist"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/status"
 )
 
@@ -29,6 +33,8 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
+	// ModelHosts are the hosts that models may be called at; none: all.
+	ModelHosts hostlist.List
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -40,6 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("chatmodelconfig").
 		For(&v1alpha1.ChatModelConfig{}, changed).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the chatmodelconfig controller: %w", err)
@@ -64,6 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next := config.DeepCopy()
 	status.ModelConfig(next, status.ModelConfigFacts{
 		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config), Invalid: invalid(&config.Spec),
+		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts),
 	}, r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
 		return ctrl.Result{}, nil
@@ -83,13 +91,16 @@ func invalid(spec *v1alpha1.ChatModelConfigSpec) string {
 	if wrong := modelconfig.CheckOptions(spec); wrong != nil {
 		return wrong.Error()
 	}
+	if spec.APIKey != nil && !podspec.Mountable(spec.APIKey.SecretKeyRef) {
+		return "apiKey.secretKeyRef names no Secret and key that can be mounted"
+	}
 	return ""
 }
 
 // siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.
 func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.Request {
 	var all v1alpha1.ChatModelConfigList
-	if err := r.Client.List(ctx, &all, client.InNamespace(o.GetNamespace())); err != nil {
+	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(all.Items))

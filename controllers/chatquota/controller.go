@@ -17,12 +17,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/status"
 )
 
@@ -47,6 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ChatQuota{}, changed).
 		Watches(&v1alpha1.ChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
 		Watches(&v1alpha1.ClusterChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.clusterQuota), changed).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the chatquota controller: %w", err)
@@ -162,7 +165,7 @@ func (r *Reconciler) clusterQuota(ctx context.Context, o client.Object) []reconc
 
 func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []reconcile.Request {
 	var all v1alpha1.ChatQuotaList
-	if err := r.Client.List(ctx, &all, opts...); err != nil {
+	if !requeue.List(ctx, r.Client, &all, opts...) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(all.Items))

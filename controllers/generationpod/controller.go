@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -22,6 +23,7 @@ import (
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/requeue"
 )
 
 // DefaultIdle is how long a generation pod without work is kept warm.
@@ -35,6 +37,8 @@ type Reconciler struct {
 	Ledger *placement.Ledger
 	// Pods says what generation pods are built from, all but the namespace and its keys.
 	Pods podspec.Settings
+	// Start is how long a pod may take until it is ready for the first time.
+	Start time.Duration
 	// Idle is how long a pod without work is kept.
 	Idle time.Duration
 	// Now tells the time.
@@ -46,7 +50,12 @@ type Reconciler struct {
 
 // SetupWithManager registers the reconciler and what wakes it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	if err := ctrl.NewControllerManagedBy(mgr).Named("generationpod").For(&corev1.Pod{}).Complete(r); err != nil {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("generationpod").
+		For(&corev1.Pod{}).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
+		Complete(r)
+	if err != nil {
 		return fmt.Errorf("setting up the generationpod controller: %w", err)
 	}
 	return nil
@@ -76,9 +85,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // idleFor is how long the pod must still be watched before it may go.
 func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	key, now := client.ObjectKeyFromObject(pod), r.Now()
-	keep, err := r.keepFor(ctx, pod, now)
+	template, err := r.templateIn(ctx, pod.Namespace)
 	if err != nil {
 		return 0, err
+	}
+	state := podstate.Of(pod, now, podstate.Terms{Start: r.Start, Template: template})
+	keep := r.Idle
+	if state.Lost || pod.Labels[podspec.LabelTemplate] != template { // It is of no use any more.
+		keep = 0
 	}
 	var chats v1alpha1.ChatList
 	if err := r.Client.List(ctx, &chats, client.InNamespace(pod.Namespace), client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
@@ -86,6 +100,9 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	}
 	if len(chats.Items) > 0 || r.Ledger.Load(pod.Name) > 0 {
 		r.busy(key)
+		if state.LostIn > 0 { // Its chats will leave it then.
+			keep = min(keep, state.LostIn)
+		}
 		return max(keep, time.Second), nil
 	}
 	r.mu.Lock()
@@ -101,22 +118,16 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	return max(0, since.Add(keep).Sub(now)), nil
 }
 
-// keepFor is the time that the pod is kept without work: none once it cannot be of use.
-func (r *Reconciler) keepFor(ctx context.Context, pod *corev1.Pod, now time.Time) (time.Duration, error) {
-	if podstate.Of(pod, now).Lost {
-		return 0, nil
-	}
+// templateIn names what new pods of the namespace are built from.
+func (r *Reconciler) templateIn(ctx context.Context, namespace string) (string, error) {
 	var configs v1alpha1.ChatModelConfigList
-	if err := r.Client.List(ctx, &configs, client.InNamespace(pod.Namespace)); err != nil {
-		return 0, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	if err := r.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
+		return "", fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	settings := r.Pods
-	settings.Namespace = pod.Namespace
+	settings.Namespace = namespace
 	settings.Keys = podspec.KeysOf(configs.Items)
-	if pod.Labels[podspec.LabelTemplate] != settings.Hash() {
-		return 0, nil
-	}
-	return r.Idle, nil
+	return settings.Hash(), nil
 }
 
 func (r *Reconciler) busy(key client.ObjectKey) {

@@ -74,7 +74,7 @@ func (g *Gate) hold(p *place) {
 	*g.generating.of(p.Sub)++
 }
 
-// remove takes the chat out of the account, and tells whether it was in it.
+// remove takes the chat out of the account, and reports whether it was in it.
 func (g *Gate) remove(key types.NamespacedName) bool {
 	p := g.places[key]
 	if p == nil {

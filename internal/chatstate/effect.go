@@ -10,7 +10,7 @@ type Effect string
 // The effects.
 const (
 	EnqueueMessage         Effect = "EnqueueMessage"
-	EnqueueFirst           Effect = "EnqueueFirst"
+	EnqueueCutIn           Effect = "EnqueueCutIn"
 	RemoveQueued           Effect = "RemoveQueued"
 	ReorderQueue           Effect = "ReorderQueue"
 	ClearQueue             Effect = "ClearQueue"
@@ -42,14 +42,14 @@ type effectSpec struct {
 
 var effectSpecs = []effectSpec{
 	{EnqueueMessage, "Put the message last in the queue."},
-	{EnqueueFirst, "Put the message first in the queue."},
+	{EnqueueCutIn, "Put the message into the queue behind those that cut in before it, and all of these before the others."},
 	{RemoveQueued, "Take the message out of the queue."},
-	{ReorderQueue, "Move the message to the front of the queue."},
+	{ReorderQueue, "Move the message behind those in the queue that cut in before it, and all of these before the others."},
 	{ClearQueue, "Drop every queued message."},
 	{TruncateFrom, "Take the message and everything after it out of the history."},
 	{DiscardPartial, "Drop what the attempt under way has produced so far."},
 	{AppendPartial, "Commit what the interrupted attempt had produced, if anything, to the history."},
-	{AnswerOutstandingCalls, "Answer every tool call that has no result with an error result that says why; " +
+	{AnswerOutstandingCalls, "Give up every tool call that has no result, and keep why, which the model reads in place of one; " +
 		"nothing when there is none. Calls that the provider runs itself are exempt."},
 	{AppendMessage, "Commit the User message to the history: it begins a turn."},
 	{PromoteHead, "Take the first message out of the queue and commit it to the history: it begins a turn."},
@@ -58,7 +58,7 @@ var effectSpecs = []effectSpec{
 	{WriteClearBoundary, "Commit a boundary to the history: nothing before it reaches the model again."},
 	{SetError, "Record why the turn cannot go on."},
 	{ClearError, "Forget the recorded error."},
-	{SetDeadline, "Record the pending calls and until when they can be answered: five minutes from now."},
+	{SetDeadline, "Record the pending calls and until when they can be answered: for limits.actionDeadlineSeconds from now."},
 	{ClearDeadline, "Forget the pending calls and their deadline."},
 	{SetCompaction, "Mark the chat for a compaction that ignores the threshold."},
 	{ClearCompaction, "Forget the mark for a compaction, if there is one."},

@@ -42,6 +42,8 @@ type Facts struct {
 	QueueLen int
 	// QueueCap is the number of messages that may be queued (Chat.spec.limits.maxQueue).
 	QueueCap int
+	// CutInRoom (SendMessageInterrupt) is by how many messages those that cut in may exceed QueueCap.
+	CutInRoom int
 	// FirstMessage (Create) is true when the chat has a User message to begin with.
 	FirstMessage bool
 	// Target (EditMessage, DeleteQueued, PromoteQueued) is what the named message is.
@@ -58,13 +60,15 @@ type Facts struct {
 	SubChatsAtWork bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
+	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.
+	PodRefused bool
 	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.
 	RetryWaits bool
 	// Compactable (RequestCompaction) is true when at least one Assistant message follows the last boundary.
 	Compactable bool
 	// Clearable (ClearContext) is true when a message that the model sees follows the last boundary.
 	Clearable bool
-	// FamilyBusy (Archive) is true when a descendant of the chat is neither Waiting nor in Error.
+	// FamilyBusy (Archive) is true when another chat of the family to be archived is neither Waiting nor in Error.
 	FamilyBusy bool
 	// ParentArchived (Unarchive) is true when the chat's parent is archived.
 	ParentArchived bool
@@ -75,7 +79,7 @@ type Facts struct {
 func (f Facts) After(t Transition) Facts {
 	for _, e := range t.Effects {
 		switch e {
-		case EnqueueMessage, EnqueueFirst:
+		case EnqueueMessage, EnqueueCutIn:
 			f.QueueLen++
 		case PromoteHead, RemoveQueued:
 			f.QueueLen--

@@ -11,6 +11,7 @@ const (
 	FirstMessageExists  Guard = "FirstMessageExists"
 	RoomInQueue         Guard = "RoomInQueue"
 	RoomOncePromoted    Guard = "RoomOncePromoted"
+	RoomToCutIn         Guard = "RoomToCutIn"
 	TargetExists        Guard = "TargetExists"
 	TargetIsCommitted   Guard = "TargetIsCommitted"
 	TargetIsUser        Guard = "TargetIsUser"
@@ -28,6 +29,7 @@ const (
 	SubChatsAreDone     Guard = "SubChatsAreDone"
 	RetryIsDue          Guard = "RetryIsDue"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
+	PodIsAllowed        Guard = "PodIsAllowed"
 
 	QueueRunsEmpty Guard = "QueueRunsEmpty"
 	QueueGoesOn    Guard = "QueueGoesOn"
@@ -51,6 +53,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return f.QueueLen < f.QueueCap }},
 	{RoomOncePromoted, "No more messages are queued than may be: the head leaves the queue in the same write.", QueueFull,
 		func(f Facts) bool { return f.QueueLen <= f.QueueCap }},
+	{RoomToCutIn, "Fewer messages are queued than may be together with those that cut in, which have room of their own.", QueueFull,
+		func(f Facts) bool { return f.QueueLen < f.QueueCap+f.CutInRoom }},
 	{TargetExists, "The message belongs to the chat.", TargetNotFound,
 		func(f Facts) bool { return f.Target != TargetMissing }},
 	{TargetIsCommitted, "The message is part of the history.", TargetNotCommitted,
@@ -85,6 +89,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.RetryWaits }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,
 		func(f Facts) bool { return !f.NoCapacity }},
+	{PodIsAllowed, "A generation pod has room, or the API server allows another one.", PodRefused,
+		func(f Facts) bool { return !f.PodRefused }},
 	{QueueRunsEmpty, "Exactly one message is queued, and it leaves the queue.", "",
 		func(f Facts) bool { return f.QueueLen == 1 }},
 	{QueueGoesOn, "More than one message is queued, and one leaves the queue.", "",

@@ -125,7 +125,7 @@ var edgeLaws = []edgeLaw{
 		return r.Event != DeleteQueued || (e.From.Phase == e.To.Phase && !has(r, BumpHistory))
 	}},
 	{"a new attempt is a new number", func(r Rule, _ Edge) bool {
-		return has(r, NextAttempt) == (r.Event == RecordAttempt || r.Event == AttemptLost)
+		return has(r, NextAttempt) == (r.Event == RecordAttempt)
 	}},
 	{"no effect is listed twice", func(r Rule, _ Edge) bool {
 		return len(slices.Compact(slices.Sorted(slices.Values(r.Effects)))) == len(r.Effects)
@@ -214,9 +214,9 @@ func TestWhatIsRecordedAlwaysFitsTheState(t *testing.T) {
 	}
 }
 
-func TestARequestedCompactionIsForgottenByAllButAttemptsAndWaitingMessages(t *testing.T) {
+func TestARequestedCompactionIsForgottenByAllButAttemptsAndTheQueue(t *testing.T) {
 	carry := map[Event]bool{
-		SendMessageQueue: true, Archive: true, Unarchive: true, RequestCompaction: true,
+		SendMessageQueue: true, DeleteQueued: true, Archive: true, Unarchive: true, RequestCompaction: true,
 		RecordAttempt: true, RecordRetry: true, AttemptLost: true,
 	}
 	for _, r := range table {

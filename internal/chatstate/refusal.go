@@ -38,6 +38,7 @@ const (
 	SubChatsAtWork       Reason = "SubChatsAtWork"
 	RetryNotDue          Reason = "RetryNotDue"
 	NoCapacity           Reason = "NoCapacity"
+	PodRefused           Reason = "PodRefused"
 )
 
 type reasonSpec struct {
@@ -74,6 +75,7 @@ var reasonSpecs = []reasonSpec{
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
+	{PodRefused, "the API server refuses a generation pod"},
 }
 
 // Reasons lists every reason once.

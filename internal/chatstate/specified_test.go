@@ -46,7 +46,7 @@ const specified = `
 // noted is what the word behind a cell's states demands of the effects: all of these, in this order.
 var noted = map[string][]Effect{
 	"(a)":     {EnqueueMessage, PromoteHead, ClearError},
-	"(b)":     {EnqueueFirst, AnswerOutstandingCalls},
+	"(b)":     {EnqueueCutIn, AnswerOutstandingCalls},
 	"(c)":     {PromoteHead},
 	"now":     {ReorderQueue, PromoteHead},
 	"reorder": {ReorderQueue},

@@ -31,7 +31,7 @@ type State struct {
 	Phase Phase
 	// QueueNonEmpty is true when at least one message waits in the queue.
 	QueueNonEmpty bool
-	// Archived is true when the chat was put away.
+	// Archived is true when the chat was archived.
 	Archived bool
 }
 

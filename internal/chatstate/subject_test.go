@@ -13,7 +13,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 	EnqueueMessage: func(r Rule, e Edge) bool {
 		return sends(r) && e.From == E1 || r.Event == SendMessageQueue && busy(e.From)
 	},
-	EnqueueFirst:  func(r Rule, e Edge) bool { return r.Event == SendMessageInterrupt && busy(e.From) },
+	EnqueueCutIn:  func(r Rule, e Edge) bool { return r.Event == SendMessageInterrupt && busy(e.From) },
 	RemoveQueued:  func(r Rule, _ Edge) bool { return r.Event == DeleteQueued },
 	ReorderQueue:  func(r Rule, _ Edge) bool { return r.Event == PromoteQueued },
 	ClearQueue:    func(r Rule, e Edge) bool { return r.Event == EditMessage && e.From != W },
@@ -29,7 +29,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 		begins := r.Event != Create && has(r, AppendMessage, PromoteHead)
 		return cancels || begins || has(r, AppendPartial, WriteClearBoundary) || r.Event == ReconcileInvalid
 	},
-	SetRetry:      func(r Rule, _ Edge) bool { return r.Event == RecordRetry },
+	SetRetry:      func(r Rule, _ Edge) bool { return r.Event == RecordRetry || r.Event == AttemptLost },
 	SetCompaction: func(r Rule, _ Edge) bool { return r.Event == RequestCompaction },
 	BumpHistory: func(r Rule, _ Edge) bool {
 		return has(r, TruncateFrom, AnswerOutstandingCalls, AppendMessage, AppendStep, AppendResults, SetCompaction)

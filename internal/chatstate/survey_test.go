@@ -49,6 +49,7 @@ func allFacts() iter.Seq[Facts] {
 			f.Clearable, f.ParentArchived, f.NoCapacity = two, two, two
 			f.Unanswered, f.RetryWaits = three, three
 			f.SubChatsAtWork = f.Answers == AnswersComplete // Attempts depend on no answers.
+			f.PodRefused = f.Target == TargetOther          // And on no target.
 			if !yield(f) {
 				return
 			}
@@ -243,6 +244,7 @@ func TestARefusalSaysWhatWasRefusedAndWhy(t *testing.T) {
 		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", R0, RecordAttempt,
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt without capacity", R0, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
+		{"an attempt without a pod to make it", R0, RecordAttempt, Facts{PodRefused: true}, PodRefused},
 		{"an attempt before its time", R0, RecordAttempt, Facts{RetryWaits: true}, RetryNotDue},
 		{"deleting a message of an archived chat", XW, DeleteMessage, Facts{}, IsArchived},
 		{"a word that is no event", W, "Dance", Facts{}, NotInThisState},

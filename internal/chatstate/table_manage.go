@@ -29,12 +29,12 @@ var manageRules = []Rule{
 	},
 	{
 		Event: Archive, Edges: slices.Concat(to(XW, W), to(XE0, E0), to(XE1, E1)), Guards: []Guard{FamilyIsIdle},
-		Why: "A chat is put away as it stands, together with all its descendants or not at all.",
+		Why: "A chat is archived as it stands, together with all its descendants or not at all.",
 	},
 	{
 		Event: Unarchive, Edges: slices.Concat(to(W, XW), to(E0, XE0), to(E1, XE1)),
 		Guards: []Guard{ParentIsNotArchived},
-		Why:    "A chat comes back as it was put away, after its parent.",
+		Why:    "A chat is unarchived as it was archived, after its parent.",
 	},
 	{
 		Event: ReconcileInvalid, Edges: to(E0, Invalid), Guards: []Guard{QueueIsEmpty},

@@ -46,23 +46,23 @@ var sendRules = []Rule{
 		Why:     "With nothing to interrupt it is an ordinary message.",
 	},
 	{
-		Event: SendMessageInterrupt, Edges: to(R1, E1), Guards: []Guard{RoomOncePromoted},
+		Event: SendMessageInterrupt, Edges: to(R1, E1), Guards: []Guard{RoomToCutIn},
 		Effects: []Effect{EnqueueMessage, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt},
 		Why:     "With nothing to interrupt it is an ordinary message, and those that came before it go first.",
 	},
 	{
-		Event: SendMessageInterrupt, Edges: to(I1, R0, R1), Guards: []Guard{RoomInQueue},
-		Effects: []Effect{EnqueueFirst, ClearCompaction},
-		Why:     "The message is next once the partial reply is finished.",
+		Event: SendMessageInterrupt, Edges: to(I1, R0, R1), Guards: []Guard{RoomToCutIn},
+		Effects: []Effect{EnqueueCutIn, ClearCompaction},
+		Why:     "The message is next once the partial reply is finished, behind others that cut in before it.",
 	},
 	{
-		Event: SendMessageInterrupt, Edges: to(I1, I0, I1), Guards: []Guard{RoomInQueue},
-		Effects: []Effect{EnqueueFirst},
-		Why:     "The turn is being interrupted already; the newest message that cuts in is next.",
+		Event: SendMessageInterrupt, Edges: to(I1, I0, I1), Guards: []Guard{RoomToCutIn},
+		Effects: []Effect{EnqueueCutIn},
+		Why:     "The turn is being interrupted already; messages that cut in are answered in their order.",
 	},
 	{
-		Event: SendMessageInterrupt, Edges: to(R1, A0, A1), Guards: []Guard{RoomInQueue},
-		Effects: []Effect{EnqueueFirst, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
+		Event: SendMessageInterrupt, Edges: to(R1, A0, A1), Guards: []Guard{RoomToCutIn},
+		Effects: []Effect{EnqueueCutIn, AnswerOutstandingCalls, ClearDeadline, BumpHistory, ResetAttempt},
 		Why:     "The pending calls are cancelled; the model sees that and ends its turn, then the message is next.",
 	},
 }
@@ -191,48 +191,38 @@ var deleteRules = []Rule{
 var queueRules = []Rule{
 	{
 		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty},
-		Edges:   slices.Concat(to(E0, E1), to(I0, I1), to(A0, A1)),
+		Edges:   slices.Concat(to(R0, R1), to(E0, E1), to(I0, I1), to(A0, A1)),
 		Effects: []Effect{RemoveQueued},
-		Why:     "The queue changes and the history does not; an error stays.",
+		Why:     "The queue changes and the history does not; an error stays, and so does a compaction that was asked for.",
 	},
 	{
-		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: stay(E1, I1, A1),
+		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: stay(R1, E1, I1, A1),
 		Effects: []Effect{RemoveQueued},
-		Why:     "The queue changes and the history does not; an error stays.",
-	},
-	{
-		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, R1),
-		Effects: []Effect{RemoveQueued, ClearCompaction},
-		Why:     "The attempt under way goes on; a requested compaction lasts only as long as nobody steers the chat.",
-	},
-	{
-		Event: DeleteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: stay(R1),
-		Effects: []Effect{RemoveQueued, ClearCompaction},
-		Why:     "The attempt under way goes on; a requested compaction lasts only as long as nobody steers the chat.",
+		Why:     "The queue changes and the history does not; an error stays, and so does a compaction that was asked for.",
 	},
 	{
 		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, E1),
 		Effects: []Effect{
 			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt,
 		},
-		Why: "Nothing is under way, so the message is taken up at once.",
+		Why: "Nothing is under way, so the message is taken up at once, or one that cut in before it.",
 	},
 	{
 		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueGoesOn}, Edges: to(R1, E1),
 		Effects: []Effect{
 			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearError, BumpHistory, ResetAttempt,
 		},
-		Why: "Nothing is under way, so the message is taken up at once; the others wait.",
+		Why: "Nothing is under way, so the message is taken up at once, or one that cut in before it; the others wait.",
 	},
 	{
 		Event: PromoteQueued, Guards: []Guard{TargetIsQueued}, Edges: to(I1, R1),
 		Effects: []Effect{ReorderQueue, ClearCompaction},
-		Why:     "The turn is interrupted, and the message is next once its partial reply is finished.",
+		Why:     "The turn is interrupted, and the message is next once its partial reply is finished, behind others that cut in before it.",
 	},
 	{
 		Event: PromoteQueued, Guards: []Guard{TargetIsQueued}, Edges: stay(I1),
 		Effects: []Effect{ReorderQueue},
-		Why:     "The turn is being interrupted already; the message is next.",
+		Why:     "The turn is being interrupted already; the message is next, behind others that cut in before it.",
 	},
 	{
 		Event: PromoteQueued, Guards: []Guard{TargetIsQueued, QueueRunsEmpty}, Edges: to(R0, A1),
@@ -246,6 +236,6 @@ var queueRules = []Rule{
 		Effects: []Effect{
 			ReorderQueue, AnswerOutstandingCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt,
 		},
-		Why: "The pending calls are cancelled, and the message is taken up at once; the others wait.",
+		Why: "The pending calls are given up, and the message is taken up at once, or one that cut in before it; the others wait.",
 	},
 }

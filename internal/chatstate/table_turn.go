@@ -41,7 +41,7 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue, CapacityIsLeft},
+		Event: RecordAttempt, Edges: stay(R0, R1), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue, CapacityIsLeft, PodIsAllowed},
 		Effects: []Effect{NextAttempt},
 		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A chat that " +
 			"only waits for its sub-chats takes no place, which they may need.",
@@ -51,8 +51,8 @@ var attemptRules = []Rule{
 		Why: "People see what the chat waits for, and a restart of the operator waits no longer than was planned.",
 	},
 	{
-		Event: AttemptLost, Edges: stay(R0, R1), Effects: []Effect{NextAttempt},
-		Why: "The new number fences the lost pod off, should it still be alive.",
+		Event: AttemptLost, Edges: stay(R0, R1), Effects: []Effect{SetRetry},
+		Why: "No pod has the chat any more, which fences the lost one off, should it still be alive.",
 	},
 	{
 		Event: CommitStep, Edges: stay(R0, R1),

@@ -92,7 +92,7 @@ func Spent(costs []v1alpha1.Cost, currency v1alpha1.Currency) int64 {
 	return 0
 }
 
-// UsedUp tells whether the costs are at the budget, or over it.
+// UsedUp reports whether the costs are at the budget, or over it.
 func UsedUp(budget *v1alpha1.Budget, costs []v1alpha1.Cost) bool {
 	if budget == nil {
 		return false

@@ -7,7 +7,6 @@ package family
 
 import (
 	"slices"
-	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -63,12 +62,12 @@ func (f *Family) Descendants(chat *v1alpha1.Chat) []*v1alpha1.Chat {
 	return all
 }
 
-// Suspended tells whether the chat, or one above it, is suspended.
+// Suspended reports whether the chat, or one above it, is suspended.
 func Suspended(chat *v1alpha1.Chat, above []*v1alpha1.Chat) bool {
 	return chat.Spec.Suspend || slices.ContainsFunc(above, func(c *v1alpha1.Chat) bool { return c.Spec.Suspend })
 }
 
-// Archiving is the topmost of the chat and those above it that is to be put away, and so all of its family with it; nil if
+// Archiving is the topmost of the chat and those above it that is to be archived, and so all of its family with it; nil if
 // there is none.
 func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat) {
 	if chat.Spec.Archived {
@@ -82,12 +81,12 @@ func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat)
 	return top
 }
 
-// AtWork names a chat among the top one and its descendants that is neither Waiting nor in Error; empty if there is none.
-// self stands in for the chat of its name: it is newer.
-func (f *Family) AtWork(top, self *v1alpha1.Chat) string {
+// AtWork names a chat among the top one and its descendants, but for the one called self, that is neither Waiting nor in Error; empty
+// if there is none. Of itself a chat knows better: it may be about to come to rest.
+func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
 	for _, member := range append([]*v1alpha1.Chat{top}, f.Descendants(top)...) {
-		if member.Name == self.Name {
-			member = self
+		if member.Name == self {
+			continue
 		}
 		switch member.Status.Phase {
 		case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
@@ -97,8 +96,8 @@ func (f *Family) AtWork(top, self *v1alpha1.Chat) string {
 	return ""
 }
 
-// Exceeds says which limit of the root the chat exceeds: how deep it is, or how many chats of the family came before it.
-// It is empty when there is none.
+// Exceeds says which limit of the root a chat that has not begun exceeds: how deep it is, or how many chats of the family come before
+// it. Archived ones give their place. It is empty when there is none.
 func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit string) {
 	if len(above) == 0 {
 		return ""
@@ -107,16 +106,39 @@ func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit str
 	if len(above) > int(root.Spec.MaxDepthOrDefault()) {
 		return "maxDepth"
 	}
-	members := f.Descendants(root)
-	slices.SortFunc(members, func(a, b *v1alpha1.Chat) int {
-		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
-			return c
+	before := 0
+	for _, member := range f.Descendants(root) {
+		if member.Name != chat.Name && !member.Status.Archived && comesBefore(member, chat) {
+			before++
 		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	before := slices.IndexFunc(members, func(c *v1alpha1.Chat) bool { return c.Name == chat.Name })
+	}
 	if before >= int(root.Spec.MaxSubChatsOrDefault()) {
 		return "maxSubChats"
 	}
 	return ""
+}
+
+// comesBefore reports whether the member has its place before a chat that has yet to begin: it has begun, or it is older.
+func comesBefore(member, chat *v1alpha1.Chat) bool {
+	if member.Status.History.Version > 0 {
+		return true
+	}
+	if c := member.CreationTimestamp.Compare(chat.CreationTimestamp.Time); c != 0 {
+		return c < 0
+	}
+	return member.Name < chat.Name
+}
+
+// Unbegun are the chats of the chat's family that have not begun: one of them may wait for the place of another.
+func (f *Family) Unbegun(chat *v1alpha1.Chat) (waiting []*v1alpha1.Chat) {
+	root := chat
+	if above, _ := f.Ancestors(chat); len(above) > 0 {
+		root = above[len(above)-1]
+	}
+	for _, member := range f.Descendants(root) {
+		if member.Status.History.Version == 0 {
+			waiting = append(waiting, member)
+		}
+	}
+	return waiting
 }

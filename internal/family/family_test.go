@@ -74,15 +74,40 @@ func TestSuspensionAndArchivingComeFromAbove(t *testing.T) {
 	}
 	top := Archiving(chats["deep"], above)
 	if top == nil || top.Name != "a" || Archiving(chats["b"], above[1:]) != nil {
-		t.Errorf("the topmost to be put away is %v", top)
+		t.Errorf("the topmost to be archived is %v", top)
 	}
-	if got := f.AtWork(top, chats["deep"]); got != "" {
+	if got := f.AtWork(top, "deep"); got != "" {
 		t.Errorf("%s is at work, which is not below", got)
 	}
-	newer := chats["deep"].DeepCopy()
-	newer.Status.Phase = v1alpha1.ChatRequiresAction
-	if got := f.AtWork(top, newer); got != "deep" {
-		t.Errorf("%q is at work", got)
+	f, chats = tree(func(c map[string]*v1alpha1.Chat) { c["deep"].Status.Phase = v1alpha1.ChatRequiresAction })
+	for self, want := range map[string]string{"a": "deep", "deep": ""} { // Of itself a chat knows better.
+		if got := f.AtWork(chats["a"], self); got != want {
+			t.Errorf("%s is told that %q is at work", self, got)
+		}
+	}
+}
+
+func TestAPlaceInTheFamilyIsFreeOnceAChatIsArchived(t *testing.T) {
+	one := func(change func(all map[string]*v1alpha1.Chat)) (*Family, map[string]*v1alpha1.Chat) {
+		return tree(func(all map[string]*v1alpha1.Chat) {
+			all["root"].Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1)), MaxDepth: new(int32(2))}
+			change(all)
+		})
+	}
+	for name, c := range map[string]struct {
+		change func(all map[string]*v1alpha1.Chat)
+		chat   string
+		want   string
+	}{
+		"one that is archived gives its place":        {func(all map[string]*v1alpha1.Chat) { all["a"].Status.Archived = true }, "b", ""},
+		"one that has begun keeps it from older ones": {func(all map[string]*v1alpha1.Chat) { all["b"].Status.History.Version = 1 }, "a", "maxSubChats"},
+		"none has begun": {func(map[string]*v1alpha1.Chat) {}, "b", "maxSubChats"},
+	} {
+		f, chats := one(c.change)
+		above, _ := f.Ancestors(chats[c.chat])
+		if got := f.Exceeds(chats[c.chat], above); got != c.want {
+			t.Errorf("%s: exceeds %q", name, got)
+		}
 	}
 }
 

@@ -28,8 +28,8 @@ func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 		"without a message":     {v1alpha1.ChatWaiting, v1alpha1.ReasonAwaitingFirstMessage, true},
 		"without a model":       {v1alpha1.ChatWaiting, string(v1alpha1.ErrorModelConfigNotFound), true},
 		"failed":                {v1alpha1.ChatError, string(v1alpha1.ErrorContextTooLong), true},
-		"put away":              {v1alpha1.ChatWaiting, v1alpha1.ReasonArchived, true},
-		"to be put away, later": {v1alpha1.ChatWaiting, v1alpha1.ReasonArchiving, true},
+		"archived":              {v1alpha1.ChatWaiting, v1alpha1.ReasonArchived, true},
+		"to be archived, later": {v1alpha1.ChatWaiting, v1alpha1.ReasonArchiving, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Phase: c.phase}}

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +13,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/chatlist"
 )
 
 // chats knows every chat of the cluster, without the texts in it, and tells those who follow one when it has changed.
 type chats struct {
 	informer cache.SharedIndexInformer
 	added    cache.ResourceEventHandlerRegistration
+	logs     *chatlist.Logs
 
 	mu       sync.Mutex
 	watchers map[string]map[*watcher]struct{}
@@ -25,7 +28,8 @@ type chats struct {
 
 func newChats(source cache.ListerWatcher) (*chats, error) {
 	c := &chats{
-		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0, cache.Indexers{}),
+		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		logs:     chatlist.NewLogs(),
 		watchers: map[string]map[*watcher]struct{}{},
 	}
 	if err := c.informer.SetTransform(withoutTexts); err != nil {
@@ -33,9 +37,9 @@ func newChats(source cache.ListerWatcher) (*chats, error) {
 	}
 	var err error
 	c.added, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    c.changed,
-		UpdateFunc: func(_, chat any) { c.changed(chat) },
-		DeleteFunc: c.changed,
+		AddFunc:    func(chat any) { c.changed(nil, chat) },
+		UpdateFunc: c.changed,
+		DeleteFunc: func(chat any) { c.changed(chat, nil) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch the cache of chats: %w", err)
@@ -49,24 +53,63 @@ func withoutTexts(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	chat.ManagedFields, chat.Annotations = nil, nil
-	chat.Spec = v1alpha1.ChatSpec{}
+	chat.ManagedFields, chat.Annotations, chat.Labels = nil, nil, nil
+	chat.Spec = v1alpha1.ChatSpec{ParentRef: chat.Spec.ParentRef, Suspend: chat.Spec.Suspend}
 	return chat, nil
 }
 
-func (c *chats) changed(obj any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
-	if err != nil {
-		return // the cache holds nothing without a name
+// changed tells those who listen how a chat was and is; nil if it did not or does not exist.
+func (c *chats) changed(before, after any) {
+	was, is := chatOf(before), chatOf(after)
+	c.logs.Changed(was, is)
+	chat := is
+	if chat == nil {
+		chat = was
+	}
+	if chat == nil {
+		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for w := range c.watchers[key] {
+	for w := range c.watchers[chat.Namespace+"/"+chat.Name] {
 		select {
 		case w.changed <- struct{}{}:
 		default:
 		}
 	}
+}
+
+// chatOf is the chat that an event handler was told of, also if its deletion was missed.
+func chatOf(obj any) *v1alpha1.Chat {
+	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	chat, _ := obj.(*v1alpha1.Chat)
+	return chat
+}
+
+// List implements chatlist.Chats.
+func (c *chats) List(namespace string) []*v1alpha1.Chat {
+	found, err := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // the index exists
+	}
+	listed := make([]*v1alpha1.Chat, 0, len(found))
+	for _, obj := range found {
+		if chat := chatOf(obj); chat != nil {
+			listed = append(listed, chat)
+		}
+	}
+	return listed
+}
+
+// Get implements chatlist.Chats.
+func (c *chats) Get(namespace, name string) *v1alpha1.Chat {
+	obj, exists, err := c.informer.GetStore().GetByKey(namespace + "/" + name)
+	if err != nil || !exists {
+		return nil
+	}
+	return chatOf(obj)
 }
 
 // watcher is one follower's view of one chat. It implements follow.Chats.
@@ -99,18 +142,14 @@ func (w *watcher) stop() {
 
 // Latest implements follow.Chats.
 func (w *watcher) Latest() *v1alpha1.Chat {
-	obj, exists, err := w.chats.informer.GetStore().GetByKey(w.key)
-	if err != nil || !exists {
-		return nil
-	}
-	chat, _ := obj.(*v1alpha1.Chat)
-	return chat
+	namespace, name, _ := strings.Cut(w.key, "/")
+	return w.chats.Get(namespace, name)
 }
 
 // Changed implements follow.Chats.
 func (w *watcher) Changed() <-chan struct{} { return w.changed }
 
-// newPods knows the generation pods: their addresses, and nothing else of them.
+// newPods knows the generation pods: their addresses and accounts, and nothing else of them.
 func newPods(source cache.ListerWatcher) (cache.SharedIndexInformer, error) {
 	pods := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
 	err := pods.SetTransform(func(obj any) (any, error) {
@@ -120,6 +159,7 @@ func newPods(source cache.ListerWatcher) (cache.SharedIndexInformer, error) {
 		}
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+			Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName, HostNetwork: pod.Spec.HostNetwork},
 			Status:     corev1.PodStatus{PodIP: pod.Status.PodIP},
 		}, nil
 	})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
 )
@@ -66,7 +67,7 @@ func (c *conversation) attempt(n int32) {
 	c.chat.Status.Phase = v1alpha1.ChatRunning
 	c.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: n, Action: v1alpha1.ActionGenerateAssistant,
 		Pod: "pod-1", ModelConfig: "default", StartedAt: metav1.NowMicro()}
-	ep := parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: c.chat.Status.History.Version, Attempt: n}
+	ep := fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: c.chat.Status.History.Version, Attempt: n}
 	var err error
 	if c.episode, err = c.in.generator.Open(c.in.t.Context(), ep); err != nil {
 		c.in.t.Fatal(err)

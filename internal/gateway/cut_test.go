@@ -40,13 +40,13 @@ func texts(t *testing.T, events []event) map[string]string {
 			if err := json.Unmarshal([]byte(e.Data), &m); err != nil {
 				t.Fatal(err)
 			}
-			said[e.ID] = m.Message.Content
+			said[short(e.ID)] = m.Message.Content
 			for _, part := range m.Message.Parts {
 				if part.Text != nil {
-					said[e.ID] += *part.Text
+					said[short(e.ID)] += *part.Text
 				}
 				if part.ToolResult != nil {
-					said[e.ID] += part.ToolResult.Output
+					said[short(e.ID)] += part.ToolResult.Output
 				}
 			}
 		}
@@ -79,10 +79,10 @@ func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
 	for name, events := range map[string][]event{
 		"who was there":                         l.waitID("4.0.3"),
 		"who comes now":                         in.listen("chat", "", 0).waitID("4.0.3"),
-		"who comes back behind the reply":       in.listen("chat", "?lastEventId=2.0.2", 0).waitID("4.0.3"),
-		"who comes back from within it":         in.listen("chat", "?lastEventId=1.1.1.1", 0).waitID("4.0.3"),
-		"who comes back behind the question":    in.listen("chat", "?lastEventId=1.0.1", 0).waitID("4.0.3"),
-		"who comes back behind what was edited": in.listen("chat", "?lastEventId=3.0.1", 0).waitID("4.0.3"),
+		"who comes back behind the reply":       in.listen("chat", "?lastEventId="+c.idOf("2.0.2"), 0).waitID("4.0.3"),
+		"who comes back from within it":         in.listen("chat", "?lastEventId="+c.idOf("1.1.1.1"), 0).waitID("4.0.3"),
+		"who comes back behind the question":    in.listen("chat", "?lastEventId="+c.idOf("1.0.1"), 0).waitID("4.0.3"),
+		"who comes back behind what was edited": in.listen("chat", "?lastEventId="+c.idOf("3.0.1"), 0).waitID("4.0.3"),
 	} {
 		want, resets := want, 1
 		if name == "who comes now" {

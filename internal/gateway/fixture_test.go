@@ -8,11 +8,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,12 +57,15 @@ type installation struct {
 	t         *testing.T
 	namespace string
 	url       string
+	client    *http.Client
 	token     string // of somebody who may follow
 	gateway   *Gateway
 	generator *relayclient.Client
 	relay     *relaySidecar
 	gets      atomic.Int32 // messages that the gateway has fetched
 	mu        sync.Mutex   // held while the API server is "away" for messages
+	podMu     sync.Mutex
+	podUIDs   []string
 }
 
 var namespaces atomic.Int32
@@ -67,11 +73,11 @@ var namespaces atomic.Int32
 // install makes an installation. configure may change the gateway before it runs.
 func install(t *testing.T, configure func(*Gateway)) *installation {
 	t.Helper()
-	in := &installation{t: t, namespace: fmt.Sprintf("gateway-%d", namespaces.Add(1))}
+	in := &installation{t: t, client: http.DefaultClient, namespace: fmt.Sprintf("gateway-%d", namespaces.Add(1))}
 	in.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.namespace}})
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("viewer"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
-	for _, name := range []string{"parley-gateway", "viewer", "stranger"} {
+	for _, name := range []string{"parley-gateway", "viewer", "second", "stranger"} {
 		in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
 	}
 	in.create(in.binding())
@@ -80,10 +86,6 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.generator = relayclient.New(in.relay.socket, "incarnation-1")
 	in.pod("pod-1", "127.0.0.1")
 
-	tokenFile := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(tokenFile, []byte(in.tokenOf("parley-gateway", "parley-relay")), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
 	if err != nil {
 		t.Fatal(err)
@@ -98,9 +100,9 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 			in.gets.Add(1)
 			return api.Messages(namespace).Get(ctx, name)
 		},
-		Checker:        auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), nil),
-		RelayPort:      in.relay.port,
-		RelayTokenFile: tokenFile,
+		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true}),
+		RelayPort:  in.relay.port,
+		RelayToken: in.mint,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +114,9 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	done := make(chan struct{})
 	go func() { in.gateway.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
-	server := httptest.NewServer(in.gateway.Handler())
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = in.gateway.server(t.Context())
+	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
 	in.url = server.URL
@@ -124,10 +128,13 @@ func (in *installation) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: in.namespace, Name: name}
 }
 
-func (in *installation) binding() *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: in.meta("viewer"),
+func (in *installation) binding() *rbacv1.RoleBinding { return in.bindingOf("viewer") }
+
+// bindingOf lets an account follow.
+func (in *installation) bindingOf(account string) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: in.meta(account),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: "viewer"}}}
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}}
 }
 
 func (in *installation) create(o client.Object) {
@@ -135,6 +142,16 @@ func (in *installation) create(o client.Object) {
 	if err := cluster.Client.Create(in.t.Context(), o); err != nil {
 		in.t.Fatal(err)
 	}
+}
+
+// mint is the gateway's way to tokens.
+func (in *installation) mint(ctx context.Context, audience string) (string, time.Time, error) {
+	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(ctx, "parley-gateway",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
 
 func (in *installation) tokenOf(account string, audiences ...string) string {
@@ -152,8 +169,14 @@ func (in *installation) pod(name, ip string) {
 	in.t.Helper()
 	meta := in.meta(name)
 	meta.Labels = map[string]string{"parley.dev/component": "generation"}
-	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
+	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
+		ServiceAccountName: "parley-generation", AutomountServiceAccountToken: new(false),
+		Containers: []corev1.Container{{Name: "generator", Image: "none"}},
+	}}
 	in.create(pod)
+	in.podMu.Lock()
+	in.podUIDs = append(in.podUIDs, string(pod.UID))
+	in.podMu.Unlock()
 	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
 	if err := cluster.Client.Status().Update(in.t.Context(), pod); err != nil {
 		in.t.Fatal(err)
@@ -180,19 +203,14 @@ func startRelay(in *installation) *relaySidecar {
 func (r *relaySidecar) start() {
 	t := r.in.t
 	t.Helper()
-	write := func(name string, content []byte) string {
-		path := filepath.Join(r.dir, name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
 	token := r.in.tokenOf("stranger") // every service account may read the issuer's keys
-	keys := &relay.KeySource{
-		URL:       "https://" + strings.Trim(strings.TrimPrefix(cluster.Config.Host, "https://"), "/") + "/openid/v1/jwks",
-		CAFile:    write("ca.crt", cluster.Config.CAData),
-		TokenFile: write("token", []byte(token)),
+	cfg := rest.AnonymousClientConfig(cluster.Config)
+	cfg.BearerToken = token
+	api, err := apiclient.New(cfg, "parley-generator")
+	if err != nil {
+		t.Fatal(err)
 	}
+	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json")}
 	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes")})
 	if err != nil {
 		t.Fatal(err)
@@ -206,20 +224,44 @@ func (r *relaySidecar) start() {
 		t.Fatal(err)
 	}
 	r.port = public.Addr().(*net.TCPAddr).Port
-	server := &relay.Server{Local: local, Public: public, Reader: &relay.Reader{Store: store, Authorizer: &relay.TokenVerifier{
-		Issuer: issuerOf(t, token), Audience: "parley-relay", Keys: keys,
-		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
-	}}}
+	verifier := relay.TokenVerifier{
+		Issuer: issuerOf(t, token), Keys: keys, Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
+	}
+	server := &relay.Server{Local: local, Public: public, Keys: keys, Reader: &relay.Reader{Store: store, Authorizer: podRelays{r.in, verifier}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
+	var bringing sync.WaitGroup
+	bringing.Go(func() { relayclient.New(r.socket, "keys").KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler)) })
 	r.stop = func() {
 		cancel()
+		bringing.Wait()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		r.stop = func() {}
 	}
+}
+
+// podRelays authorizes as the relays of all pods of the installation do, which are one relay here: a token must be for one of them.
+type podRelays struct {
+	in *installation
+	relay.TokenVerifier
+}
+
+// Authorize implements relay.Authorizer.
+func (p podRelays) Authorize(ctx context.Context, token string) error {
+	p.in.podMu.Lock()
+	pods := slices.Clone(p.in.podUIDs)
+	p.in.podMu.Unlock()
+	err := relay.ErrUnauthenticated
+	for _, uid := range pods {
+		p.Audience = relay.Audience(p.in.namespace, uid)
+		if err = p.TokenVerifier.Authorize(ctx, token); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 func issuerOf(t *testing.T, token string) string {
@@ -249,7 +291,7 @@ func (in *installation) get(ctx context.Context, path, token string, header map[
 	for k, v := range header {
 		req.Header.Set(k, v)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := in.client.Do(req)
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -258,6 +300,10 @@ func (in *installation) get(ctx context.Context, path, token string, header map[
 
 func (in *installation) path(chat string) string {
 	return "/v1alpha1/namespaces/" + in.namespace + "/chats/" + chat + "/stream"
+}
+
+func (in *installation) list() string {
+	return "/v1alpha1/namespaces/" + in.namespace + "/chats?watch"
 }
 
 func waitUntil(t *testing.T, what string, done func() bool) {

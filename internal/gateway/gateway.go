@@ -1,49 +1,48 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway serves a chat's stream to people and programs: what is committed and what is being said, as one story
-// of server-sent events, over HTTP.
+// Package gateway serves the streams of chats to people and programs, as server-sent events over HTTP: what is committed and
+// what is being said of one chat, as one story, and how the chats of a namespace stand. docs/stream.md is what a client has to
+// know.
 //
-// It keeps no state of its own. Package follow says what the events mean and how a client resumes; package auth says who
-// may listen. A client that is too slow is cut and resumes. A relay that cannot be reached costs the preview only:
-// committed messages come in any case.
-//
-//	GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream   text/event-stream
-//
-// The position is the header Last-Event-ID, or ?lastEventId=, or ?from=now for the chat's present head, or else the start
-// of the chat. Refusals are JSON objects with status, reason and message. A stream begins with "retry: 1000"; a comment
-// comes every 15 seconds.
+// It keeps no state of its own. Packages follow and chatlist say what the events mean and how a client resumes; package auth
+// says who may listen, and the right is asked for again while a stream lasts. A client that is too slow is cut and resumes. A
+// relay that cannot be reached costs the preview only: committed messages come in any case. What callers can cost is bounded by
+// Limits.
 package gateway
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
 )
 
 const (
 	// keepAliveEvery is how often a comment tells client and proxies that the stream lives.
 	keepAliveEvery = 15 * time.Second
-	// recheckEvery is how often the right to a stream is checked while it lasts.
-	recheckEvery = 5 * time.Minute
 	// writeTimeout is how long a client may take to accept an event before it is cut.
 	writeTimeout = 10 * time.Second
 )
 
-// Checker decides who may follow a chat: nil for yes.
+// Checker decides who may listen.
 type Checker interface {
-	Check(ctx context.Context, token, namespace, chat string) *auth.Error
+	// Check asks whether somebody who comes may.
+	Check(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
+	// Recheck asks whether somebody who listens still may.
+	Recheck(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
 }
 
 // Config is what a gateway is made of.
@@ -54,28 +53,34 @@ type Config struct {
 	Pods cache.ListerWatcher
 	// GetMessage fetches one ChatMessage.
 	GetMessage GetMessage
-	// Checker decides who may follow.
+	// Checker decides who may listen.
 	Checker Checker
 	// RelayPort is the port of the relays on the generation pods.
 	RelayPort int
-	// RelayTokenFile holds the token that proves to relays that this is the gateway. It is read for each stream.
-	RelayTokenFile string
+	// RelayToken gets the token that proves to the relay of one pod that this is the gateway.
+	RelayToken MintToken
+	// Limits bound what callers can cost.
+	Limits Limits
 	// Log, default slog.Default.
 	Log *slog.Logger
-	// Metrics counts streams; nil: nobody is told.
+	// Metrics counts streams and refusals; nil: nobody is told.
 	Metrics *telemetry.Gateway
 }
 
-// Gateway serves streams. Run must be running for it to know anything.
+// Gateway serves streams. Run must be running for it to know anything; Serve runs it.
 type Gateway struct {
 	config   Config
 	chats    *chats
 	pods     cache.SharedIndexInformer
 	messages *messages
 	relays   *relays
+	seats    *seats
+	memory   *memory
+	warned   atomic.Int64 // when, in Unix seconds
 
 	// Intervals, which tests shorten.
-	keepAlive, recheck, writeTimeout time.Duration
+	keepAlive, writeTimeout, readTimeout time.Duration
+	lease                                lease
 }
 
 // New makes a gateway.
@@ -83,6 +88,7 @@ func New(config Config) (*Gateway, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
+	limits := config.Limits.orDefaults()
 	chats, err := newChats(config.Chats)
 	if err != nil {
 		return nil, err
@@ -91,11 +97,18 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	relays := newRelays(pods.GetStore(), config.RelayPort, config.RelayToken, config.Log)
+	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: relays.podGone}); err != nil {
+		return nil, fmt.Errorf("watch the pods: %w", err)
+	}
 	return &Gateway{
 		config: config, chats: chats, pods: pods,
 		messages:  newMessages(config.GetMessage),
-		relays:    newRelays(pods.GetStore(), config.RelayPort, config.RelayTokenFile, config.Log),
-		keepAlive: keepAliveEvery, recheck: recheckEvery, writeTimeout: writeTimeout,
+		relays:    relays,
+		seats:     newSeats(limits),
+		memory:    newMemory(limits.StreamMemory),
+		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout,
+		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience},
 	}, nil
 }
 
@@ -107,7 +120,7 @@ func (g *Gateway) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Synced says whether the gateway has seen the whole cluster once.
+// Synced reports whether the gateway has seen the whole cluster once.
 func (g *Gateway) Synced() bool { return g.chats.added.HasSynced() && g.pods.HasSynced() }
 
 // Handler serves the streams, /healthz and /readyz.
@@ -121,85 +134,154 @@ func (g *Gateway) Handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", g.stream)
+	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", g.handle(g.openChat))
+	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", g.handle(g.openList))
 	return mux
 }
 
-func (g *Gateway) stream(w http.ResponseWriter, r *http.Request) {
-	namespace, name := r.PathValue("namespace"), r.PathValue("chat")
-	token := bearerToken(r)
-	if refusal := g.config.Checker.Check(r.Context(), token, namespace, name); refusal != nil {
-		refuse(w, refusal.Status, refusal.Reason, refusal.Message)
-		return
-	}
-	from, err := position(r)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
-		return
-	}
-	if !g.Synced() {
-		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the gateway is starting, try again")
-		return
-	}
-	watcher := g.chats.watch(namespace, name)
-	defer watcher.stop()
-	if watcher.Latest() == nil {
-		refuse(w, http.StatusNotFound, "NotFound", fmt.Sprintf("there is no chat %s in namespace %s", name, namespace))
-		return
-	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	var checking sync.WaitGroup
-	defer checking.Wait()
-	defer cancel(nil)
-	checking.Go(func() { g.recheckAccess(ctx, cancel, token, namespace, name) })
-	g.serve(ctx, w, watcher, from)
+// feed tells a story to one client until ctx is done, the client takes no more, or the story is over, which is no error.
+type feed struct {
+	run  func(ctx context.Context, out *eventWriter) error
+	stop func()
 }
 
-// serve follows the chat to the end of the stream. How it ends is the client's business: it resumes if it wants to.
-func (g *Gateway) serve(ctx context.Context, w http.ResponseWriter, watcher *watcher, from follow.Position) {
-	out := newEventWriter(w, g.writeTimeout)
-	if err := out.begin(); err != nil {
-		return
-	}
-	defer g.config.Metrics.StreamOpened()()
-	follower := follow.Follower{
-		Chats: watcher, Messages: g.messages, Parts: g.relays,
-		Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
-	}
-	if err := follower.Run(ctx, from); err != nil {
-		g.config.Log.DebugContext(ctx, "stream ended", "chat", watcher.key, "error", err)
-	}
-}
+// opener begins a story that the caller may hear.
+type opener func(r *http.Request, access auth.Access) (feed, *refusal.Error)
 
-// recheckAccess ends the stream when the right to it is gone. An API server that gives no answer takes nothing away.
-func (g *Gateway) recheckAccess(ctx context.Context, end context.CancelCauseFunc, token, namespace, chat string) {
-	ticker := time.NewTicker(g.recheck)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if refusal := g.config.Checker.Check(ctx, token, namespace, chat); refusal != nil && refusal.Denied() {
-				end(refusal)
-				return
-			}
+// handle serves a kind of stream.
+func (g *Gateway) handle(open opener) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if refused := g.answer(w, r, open); refused != nil {
+			g.config.Metrics.Refused(refused.Reason)
+			g.report(r.Context(), refused)
+			refused.Write(w)
 		}
 	}
 }
 
-func position(r *http.Request) (follow.Position, error) {
-	id := r.Header.Get("Last-Event-ID")
-	if id == "" {
-		id = r.URL.Query().Get("lastEventId")
+// answer serves a stream to its end, or refuses to.
+func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *refusal.Error {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close") // Nobody reads the body.
+		return badRequest("a stream is asked for without a body")
 	}
+	access := auth.Access{Namespace: r.PathValue("namespace"), Chat: r.PathValue("chat")}
+	token := bearerToken(r)
+	grant, refused := g.config.Checker.Check(r.Context(), token, access)
+	if refused != nil {
+		return refused
+	}
+	if !g.Synced() {
+		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting, RetryAfter: time.Second,
+			Message: "the gateway is starting, try again"}
+	}
+	leave, refused := g.seats.take(grant.User)
+	if refused != nil {
+		return refused
+	}
+	defer leave()
+	story, refused := open(r, access)
+	if refused != nil {
+		return refused
+	}
+	defer story.stop()
+	g.serve(w, r, story, grant, func(ctx context.Context) (auth.Grant, *refusal.Error) {
+		return g.config.Checker.Recheck(ctx, token, access)
+	})
+	return nil
+}
+
+// serve tells a story to its end. What comes of that is the client's business: it resumes if it wants to.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, story feed, grant auth.Grant, ask recheck) {
+	ctx, end := context.WithCancelCause(r.Context())
+	var holding sync.WaitGroup
+	defer holding.Wait()
+	defer end(nil)
+	holding.Go(func() {
+		if gone := g.lease.hold(ctx, grant, ask); gone != nil {
+			end(gone)
+		}
+	})
+	out := newEventWriter(w, g.writeTimeout)
+	defer out.end()
+	if err := out.begin(); err != nil {
+		return
+	}
+	closed := g.config.Metrics.StreamOpened()
+	err := story.run(ctx, out)
+	reason := g.close(ctx, out, err)
+	closed(reason)
+	g.config.Log.DebugContext(ctx, "stream ended", "path", r.URL.Path, "reason", reason, "error", err)
+}
+
+// close tells the client why the gateway ends its stream, if it does, and says how the stream ended.
+func (g *Gateway) close(ctx context.Context, out *eventWriter, err error) (reason string) {
+	closing, ok := errors.AsType[*follow.Closing](context.Cause(ctx))
+	switch {
+	case ok:
+		if event, err := closing.Event(); err == nil {
+			_ = out.send(event) // or the client is gone
+		}
+		return closing.Reason
+	case err == nil:
+		return telemetry.StreamOver
+	case ctx.Err() == nil && isTimeout(out.failed):
+		return telemetry.StreamTooSlow
+	}
+	return telemetry.StreamLeft
+}
+
+// report writes to the log why callers are refused though they may be right, once a minute.
+func (g *Gateway) report(ctx context.Context, refused *refusal.Error) {
+	now, last := time.Now().Unix(), g.warned.Load()
+	if refused.Cause == nil || ctx.Err() != nil || now-last < 60 || !g.warned.CompareAndSwap(last, now) {
+		return
+	}
+	g.config.Log.WarnContext(ctx, "callers are refused", "reason", refused.Reason, "error", refused.Cause)
+}
+
+// openChat begins the story of a chat.
+func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.Error) {
+	from, err := position(r)
+	if err != nil {
+		return feed{}, badRequest(err.Error())
+	}
+	watcher := g.chats.watch(access.Namespace, access.Chat)
+	if watcher.Latest() == nil {
+		watcher.stop()
+		return feed{}, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+			Message: fmt.Sprintf("there is no chat %s in namespace %s", access.Chat, access.Namespace)}
+	}
+	return feed{stop: watcher.stop, run: func(ctx context.Context, out *eventWriter) error {
+		follower := follow.Follower{
+			Chats: watcher, Messages: g.messages, Parts: g.relays, Queue: g.messages, Memory: g.memory,
+			Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
+		}
+		return follower.Run(ctx, from)
+	}}, nil
+}
+
+func badRequest(message string) *refusal.Error {
+	return &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest, Message: message}
+}
+
+// lastEventID is the id of the last event that the client has; empty if it has none.
+func lastEventID(r *http.Request) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("lastEventId")
+}
+
+func position(r *http.Request) (follow.Position, error) {
+	id := lastEventID(r)
 	switch from := r.URL.Query().Get("from"); {
 	case id != "" || from == "":
 		return follow.ParsePosition(id)
 	case from == "now":
 		return follow.Position{Now: true}, nil
 	default:
-		return follow.Position{}, fmt.Errorf("from must be now or left out, not %q", from)
+		return follow.Position{}, fmt.Errorf("from must be now or left out, not %.100q", from)
 	}
 }
 
@@ -211,18 +293,11 @@ func bearerToken(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// Refusal is the body of an answer that is no stream.
-type Refusal struct {
-	Status  int    `json:"status"`
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-}
-
-func refuse(w http.ResponseWriter, status int, reason, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	if status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(Refusal{Status: status, Reason: reason, Message: message}) // or the client is gone
+// isTimeout reports whether a write failed because the client took too long.
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](err)
+	return ok && timeout.Timeout()
 }

@@ -6,6 +6,8 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"hash/fnv"
 	"net/http"
 	"strings"
 	"sync"
@@ -19,8 +21,7 @@ type event struct{ ID, Name, Data string }
 // back with the last id that it saw.
 type listener struct {
 	in       *installation
-	chat     string
-	query    string
+	path     string
 	cutAfter int
 
 	mu     sync.Mutex
@@ -31,7 +32,16 @@ type listener struct {
 }
 
 func (in *installation) listen(chat, query string, cutAfter int) *listener {
-	l := &listener{in: in, chat: chat, query: query, cutAfter: cutAfter, more: make(chan struct{}, 1), done: make(chan struct{})}
+	return in.listenTo(&listener{path: in.path(chat) + query, cutAfter: cutAfter})
+}
+
+// listenAt follows whatever is at a path.
+func (in *installation) listenAt(path, last string) *listener {
+	return in.listenTo(&listener{path: path, lastID: last})
+}
+
+func (in *installation) listenTo(l *listener) *listener {
+	l.in, l.more, l.done = in, make(chan struct{}, 1), make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	in.t.Cleanup(func() { cancel(); <-l.done })
 	go func() {
@@ -46,7 +56,7 @@ func (in *installation) listen(chat, query string, cutAfter int) *listener {
 func (l *listener) connect(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.in.url+l.in.path(l.chat)+l.query, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.in.url+l.path, nil)
 	if err != nil {
 		l.in.t.Error(err)
 		return false
@@ -55,7 +65,7 @@ func (l *listener) connect(ctx context.Context) bool {
 	if l.lastID != "" {
 		req.Header.Set("Last-Event-ID", l.lastID)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := l.in.client.Do(req)
 	if err != nil {
 		return false
 	}
@@ -126,7 +136,7 @@ func (l *listener) wait(what string, found func(event) bool) []event {
 
 func (l *listener) waitID(id string) []event {
 	l.in.t.Helper()
-	return l.wait("event "+id, func(e event) bool { return e.ID == id })
+	return l.wait("event "+id, func(e event) bool { return short(e.ID) == id })
 }
 
 func (l *listener) waitName(name string) []event {
@@ -145,7 +155,20 @@ func numbered(events []event) (out []event) {
 
 func ids(events []event) (out []string) {
 	for _, e := range numbered(events) {
-		out = append(out, e.ID)
+		out = append(out, short(e.ID))
 	}
 	return out
+}
+
+// short is an event id without the chat's identity.
+func short(id string) string {
+	_, rest, _ := strings.Cut(id, ".")
+	return rest
+}
+
+// idOf is the event id of which one without the chat's identity is short.
+func (c *conversation) idOf(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.chat.UID))
+	return fmt.Sprintf("%08x.%s", h.Sum32(), id)
 }

@@ -23,7 +23,7 @@ const (
 	cacheBytes    = 64 << 20
 	// maxFetches is how many messages are fetched at a time, so that many followers of long histories leave the API
 	// server to others.
-	maxFetches = 32
+	maxFetches = 16
 	// fetchTimeout bounds one of them.
 	fetchTimeout = 10 * time.Second
 )
@@ -43,6 +43,7 @@ type messages struct {
 	order *list.List // of *cached, the last used first
 	known map[string]*list.Element
 	bytes int
+	looks map[string]look
 }
 
 type cached struct {
@@ -51,7 +52,7 @@ type cached struct {
 }
 
 func newMessages(get GetMessage) *messages {
-	return &messages{get: get, slots: make(chan struct{}, maxFetches), order: list.New(), known: map[string]*list.Element{}}
+	return &messages{get: get, slots: make(chan struct{}, maxFetches), order: list.New(), known: map[string]*list.Element{}, looks: map[string]look{}}
 }
 
 // Get implements follow.Messages.
@@ -81,18 +82,9 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 }
 
 func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed, error) {
-	select {
-	case m.slots <- struct{}{}:
-		defer func() { <-m.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	msg, err := m.get(ctx, chat.Namespace, place.Name)
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
-	}
+	msg, err := m.read(ctx, chat.Namespace, place.Name)
 	if err != nil {
-		return nil, fmt.Errorf("get message %s: %w", place.Name, err)
+		return nil, err
 	}
 	committed, err := follow.Commit(chat, msg, place.Index)
 	if err != nil {
@@ -100,6 +92,24 @@ func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, p
 	}
 	m.keep(key, committed)
 	return committed, nil
+}
+
+// read reads a message, as one of a few at a time.
+func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+	select {
+	case m.slots <- struct{}{}:
+		defer func() { <-m.slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	msg, err := m.get(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get message %s: %w", name, err)
+	}
+	return msg, nil
 }
 
 // lookup finds what was kept of a message: a generated one, which never changes, or one whose commit made that version.

@@ -11,60 +11,57 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/relay/relayreader"
 )
 
 // dialTimeout bounds the connection to a relay: a pod that is gone answers nothing.
 const dialTimeout = 2 * time.Second
 
+// maxRelayHeader bounds the header of a relay's answer.
+const maxRelayHeader = 16 << 10
+
 // relays reads live parts from the relays of generation pods. It implements follow.Parts.
 type relays struct {
 	pods   cache.Store
 	port   int
-	reader *relayreader.Reader
+	http   *http.Client
+	tokens *relayTokens
 	log    *slog.Logger
 	warned atomic.Int64 // when, in Unix seconds
 }
 
-func newRelays(pods cache.Store, port int, tokenFile string, log *slog.Logger) *relays {
-	return &relays{pods: pods, port: port, log: log, reader: &relayreader.Reader{
-		HTTP: &http.Client{Transport: &http.Transport{
-			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			DisableCompression:  true,
-			MaxIdleConnsPerHost: 4,
-			IdleConnTimeout:     time.Minute,
-		}},
-		Token: func() (string, error) {
-			token, err := os.ReadFile(tokenFile) // each time: it is rotated
-			if err != nil {
-				return "", fmt.Errorf("read the token for relays: %w", err)
-			}
-			return strings.TrimSpace(string(token)), nil
-		},
-	}}
+func newRelays(pods cache.Store, port int, mint MintToken, log *slog.Logger) *relays {
+	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log, http: &http.Client{Transport: &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    4,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: maxRelayHeader,
+	}}}
 }
 
 // Subscribe implements follow.Parts.
-func (r *relays) Subscribe(ctx context.Context, namespace, pod string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {
-	ip, err := r.address(namespace, pod)
+func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
+	pod, err := r.find(namespace, name)
 	if err != nil {
 		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
 	}
-	frames := r.reader.Subscribe(ctx, "http://"+net.JoinHostPort(ip, strconv.Itoa(r.port)), ep, after)
+	reader := relayreader.Reader{HTTP: r.http, Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
+	frames := reader.Subscribe(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), ep, after)
 	return func(yield func(parts.Frame, error) bool) {
 		for frame, err := range frames {
 			if err != nil && ctx.Err() == nil {
-				r.report(ctx, namespace, pod, err)
+				r.report(ctx, namespace, name, err)
 			}
 			if !yield(frame, err) {
 				return
@@ -84,14 +81,29 @@ func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }
 
-func (r *relays) address(namespace, name string) (string, error) {
+// find is the pod, if its relay may be asked. The chat's status names it, which the manager alone writes; its account is one that
+// the manager alone gives to pods; and its address is its own and not its node's.
+func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	obj, exists, err := r.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
-		return "", fmt.Errorf("find pod %s: %w", name, err)
+		return nil, fmt.Errorf("find pod %s: %w", name, err)
 	}
 	pod, ok := obj.(*corev1.Pod)
-	if !exists || !ok || pod.Status.PodIP == "" {
-		return "", fmt.Errorf("pod %s has no address yet", name)
+	switch {
+	case !exists || !ok || pod.Status.PodIP == "":
+		return nil, fmt.Errorf("pod %s has no address yet", name)
+	case pod.Spec.ServiceAccountName != podspec.ServiceAccount || pod.Spec.HostNetwork:
+		return nil, fmt.Errorf("%w: pod %s is no generation pod", relayreader.ErrRefused, name)
 	}
-	return pod.Status.PodIP, nil
+	return pod, nil
+}
+
+// podGone forgets what was kept for a pod.
+func (r *relays) podGone(obj any) {
+	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	if pod, ok := obj.(*corev1.Pod); ok {
+		r.tokens.forget(pod.UID)
+	}
 }

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -17,15 +18,21 @@ type eventWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
-	buf     bytes.Buffer
+	head    bytes.Buffer
+	// failed is why the client takes no more; nil as long as it does.
+	failed error
 }
 
 func newEventWriter(w http.ResponseWriter, timeout time.Duration) *eventWriter {
 	return &eventWriter{w: w, rc: http.NewResponseController(w), timeout: timeout}
 }
 
-// begin sends the header, and how long a client should wait before it comes back.
+// begin sends the header, and how long a client should wait before it comes back. From now on the client has nothing to say,
+// so nothing is waited for.
 func (e *eventWriter) begin() error {
+	if err := e.rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return fmt.Errorf("put the read deadline off: %w", err)
+	}
 	h := e.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
@@ -35,25 +42,39 @@ func (e *eventWriter) begin() error {
 }
 
 func (e *eventWriter) send(event follow.Event) error {
-	e.buf.Reset()
+	e.head.Reset()
 	if event.ID != "" {
-		fmt.Fprintf(&e.buf, "id: %s\n", event.ID)
+		fmt.Fprintf(&e.head, "id: %s\n", event.ID)
 	}
-	fmt.Fprintf(&e.buf, "event: %s\ndata: %s\n\n", event.Name, event.Data)
-	return e.write(e.buf.Bytes())
+	fmt.Fprintf(&e.head, "event: %s\ndata: ", event.Name)
+	return e.write(e.head.Bytes(), event.Data, []byte("\n\n"))
 }
 
 func (e *eventWriter) keepAlive() error { return e.write([]byte(": keep-alive\n\n")) }
 
-func (e *eventWriter) write(b []byte) error {
-	if err := e.rc.SetWriteDeadline(time.Now().Add(e.timeout)); err != nil {
-		return fmt.Errorf("set the write deadline: %w", err)
+// end bounds how long the client may take to accept the end of the stream.
+func (e *eventWriter) end() { _ = e.rc.SetWriteDeadline(time.Now().Add(e.timeout)) }
+
+// write writes the pieces of one event, without a copy of a long one. The deadline holds while something is being written:
+// HTTP/2 ends a stream whose deadline passes, even an idle one.
+func (e *eventWriter) write(pieces ...[]byte) error {
+	if e.failed != nil {
+		return e.failed
 	}
-	if _, err := e.w.Write(b); err != nil {
-		return fmt.Errorf("write an event: %w", err)
+	e.failed = e.rc.SetWriteDeadline(time.Now().Add(e.timeout))
+	for _, piece := range pieces {
+		if e.failed == nil {
+			_, e.failed = e.w.Write(piece)
+		}
 	}
-	if err := e.rc.Flush(); err != nil {
-		return fmt.Errorf("write an event: %w", err)
+	if e.failed == nil {
+		e.failed = e.rc.Flush()
 	}
-	return nil
+	if e.failed == nil {
+		e.failed = e.rc.SetWriteDeadline(time.Time{})
+	}
+	if e.failed != nil {
+		e.failed = fmt.Errorf("write an event: %w", e.failed)
+	}
+	return e.failed
 }

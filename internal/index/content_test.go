@@ -26,9 +26,9 @@ func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 	seen := map[string]string{}
 	for name, m := range map[string]*v1alpha1.ChatMessage{
 		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"), "part ab": text("", "ab"),
-		"a file":                    withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: []byte("x")}),
-		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: []byte("y")}),
-		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: []byte("x")}),
+		"a file":                    withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eA=="}),
+		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eQ=="}),
+		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: "eA=="}),
 		"a file elsewhere":          withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", URL: "https://x"}),
 	} {
 		before := ContentHash(m)

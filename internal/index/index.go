@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/status"
 )
 
@@ -21,9 +20,6 @@ const (
 	ChatsByPod = "status.generation.pod"
 	// ChatsByParent finds the sub-chats of a chat.
 	ChatsByParent = "spec.parentRef.name"
-	// ChatsByAdvisor finds the chats whose model may ask a ChatModelConfig for advice that is not the one that answers, by its name.
-	// Chats that are put away ask nobody.
-	ChatsByAdvisor = "spec.advisor.modelConfigRef.name"
 	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
@@ -49,7 +45,6 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
 		{&v1alpha1.Chat{}, ChatsByParent, chatsByParent},
-		{&v1alpha1.Chat{}, ChatsByAdvisor, chatsByAdvisor},
 		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
@@ -77,17 +72,6 @@ func chatsByParent(o client.Object) []string {
 		return nil
 	}
 	return []string{chat.Spec.ParentRef.Name}
-}
-
-func chatsByAdvisor(o client.Object) []string {
-	chat, ok := o.(*v1alpha1.Chat)
-	if !ok || chat.Status.Archived {
-		return nil
-	}
-	if name := modelconfig.AdvisorOf(&chat.Spec); name != "" {
-		return []string{name}
-	}
-	return nil
 }
 
 func unsettledByChat(o client.Object) []string {
@@ -127,7 +111,7 @@ func reportsByChat(o client.Object) []string {
 	return []string{message.Spec.ChatRef.Name}
 }
 
-// IsReport tells whether a message is part of no history: it reports that an attempt yielded nothing, or what a model says of
+// IsReport reports whether a message is part of no history: it reports that an attempt yielded nothing, or what a model says of
 // a turn.
 func IsReport(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation

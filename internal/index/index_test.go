@@ -86,23 +86,3 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		})
 	}
 }
-
-func TestChatsAreFoundByTheirAdvisor(t *testing.T) {
-	named := &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
-	for name, c := range map[string]struct {
-		chat v1alpha1.Chat
-		want []string
-	}{
-		"one that is named":      {v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Advisor: named}}, []string{"strong"}},
-		"the model that answers": {v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}}, nil},
-		"a chat that is put away": {
-			v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Advisor: named}, Status: v1alpha1.ChatStatus{Archived: true}}, nil,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := chatsByAdvisor(&c.chat); !slices.Equal(got, c.want) {
-				t.Errorf("found by %v", got)
-			}
-		})
-	}
-}

@@ -51,7 +51,7 @@ func (s *session) calls(ctx context.Context, name string) error {
 	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
 	for i := range required.ToolCalls {
 		call := &required.ToolCalls[i]
-		fmt.Fprintln(table, strings.Join([]string{call.ID, call.Name, string(call.Kind), oneLine(call.Input), decisionOf(call), left}, "\t"))
+		fmt.Fprintln(table, strings.Join([]string{flat(call.ID), flat(call.Name), string(call.Kind), oneLine(call.Input), decisionOf(call), left}, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -92,7 +92,7 @@ var wanted = map[v1alpha1.CallAwaits]string{v1alpha1.AwaitsApproval: "approval",
 func namesOf(calls []v1alpha1.PendingToolCall) string {
 	names := make([]string, 0, len(calls))
 	for i := range calls {
-		names = append(names, fmt.Sprintf("%s (%s)", calls[i].ID, calls[i].Name))
+		names = append(names, fmt.Sprintf("%s (%s)", flat(calls[i].ID), flat(calls[i].Name)))
 	}
 	return strings.Join(names, ", ")
 }

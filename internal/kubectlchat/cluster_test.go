@@ -149,7 +149,7 @@ func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
 			p.begin(first)
 			p.answer(first, "first answer")
 			history := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "--history")
-			history.waitOutput("> first question\nfirst answer\n")
+			history.waitOutput("▎> first question\nfirst answer\n")
 			now := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "-o", "json")
 			now.waitOutput(`"event":"status"`)
 			p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("second"), Spec: v1alpha1.ChatMessageSpec{
@@ -157,7 +157,7 @@ func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
 			second := p.sent()
 			p.begin(second)
 			p.answer(second, "second answer")
-			history.waitOutput("> second question\nsecond answer\n")
+			history.waitOutput("▎> second question\nsecond answer\n")
 			now.waitOutput("second answer")
 			if err := p.c.Delete(t.Context(), p.chat); err != nil {
 				t.Fatal(err)
@@ -176,6 +176,35 @@ func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTailLeavesOutTheTextOfAMessageForTheModelAlone(t *testing.T) {
+	p := newPerson(t)
+	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("hint"), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "the build is red", Visibility: v1alpha1.VisibleToModel}})
+	hint := p.sent()
+	p.begin(hint)
+	p.answer(hint, "I look at it")
+	tail := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "--history")
+	tail.waitOutput("I look at it")
+	if strings.Contains(tail.out.String(), "the build is red") {
+		t.Errorf("it showed %s", tail.out.String())
+	}
+}
+
+func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
+	p := newPerson(t)
+	meta := p.meta("changed")
+	meta.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
+	p.create(&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "first question"}})
+	changed := p.sent()
+	p.begin(changed)
+	p.answer(changed, "first answer")
+	tail := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "--history")
+	tail.waitOutput("first answer")
+	if notes := tail.errOut.String(); !strings.Contains(notes, "changed by ben") {
+		t.Errorf("it noted %s", notes)
 	}
 }
 

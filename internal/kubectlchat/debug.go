@@ -5,7 +5,6 @@ package kubectlchat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
 )
 
 // debugPage is how many recordings are asked for at once: each may have half a MiB.
@@ -29,7 +29,7 @@ func newDebug(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug CHAT",
 		Short: "Show what was recorded of a chat's model calls",
-		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its ChatModelConfig), or with --step shows one: " +
+		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its ChatModelConfig), turn by turn, or with --step shows one: " +
 			"what the model was asked, what it answered, and each attempt. With -o yaml or -o json it prints the recordings, headers and bodies of the HTTP requests included.",
 		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 -o yaml",
 		Args:    cobra.ExactArgs(1),
@@ -67,7 +67,7 @@ func (s *session) debug(ctx context.Context, chat string, number int) error {
 	return s.listSteps(steps)
 }
 
-// recordings are those of a chat, oldest first.
+// recordings are those of a chat, turn by turn, oldest first.
 func (s *session) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDebugStep, error) {
 	if err := s.checkChat(ctx, chat); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (s *session) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatD
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return all, nil
+	return inTurns(all), nil
 }
 
 // printSteps prints the recordings as they are, one document or line each.
@@ -102,44 +102,63 @@ func (s *session) printSteps(steps []v1alpha1.ChatDebugStep) error {
 		step.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatDebugStep"}
 		step.ManagedFields = nil
 		if s.options.output == "json" {
-			if err := json.NewEncoder(s.options.Out).Encode(step); err != nil {
-				return fmt.Errorf("printing: %w", err)
+			if err := printJSON(s.options.Out, step); err != nil {
+				return err
 			}
 			continue
 		}
-		raw, err := yaml.Marshal(step)
-		if err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
 		if i > 0 {
 			fmt.Fprintln(s.options.Out, "---")
+		}
+		raw, err := yaml.Marshal(step)
+		if err != nil || printable.Escape(string(raw)) != string(raw) { // JSON is YAML, too, and can escape what YAML here cannot.
+			if err := printJSON(s.options.Out, step); err != nil {
+				return err
+			}
+			continue
 		}
 		fmt.Fprintf(s.options.Out, "%s", raw)
 	}
 	return nil
 }
 
+// listSteps lists the recordings of each turn below a line about the turn, all in the same columns.
 func (s *session) listSteps(steps []v1alpha1.ChatDebugStep) error {
-	table := printers.GetNewTabWriter(s.options.Out)
+	var rows strings.Builder
+	table := printers.GetNewTabWriter(&rows)
 	fmt.Fprintln(table, "STEP\tTIME\tACTION\tMODEL\tSTATUS\tREASON\tATTEMPTS\tTOOK\tTOKENS")
 	for i := range steps {
-		spec := &steps[i].Spec
-		reason, tokens := "<none>", "<none>"
-		if spec.Error != nil {
-			reason = string(spec.Error.Reason)
-		}
-		if spec.Response != nil && spec.Response.Usage.TotalTokens > 0 {
-			tokens = strconv.FormatInt(spec.Response.Usage.TotalTokens, 10)
-		}
-		fmt.Fprintln(table, strings.Join([]string{
-			strconv.Itoa(i + 1), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), spec.Model.Name, string(spec.Status),
-			reason, strconv.Itoa(int(spec.Attempt)), took(spec.StartedAt, spec.FinishedAt), tokens,
-		}, "\t"))
+		fmt.Fprintln(table, row(i+1, &steps[i].Spec))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
+	lines := slices.Collect(strings.Lines(rows.String()))
+	fmt.Fprint(s.options.Out, lines[0])
+	lines = lines[1:]
+	for _, t := range byTurn(steps) {
+		if heading := t.heading(); heading != "" {
+			fmt.Fprintln(s.options.Out, heading)
+		}
+		fmt.Fprint(s.options.Out, strings.Join(lines[:len(t.steps)], ""))
+		lines = lines[len(t.steps):]
+	}
 	return nil
+}
+
+// row is a recording in the list.
+func row(number int, spec *v1alpha1.ChatDebugStepSpec) string {
+	reason, tokens := "<none>", "<none>"
+	if spec.Error != nil {
+		reason = string(spec.Error.Reason)
+	}
+	if spec.Response != nil && spec.Response.Usage.TotalTokens > 0 {
+		tokens = strconv.FormatInt(spec.Response.Usage.TotalTokens, 10)
+	}
+	return strings.Join([]string{
+		strconv.Itoa(number), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), flat(spec.Model.Name), string(spec.Status),
+		reason, strconv.Itoa(int(spec.Attempt)), took(spec.StartedAt, spec.FinishedAt), tokens,
+	}, "\t")
 }
 
 // took is how long something took, if it is over.

@@ -167,3 +167,40 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
+	p := newPerson(t)
+	of := func(message string, version int64, by string, more func(*v1alpha1.ChatDebugStepSpec)) func(*v1alpha1.ChatDebugStepSpec) {
+		return func(s *v1alpha1.ChatDebugStepSpec) {
+			s.Turn, s.Head, s.Status = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1", v1alpha1.DebugCompleted
+			if more != nil {
+				more(s)
+			}
+		}
+	}
+	priced := func(s *v1alpha1.ChatDebugStepSpec) {
+		whole(s)
+		s.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: 4200}
+	}
+	p.record("triage", 1, of("triage-prompt", 1, "", priced))
+	p.record("triage", 2, of("triage-x", 4, "", nil))
+	p.record("triage", 3, of("triage-prompt", 1, "alice", priced))
+	p.record("triage", 4, of("triage-prompt", 9, "", nil)) // It was edited: another turn.
+	out, _ := p.shows("triage")
+	var got []string
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); fields[0] == "TURN" {
+			got = append(got, strings.TrimSpace(line))
+		} else {
+			got = append(got, fields[0])
+		}
+	}
+	want := []string{"STEP", "TURN of triage-prompt by alice: 2 model calls, 2 errors, 300 tokens, 0.0084 USD", "1", "2",
+		"TURN of triage-x: 1 model call, 0 errors, 0 tokens", "3", "TURN of triage-prompt: 1 model call, 0 errors, 0 tokens", "4"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("listed\n%s\nwant %q", out, want)
+	}
+	if out, _ := p.shows("triage", "--step", "2"); !strings.Contains(out, "\npart of the turn of triage-prompt by alice, behind message triage-0-1\n") {
+		t.Errorf("shown %s", out)
+	}
+}

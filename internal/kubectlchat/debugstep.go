@@ -17,15 +17,26 @@ import (
 // printStep tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
 func (s *session) printStep(number int, step *v1alpha1.ChatDebugStep) {
 	out, spec := s.options.Out, &step.Spec
-	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name, spec.Model.Name,
-		strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)}, ", "))
+	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name, flat(spec.Model.Name),
+		flat(strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)}, ", ")))
 	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", spec.Status, because(spec.Error), spec.Attempt,
 		spec.StartedAt.Local().Format(time.DateTime), took(spec.StartedAt, spec.FinishedAt))
-	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name, cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made"))
+	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name, flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
+	if t := spec.Turn; t != nil {
+		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, by(t.CreatedBy), cmp.Or(spec.Head, "none"))
+	}
 	printRequest(out, &spec.Request)
 	printResponse(out, spec.Response)
 	printAttempts(out, spec.Attempts)
 	fmt.Fprintf(s.options.ErrOut, "[headers and bodies: %s]\n", s.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
+}
+
+// by says who somebody is, if that is known.
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + flat(who)
 }
 
 func because(fault *v1alpha1.DebugFault) string {
@@ -43,12 +54,12 @@ func because(fault *v1alpha1.DebugFault) string {
 }
 
 func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
-	fmt.Fprintf(out, "\nREQUEST\n  options: %s\n", cmp.Or(r.Options, "none"))
+	fmt.Fprintf(out, "\nREQUEST\n  options: %s\n", flat(cmp.Or(r.Options, "none")))
 	names := make([]string, 0, len(r.Tools))
 	for i := range r.Tools {
 		names = append(names, r.Tools[i].Name)
 	}
-	fmt.Fprintf(out, "  tools: %s%s\n", cmp.Or(strings.Join(names, ", "), "none"), choice(r.ToolChoice))
+	fmt.Fprintf(out, "  tools: %s%s\n", flat(cmp.Or(strings.Join(names, ", "), "none")), choice(r.ToolChoice))
 	if r.OmittedMessages > 0 {
 		fmt.Fprintf(out, "  [%d of the oldest messages are left out]\n", r.OmittedMessages)
 	}
@@ -65,7 +76,7 @@ func choice(c string) string {
 	if c == "" {
 		return ""
 	}
-	return " (choice: " + c + ")"
+	return " (choice: " + flat(c) + ")"
 }
 
 func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
@@ -76,9 +87,9 @@ func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
 	}
 	u := r.Usage
 	fmt.Fprintf(out, "  finished: %s; tokens: %d in, %d from and %d into the cache, %d out, %d of them reasoning\n",
-		cmp.Or(r.FinishReason, "no"), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens)
+		flat(cmp.Or(r.FinishReason, "no")), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens)
 	for _, warning := range r.Warnings {
-		fmt.Fprintf(out, "  warning: %s\n", warning)
+		fmt.Fprintf(out, "  warning: %s\n", flat(warning))
 	}
 	printParts(out, "assistant", r.Parts)
 }
@@ -94,7 +105,7 @@ func printParts(out io.Writer, role string, parts []v1alpha1.DebugPart) {
 		if p.IsError {
 			heading = append(heading, "error")
 		}
-		fmt.Fprintf(out, "  %s\n", strings.Join(strings.Fields(strings.Join(heading, " ")), " "))
+		fmt.Fprintf(out, "  %s\n", flat(strings.Join(heading, " ")))
 		for line := range strings.Lines(p.Text) {
 			fmt.Fprintf(out, "    %s\n", strings.TrimRight(line, "\r\n"))
 		}
@@ -105,7 +116,7 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 	fmt.Fprintln(out, "\nATTEMPTS")
 	for i := range attempts {
 		a := &attempts[i]
-		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, a.Model.Name, a.Status, because(a.Error), took(a.StartedAt, a.FinishedAt), a.Pod)
+		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, flat(a.Model.Name), a.Status, because(a.Error), took(a.StartedAt, a.FinishedAt), a.Pod)
 		for j := range a.Exchanges {
 			e := &a.Exchanges[j]
 			answer := "no response"
@@ -115,7 +126,7 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 			if e.Failure != "" {
 				answer += " (" + string(e.Failure) + ")"
 			}
-			fmt.Fprintf(out, "     %s %s: %s\n", e.Method, e.URL, answer)
+			fmt.Fprintf(out, "     %s %s: %s\n", flat(e.Method), flat(e.URL), answer)
 		}
 	}
 }

@@ -5,13 +5,16 @@ package kubectlchat
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -22,10 +25,18 @@ type event struct {
 	data     []byte
 }
 
-// refusedError is an answer of the gateway that another try would not change.
+// jsonEvent is how an event is printed for programs.
+type jsonEvent struct {
+	Event string          `json:"event"`
+	ID    string          `json:"id"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// refusedError is an answer of the gateway that another try would not change, unless it names a time to come back after.
 type refusedError struct {
 	status  int
 	message string
+	after   time.Duration
 }
 
 func (e *refusedError) Error() string {
@@ -35,23 +46,36 @@ func (e *refusedError) Error() string {
 // lines can be as long as a committed message of 1 MiB with its escapes.
 const maxLine = 16 << 20
 
-// reconnectAfter is the wait before a lost stream is opened again.
-const reconnectAfter = time.Second
+// reconnectAfter is the least wait before a lost stream is opened again, and reconnectWithin the longest that the gateway may ask for.
+const (
+	reconnectAfter  = time.Second
+	reconnectWithin = time.Minute
+)
 
 // follow calls each for every event of a chat, until each says that it has had enough or ctx is done. A stream that is lost
-// is resumed behind the last event that had an id. connected is called once the gateway has begun to answer.
+// is resumed behind the last event that had an id, also if the gateway is too busy then. connected is called once the gateway has
+// begun to answer.
 func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (done bool, err error)) error {
-	last := ""
+	last, taken, begun := "", false, false
+	if connected == nil {
+		connected = func() {}
+	}
+	begin := func() {
+		begun = true
+		connected()
+	}
 	for {
-		done, err := g.stream(ctx, namespace, chat, fromStart, &last, connected, each)
+		done, err := g.stream(ctx, namespace, chat, fromStart, &last, begin, each)
 		if done || ctx.Err() != nil {
 			return err
 		}
-		if _, refused := errors.AsType[*refusedError](err); refused {
+		wait, refused := pause(err, begun)
+		if refused != nil && (!taken || !g.renewed(ctx, refused)) {
 			return err
 		}
+		taken = refused == nil
 		select {
-		case <-time.After(reconnectAfter):
+		case <-time.After(wait):
 			g.reopen(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
@@ -73,7 +97,7 @@ func (g *gateway) stream(ctx context.Context, namespace, chat string, fromStart 
 	}
 	response, err := g.http.Do(request)
 	if err != nil {
-		return false, fmt.Errorf("asking the gateway: %w", err)
+		return final(err), fmt.Errorf("asking the gateway: %w", explained(err))
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -83,23 +107,64 @@ func (g *gateway) stream(ctx context.Context, namespace, chat string, fromStart 
 		if e.id != "" {
 			*last = e.id
 		}
-		if connected != nil {
-			connected()
-		}
+		connected()
 		return each(e)
 	})
 }
 
-// refusal reads why the gateway refused. A fault of its own passes.
+// pause returns how long to wait before a stream that ended like this is opened again, and the refusal if waiting does not end it.
+func pause(err error, begun bool) (time.Duration, *refusedError) {
+	refused, _ := errors.AsType[*refusedError](err)
+	if refused != nil && refused.passes(begun) {
+		return max(reconnectAfter, refused.after), nil
+	}
+	return reconnectAfter, refused
+}
+
+// passes reports whether a refusal is over after a while: a fault of the gateway, or, once a stream has begun, that the caller has
+// too many.
+func (e *refusedError) passes(begun bool) bool {
+	return e.status >= http.StatusInternalServerError || begun && e.status == http.StatusTooManyRequests
+}
+
+// plainToTLS is how a server of Go answers who speaks plain HTTP to it but should speak TLS.
+const plainToTLS = "Client sent an HTTP request to an HTTPS server."
+
+// refusal reads why the gateway refused.
 func refusal(response *http.Response) error {
 	var body struct {
 		Message string `json:"message"`
 	}
-	_ = json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&body)
-	if response.StatusCode >= http.StatusInternalServerError {
-		return fmt.Errorf("the gateway failed (%d): %s", response.StatusCode, body.Message)
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	_ = json.Unmarshal(text, &body)
+	refused := &refusedError{status: response.StatusCode, message: cmp.Or(body.Message, http.StatusText(response.StatusCode))}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		refused.after = min(time.Duration(seconds), reconnectWithin/time.Second) * time.Second
 	}
-	return &refusedError{status: response.StatusCode, message: body.Message}
+	switch {
+	case response.StatusCode/100 == 3:
+		refused.message = "it sends callers elsewhere, where your token is not shown: name the gateway's own URL"
+	case response.StatusCode == http.StatusBadRequest && strings.TrimSpace(string(text)) == plainToTLS:
+		refused.message = "it speaks TLS: name the file with its CA with --gateway-ca, or its https:// URL with --gateway"
+	}
+	return refused
+}
+
+// final reports whether a request failed for a reason that another try would not change: what serves there is not who it should be.
+func final(err error) bool {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	return unverified || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// explained says what to do about an error of the connection, where that is known.
+func explained(err error) error {
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Errorf("it speaks plain HTTP: leave --gateway-ca out, or name a URL that begins with http://: %w", err)
+	}
+	if final(err) {
+		return fmt.Errorf("%w: --gateway-ca names the file with the CA of its certificate", err)
+	}
+	return err
 }
 
 func readEvents(body io.Reader, each func(event) (bool, error)) (bool, error) {

@@ -4,12 +4,18 @@
 package kubectlchat
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -17,6 +23,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
+
+	"parley.dev/parley/internal/gateway/token"
 )
 
 // errNoToken means that the kubeconfig has no token that could be shown to the gateway.
@@ -29,6 +37,8 @@ type gateway struct {
 	stop func()
 	// open finds another way when this one is lost: the gateway pod that it led to may be gone. nil: there is only this one.
 	open func(ctx context.Context) (url string, stop func(), err error)
+	// renew finds a client with another token when the gateway takes this one no longer.
+	renew func(ctx context.Context) (*http.Client, error)
 }
 
 func (g *gateway) close() { g.stop() }
@@ -39,16 +49,22 @@ func (s *session) dial(ctx context.Context) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, given := range []string{s.options.gateway, os.Getenv("PARLEY_GATEWAY")} {
-		if given != "" {
-			return &gateway{url: given, http: client, stop: func() {}}, nil
+	if given := s.givenGateway(); given != "" {
+		if err := s.checkGateway(given); err != nil {
+			return nil, err
 		}
+		return &gateway{url: given, http: client, stop: func() {}, renew: s.identity}, nil
 	}
 	local, stop, err := s.forward(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &gateway{url: local, http: client, stop: stop, open: s.forward}, nil
+	return &gateway{url: local, http: client, stop: stop, open: s.forward, renew: s.identity}, nil
+}
+
+// givenGateway is the gateway's URL, if one was named.
+func (s *session) givenGateway() string {
+	return cmp.Or(s.options.gateway, os.Getenv("PARLEY_GATEWAY"))
 }
 
 // reopen finds another way to the gateway. Until there is one, the old one stays, which leads nowhere.
@@ -62,36 +78,126 @@ func (g *gateway) reopen(ctx context.Context) {
 	}
 }
 
-// identity is an HTTP client that shows the kubeconfig's token, whether it is written there or comes from a program.
+// renewed reports whether a refusal is over because the token has expired and there is another one.
+func (g *gateway) renewed(ctx context.Context, refused *refusedError) bool {
+	if g.renew == nil || refused.status != http.StatusUnauthorized {
+		return false
+	}
+	client, err := g.renew(ctx)
+	if err == nil {
+		g.http = client
+	}
+	return err == nil
+}
+
+// checkGateway refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
+func (s *session) checkGateway(given string) error {
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("the URL of the gateway, %q, does not begin with https:// or http:// and a host", given)
+	}
+	if u.Scheme == "https" || s.options.insecure || ofThisMachine(u) {
+		return nil
+	}
+	return fmt.Errorf("the gateway at %s would be shown your token over plain HTTP, where others can read it on the way: "+
+		"name a URL that begins with https://, leave it out for a port-forward, or take the risk with --insecure-gateway", u.Host)
+}
+
+// ofThisMachine reports whether a URL leads to this very machine.
+func ofThisMachine(u *url.URL) bool {
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}
+
+// transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for the gateway's
+// Service where a forwarded port of this machine leads there.
+func (s *session) transport() (http.RoundTripper, error) {
+	if s.options.gatewayCA == "" {
+		return http.DefaultTransport, nil
+	}
+	pem, err := os.ReadFile(s.options.gatewayCA)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA of the gateway: %w", err)
+	}
+	trusted := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	if !trusted.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading the CA of the gateway: there is no certificate in %s", s.options.gatewayCA)
+	}
+	given := s.givenGateway()
+	if u, err := url.Parse(given); given == "" || err == nil && ofThisMachine(u) {
+		trusted.ServerName = fmt.Sprintf("parley-gateway.%s.svc", s.options.gatewayNamespace)
+	}
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.TLSClientConfig = trusted
+	return own, nil
+}
+
+// forwarded is the URL of the gateway behind a port of this machine.
+func (s *session) forwarded(port uint16) string {
+	scheme := "http"
+	if s.options.gatewayCA != "" {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
+}
+
+// identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the kubeconfig, whether
+// it is written there or comes from a program. It follows no redirects, which would show the token to somebody else.
 func (s *session) identity(ctx context.Context) (*http.Client, error) {
 	auth := rest.AnonymousClientConfig(s.rest)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
 	auth.BearerToken, auth.BearerTokenFile = s.rest.BearerToken, s.rest.BearerTokenFile
 	auth.ExecProvider, auth.AuthProvider = s.rest.ExecProvider, s.rest.AuthProvider
-	if auth.BearerToken == "" && auth.BearerTokenFile == "" && auth.ExecProvider == nil && auth.AuthProvider == nil {
-		token, err := s.requestToken(ctx)
-		if err != nil {
-			return nil, err
-		}
-		auth.BearerToken = token
+	has := auth.BearerToken != "" || auth.BearerTokenFile != "" || auth.ExecProvider != nil || auth.AuthProvider != nil
+	switch bound, err := s.requestToken(ctx, has); {
+	case bound != "":
+		auth.BearerToken, auth.BearerTokenFile, auth.ExecProvider, auth.AuthProvider = bound, "", nil, nil
+	case err != nil && s.options.serviceAccount != "":
+		return nil, err
+	case !has:
+		return nil, errNoToken
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(auth, http.DefaultTransport)
+	transport, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(auth, transport)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
 	}
-	return &http.Client{Transport: wrapped}, nil
+	return &http.Client{Transport: wrapped, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-func (s *session) requestToken(ctx context.Context) (string, error) {
-	name := s.options.serviceAccount
-	if name == "" {
-		return "", errNoToken
+// requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of the
+// caller, if that is one and may. Empty without an error means that there is nobody to ask for.
+func (s *session) requestToken(ctx context.Context, has bool) (string, error) {
+	namespace, name := s.namespace, s.options.serviceAccount
+	if name == "" && has {
+		namespace, name = s.whoAmI(ctx)
 	}
-	request, err := s.core.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if name == "" {
+		return "", nil
+	}
+	request, err := s.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}},
+	}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("asking for a token of service account %s: %w", name, err)
 	}
 	return request.Status.Token, nil
+}
+
+// whoAmI returns the service account that the kubeconfig's credentials are of; empty for others.
+func (s *session) whoAmI(ctx context.Context) (namespace, name string) {
+	review, err := s.core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", ""
+	}
+	account, ok := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
+	if !ok {
+		return "", ""
+	}
+	namespace, name, _ = strings.Cut(account, ":")
+	return namespace, name
 }
 
 // forward opens a port on this machine that leads to a gateway pod, through the API server.
@@ -128,7 +234,7 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 		close(stop)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(stop); <-ended }, nil
+	return s.forwarded(ports[0].Local), func() { close(stop); <-ended }, nil
 }
 
 func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func status(turn, ready string) event {
@@ -90,15 +91,15 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 				asked(3, "mine"), streamed(3, `{"type":"ToolCall","id":"1","name":"current_time","text":"{}"}`), called(4, call), status("mine", "Unknown"),
 				streamed(4, `{"type":"ToolResult","id":"1","name":"current_time","text":"noon\n"}`), called(5, result), text(5, "It is noon"), committed(6, "Assistant", "It is noon"), status("mine", "True"),
 			},
-			want: "[current_time {}] -> noon\nIt is noon\n",
+			want: "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"a tool that is only committed": {
 			later: []event{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"), status("mine", "True")},
-			want:  "[current_time {}] -> noon\nIt is noon\n",
+			want:  "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"results of a client, which do not name the tools": {
 			later: []event{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)), {name: "message", data: []byte(`{"historyVersion":5,"index":2,"message":{"name":"r","role":"Tool","parts":[` + strings.ReplaceAll(result, `"name":"current_time",`, "") + `]}}`)}, committed(6, "Assistant", "It is noon"), status("mine", "True")},
-			want:  "[current_time {}]\n[current_time {}]\n[current_time] -> noon\nIt is noon\n",
+			want:  "▎[current_time {}]\n▎[current_time {}]\n▎[current_time] -> noon\nIt is noon\n",
 		},
 		"an attempt that was lost": {
 			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)}, text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
@@ -170,6 +171,43 @@ func TestARefusalIsFinalAndSaysWhy(t *testing.T) {
 	err := g.follow(context.Background(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
 	if err == nil || !strings.Contains(err.Error(), "may not get chats/stream") {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestAStreamThatHasBegunWaitsForAGatewayThatIsTooBusy(t *testing.T) {
+	var asked []time.Time
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked = append(asked, time.Now()); len(asked) {
+		case 1:
+			fmt.Fprint(w, "id: 3.1.1\nevent: message_part\ndata: {}\n\n")
+		case 2:
+			w.Header().Set("Retry-After", "2")
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			fmt.Fprint(w, "event: deleted\ndata: {}\n\n")
+		}
+	}))
+	defer server.Close()
+	g := &gateway{url: server.URL, http: server.Client()}
+	err := g.follow(t.Context(), "ns", "c", false, nil, func(e event) (bool, error) { return e.name == "deleted", nil })
+	if err != nil || len(asked) != 3 || asked[2].Sub(asked[1]) < 2*time.Second {
+		t.Errorf("asked at %v: %v", asked, err)
+	}
+}
+
+func TestOneStreamTooManyIsRefusedAtOnce(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "10")
+		w.WriteHeader(http.StatusTooManyRequests)
+		fmt.Fprint(w, `{"message":"alice has 128 streams open"}`)
+	}))
+	defer server.Close()
+	g := &gateway{url: server.URL, http: server.Client()}
+	err := g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+	if err == nil || !strings.Contains(err.Error(), "alice has 128 streams open") || asked != 1 {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }
 

@@ -54,23 +54,23 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 	}{
 		"an edit": {
 			events: []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"), stands(5, 3, "two", "")},
-			want:   "> 2\n", note: "[the conversation was changed from message 3 on; it goes on like this:]\n",
+			want:   "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it goes on like this:]\n",
 		},
 		"an edit that was answered": {
 			events: []event{at(0, 5, "User", "1"), at(1, 6, "Assistant", "I"), stands(6, 2, "one", "")},
-			want:   "> 1\nI\n", note: "[the conversation was changed from message 1 on; it goes on like this:]\n",
+			want:   "▎> 1\nI\n", note: "▎[the conversation was changed from message 1 on; it goes on like this:]\n",
 		},
-		"a deleted reply":   {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"), stands(5, 3, "two", "")}, "", "[message 4 was deleted]\n"},
-		"deleted messages":  {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "", "[messages 2 to 4 were deleted]\n"},
-		"everything":        {[]event{stands(5, 0, "", "")}, "", "[messages 1 to 4 were deleted]\n"},
-		"nothing that left": {append(talk[:4:4], at(4, 5, "User", "three"), stands(5, 5, "three", "")), "> three\n", ""},
+		"a deleted reply":   {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"), stands(5, 3, "two", "")}, "", "▎[message 4 was deleted]\n"},
+		"deleted messages":  {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "", "▎[messages 2 to 4 were deleted]\n"},
+		"everything":        {[]event{stands(5, 0, "", "")}, "", "▎[messages 1 to 4 were deleted]\n"},
+		"nothing that left": {append(talk[:4:4], at(4, 5, "User", "three"), stands(5, 5, "three", "")), "▎> three\n", ""},
 		"another chat": {
-			[]event{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "> hello\n", "[another chat of this name has begun]\n",
+			[]event{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "▎> hello\n", "▎[another chat of this name has begun]\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, notes := read(t, append(append(talk[:5:5], reset), c.events...)...)
-			if want := "> one\nONE\n> two\nTWO\n" + c.want; out != want || notes != c.note {
+			if want := "▎> one\nONE\n▎> two\nTWO\n" + c.want; out != want || notes != c.note {
 				t.Errorf("shown %q, want %q; noted %q, want %q", out, want, notes, c.note)
 			}
 			out, notes = read(t, append([]event{talk[4], reset}, c.events...)...)
@@ -83,7 +83,7 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 
 func TestATextThatIsVoidedByAResetEndsItsLine(t *testing.T) {
 	out, notes := read(t, stands(1, 1, "one", ""), text(1, "Hel"), reset, at(0, 2, "User", "uno"), stands(2, 1, "one", ""), text(2, "Salve"), at(1, 3, "Assistant", "Salve"), stands(3, 2, "one", ""))
-	if out != "Hel\n> uno\nSalve\n" || !strings.Contains(notes, "changed from message 1 on") {
+	if out != "Hel\n▎> uno\nSalve\n" || !strings.Contains(notes, "changed from message 1 on") {
 		t.Errorf("shown %q, noted %q", out, notes)
 	}
 }
@@ -98,9 +98,9 @@ func TestAnInterruptionIsNotedOnce(t *testing.T) {
 		events      []event
 		want, notes string
 	}{
-		"something was said":    {[]event{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n", "[interrupted]\n"},
-		"nothing was said":      {[]event{running, stopping, ended(2, 1)}, "", "[interrupted]\n"},
-		"nothing was kept":      {[]event{running, text(1, "Hel"), stopping, {name: "preview_reset", data: []byte(`{}`)}, ended(2, 1)}, "Hel\n", "[interrupted; nothing of this was kept]\n"},
+		"something was said":    {[]event{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n", "▎[interrupted]\n"},
+		"nothing was said":      {[]event{running, stopping, ended(2, 1)}, "", "▎[interrupted]\n"},
+		"nothing was kept":      {[]event{running, text(1, "Hel"), stopping, {name: "preview_reset", data: []byte(`{}`)}, ended(2, 1)}, "Hel\n", "▎[interrupted; nothing of this was kept]\n"},
 		"it was before we came": {[]event{ended(2, 1), stands(3, 1, "one", `,"phase":"Waiting","result":"Interrupted"`)}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,9 +126,9 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 		events []event
 		want   string
 	}{
-		"a client's calls":  {[]event{action(2, ticket+","+mail)}, "[the chat waits for you until " + until + "]\n  call_1 (open_ticket) needs a result\n  call_3 (send_mail) needs a result\n    kubectl chat answer triage call_1=JSON call_3=JSON\n"},
-		"a call to approve": {[]event{action(2, clock)}, "[the chat waits for you until " + until + "]\n  call_2 (current_time) needs approval\n    kubectl chat approve triage call_2\n    kubectl chat deny triage call_2\n"},
-		"nothing new":       {[]event{action(2, clock), action(2, clock)}, "[the chat waits for you until " + until + "]\n  call_2 (current_time) needs approval\n    kubectl chat approve triage call_2\n    kubectl chat deny triage call_2\n"},
+		"a client's calls":  {[]event{action(2, ticket+","+mail)}, "▎[the chat waits for you until " + until + "]\n▎  call_1 (open_ticket) needs a result\n▎  call_3 (send_mail) needs a result\n▎    kubectl chat answer triage call_1=JSON call_3=JSON\n"},
+		"a call to approve": {[]event{action(2, clock)}, "▎[the chat waits for you until " + until + "]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny triage call_2\n"},
+		"nothing new":       {[]event{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until + "]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny triage call_2\n"},
 		"all is decided":    {[]event{action(2, done)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

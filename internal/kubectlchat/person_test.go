@@ -18,6 +18,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ import (
 	server "parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/testing/testcluster"
+	until "parley.dev/parley/internal/testing/waiting"
 )
 
 var shared struct {
@@ -80,12 +82,22 @@ func newPerson(t *testing.T) *person {
 	}})
 	p.create(&rbacv1.RoleBinding{ObjectMeta: p.meta("person"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "person"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: p.namespace, Name: "person"}}})
+	until.Until(t, 30*time.Second, "the person has their rights", p.mayGetChats) // The API server learns of a binding by a watch.
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
 		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData, ClientKeyData: shared.cluster.Config.KeyData})}
 	p.chat = &v1alpha1.Chat{ObjectMeta: p.meta("triage")}
 	p.create(p.chat)
 	p.gateway = p.startGateway()
 	return p
+}
+
+func (p *person) mayGetChats() bool {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               "system:serviceaccount:" + p.namespace + ":person",
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Group: "parley.dev", Resource: "chats", Verb: "get"},
+	}}
+	p.create(review)
+	return review.Status.Allowed
 }
 
 func (p *person) meta(name string) metav1.ObjectMeta {
@@ -142,7 +154,7 @@ func (p *person) startGateway() string {
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 			return api.Messages(namespace).Get(ctx, name)
 		},
-		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), nil),
+		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true}),
 	})
 	if err != nil {
 		p.t.Fatal(err)

@@ -8,11 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
@@ -25,9 +22,8 @@ const maxToolRunes = 200
 
 // printer shows the events of a chat to a person, or as JSON lines to a program.
 type printer struct {
-	out, errOut io.Writer
+	out, errOut *screen
 	json        bool
-	terminal    bool
 	// version and attempt name the attempt whose parts are on the screen: text, and the tool calls and results by id.
 	version int64
 	attempt int32
@@ -41,22 +37,19 @@ type printer struct {
 	// status is the last one that came, actionVersion that of the last action that was shown, and hint what it tells to type.
 	status        follow.Status
 	actionVersion int64
-	hint          hint
+	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
+	givenUp v1alpha1.CallsGivenUp
+	hint    hint
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
-	p := &printer{out: out, errOut: errOut, json: asJSON, tools: map[string]bool{}, names: map[string]string{}, hint: hint}
-	if file, ok := out.(*os.File); ok {
-		p.terminal = term.IsTerminal(int(file.Fd()))
-	}
-	return p
+	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{}, names: map[string]string{}, hint: hint}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
 func (p *printer) show(e event, everything bool) error {
 	if p.json {
-		_, err := fmt.Fprintf(p.out, "{\"event\":%q,\"id\":%q,\"data\":%s}\n", e.name, e.id, e.data)
-		return err
+		return printJSON(p.out, jsonEvent{e.name, e.id, e.data})
 	}
 	switch e.name {
 	case follow.EventMessagePart:
@@ -67,7 +60,7 @@ func (p *printer) show(e event, everything bool) error {
 		return p.waits(e)
 	case follow.EventError:
 		if everything {
-			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Message) })
+			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
 		}
 	case follow.EventPreviewReset:
 		p.voided()
@@ -107,11 +100,14 @@ func (p *printer) part(part *follow.MessagePart) {
 	}
 	switch part.Part.Type {
 	case parts.Text:
-		p.text.WriteString(part.Part.Text)
+		if p.text.Len() < maxLine {
+			p.text.WriteString(part.Part.Text)
+		}
 		p.write(part.Part.Text)
 	case parts.Reasoning:
-		if p.terminal {
-			p.write("\033[2m" + part.Part.Text + "\033[0m")
+		if p.out.styled {
+			p.begun(part.Part.Text)
+			p.out.faint(part.Part.Text)
 		}
 	case parts.ToolCall:
 		p.call(part.Part.ID, part.Part.Name, part.Part.Text)
@@ -122,11 +118,18 @@ func (p *printer) part(part *follow.MessagePart) {
 
 // committed shows a committed message. Who has just asked knows what was asked.
 func (p *printer) committed(m *follow.MessageCommitted, everything bool) {
+	p.gaveUp(m.Message.CallsGivenUpBefore)
+	p.givenUp = ""
 	switch {
 	case m.Message.Role != v1alpha1.RoleUser:
 		p.generated(m)
+	case everything && m.Message.Visibility == v1alpha1.VisibleToModel:
+		p.note("a message for the model alone: %s", m.Message.Name)
 	case everything:
 		p.asked(m.Message.Content + textOf(m))
+		if by := m.Message.EditedBy; by != "" && by != m.Message.CreatedBy {
+			p.note("changed by %s", by)
+		}
 	}
 }
 
@@ -136,7 +139,7 @@ func (p *printer) generated(m *follow.MessageCommitted) {
 		p.forget()
 	}
 	if m.Message.Role == v1alpha1.RoleSystem {
-		p.note("the model goes on from a summary of what was said before")
+		p.note("%s", compacted(m.Message.Compaction))
 		p.forget()
 		return
 	}
@@ -160,6 +163,18 @@ func (p *printer) generated(m *follow.MessageCommitted) {
 	}
 }
 
+// compacted says what the model goes on from, with numbers where there are some.
+func compacted(c *v1alpha1.CompactionAccount) string {
+	if c == nil || c.Messages == 0 {
+		return "the model goes on from a summary of what was said before"
+	}
+	of := "the model goes on from a summary of " + plural(int(c.Messages), "message")
+	if c.ContextTokens > 0 && c.ContextLimit > 0 {
+		of += fmt.Sprintf(", which filled %d of %d tokens", c.ContextTokens, c.ContextLimit)
+	}
+	return of
+}
+
 // summarising tells once that a summary is being written: people want to know that, not to read it.
 func (p *printer) summarising() {
 	if !p.tools["summary"] {
@@ -175,8 +190,7 @@ func (p *printer) retry(r *follow.Retry) {
 
 func (p *printer) asked(text string) {
 	p.endLine()
-	p.write("> " + strings.ReplaceAll(text, "\n", "\n> "))
-	p.endLine()
+	p.quote("> ", text)
 }
 
 // rest shows what of a text was not shown while it was streamed.
@@ -206,6 +220,7 @@ func (p *printer) voided() {
 func (p *printer) turned(now *follow.Status, everything bool) {
 	before := p.status
 	p.status = *now
+	p.gaveUp(now.CallsGivenUp)
 	if everything && now.Result == v1alpha1.TurnInterrupted && before.Turn == now.Turn && before.Result == "" {
 		p.note("interrupted")
 	}
@@ -223,7 +238,7 @@ func (p *printer) action(a *follow.ActionRequired) {
 	}
 	p.note("the chat waits for you until %s", a.Deadline.Local().Format(time.TimeOnly))
 	for _, line := range lines {
-		fmt.Fprintln(p.errOut, line)
+		p.errOut.line("%s", line)
 	}
 }
 
@@ -234,8 +249,16 @@ func (p *printer) call(id, name, input string) {
 	}
 	p.tools["call "+id], p.names[id] = true, name
 	p.endLine()
-	p.write("[" + strings.TrimSpace(name+" "+oneLine(input)) + "]")
-	p.openCall = id
+	if question := questionOf(name, input); question != "" {
+		p.out.line("[the advisor is asked:]")
+		p.quote("  ", question)
+		return
+	}
+	p.out.own(mark + "[")
+	p.out.foreign(flat(name + " " + oneLine(input)))
+	p.out.endForeign()
+	p.out.own("]")
+	p.midLine, p.openCall = true, id
 }
 
 func (p *printer) result(id, name, output string) {
@@ -243,12 +266,22 @@ func (p *printer) result(id, name, output string) {
 		return
 	}
 	p.tools["result "+id] = true
+	name = cmp.Or(name, p.names[id], id)
+	if a, ok := adviceOf(name, output); ok {
+		p.endLine()
+		p.out.line("[%s]", a.heading())
+		p.quote("  ", a.Advice)
+		return
+	}
 	if open := p.openCall; open != id {
 		p.endLine()
-		p.write("[" + cmp.Or(name, p.names[id], id) + "]")
+		p.out.own(mark + "[")
+		p.out.foreign(flat(name))
+		p.out.own("]")
 	}
-	p.openCall = ""
-	p.write(" -> " + oneLine(output))
+	p.out.own(" -> ")
+	p.out.foreign(oneLine(output))
+	p.midLine = true
 	p.endLine()
 }
 
@@ -262,24 +295,40 @@ func (p *printer) forget() {
 // note tells something about the conversation that is no part of it.
 func (p *printer) note(format string, args ...any) {
 	p.endLine()
-	fmt.Fprintf(p.errOut, "["+format+"]\n", args...)
+	p.errOut.line("["+format+"]", args...)
+}
+
+// quote shows what somebody said within lines of the plug-in's.
+func (p *printer) quote(indent, text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\r\n")) {
+		p.out.own(mark + indent)
+		p.out.foreign(strings.TrimRight(line, "\r\n"))
+		p.out.endForeign()
+		p.out.put("\n")
+	}
 }
 
 func (p *printer) write(text string) {
 	if text == "" {
 		return
 	}
+	p.begun(text)
+	p.out.foreign(text)
+}
+
+// begun notes that a piece of text is about to be shown, which belongs to no call.
+func (p *printer) begun(text string) {
 	if p.openCall != "" {
 		p.endLine()
 	}
-	fmt.Fprint(p.out, text)
 	p.midLine = !strings.HasSuffix(text, "\n")
 }
 
 func (p *printer) endLine() {
 	p.openCall = ""
+	p.out.endForeign()
 	if p.midLine {
-		fmt.Fprintln(p.out)
+		p.out.put("\n")
 		p.midLine = false
 	}
 }
@@ -294,6 +343,8 @@ func textOf(m *follow.MessageCommitted) string {
 	return b.String()
 }
 
-func oneLine(s string) string {
-	return clip.Ellipsis(strings.Join(strings.Fields(s), " "), maxToolRunes)
-}
+// oneLine is a text to be recognised, and not read.
+func oneLine(s string) string { return clip.Ellipsis(flat(s), maxToolRunes) }
+
+// flat is a text in one line.
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -9,6 +9,7 @@ package kubectlchat
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/printable"
 )
 
 // options are what all commands share.
@@ -28,6 +30,8 @@ type options struct {
 	config *genericclioptions.ConfigFlags
 
 	gateway          string
+	insecure         bool
+	gatewayCA        string
 	gatewayNamespace string
 	serviceAccount   string
 	output           string
@@ -35,6 +39,7 @@ type options struct {
 
 // NewCommand returns the plug-in's command.
 func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	streams.Out, streams.ErrOut = newScreen(streams.Out), newScreen(streams.ErrOut)
 	o := &options{IOStreams: streams, config: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
 		Use:           "kubectl-chat",
@@ -47,10 +52,12 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags := root.PersistentFlags()
 	o.config.AddFlags(flags)
 	flags.StringVar(&o.gateway, "gateway", "", "URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
+	flags.BoolVar(&o.insecure, "insecure-gateway", false, "show the token to a gateway over plain HTTP, where others can read it on the way")
+	flags.StringVar(&o.gatewayCA, "gateway-ca", "", "PEM file with the CA of the gateway's certificate; the port-forward then speaks TLS")
 	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
-	flags.StringVar(&o.serviceAccount, "service-account", "", "with a kubeconfig that has no token: the service account whose token to ask for")
+	flags.StringVar(&o.serviceAccount, "service-account", "", "the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
 	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
-	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newClear(o), newCompact(o), newTitle(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
+	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
 	return root
 }
 
@@ -124,7 +131,14 @@ func (s *session) say(object any, format string, args ...any) error {
 		fmt.Fprintf(s.options.Out, format+"\n", args...)
 		return nil
 	}
-	if err := json.NewEncoder(s.options.Out).Encode(object); err != nil {
+	return printJSON(s.options.Out, object)
+}
+
+// printJSON prints an object in one line. A decoder reads it exactly as it is, and a terminal only shows it.
+func printJSON(to io.Writer, object any) error {
+	encoder := json.NewEncoder(printable.JSONWriter(to))
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(object); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

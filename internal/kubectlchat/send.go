@@ -33,11 +33,13 @@ func newSend(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[1:], " ")
 			if text == "-" {
-				all, err := io.ReadAll(o.In)
+				all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
 				if err != nil {
 					return fmt.Errorf("reading the message from standard input: %w", err)
 				}
-				text = string(all)
+				if text = string(all); len(text) > v1alpha1.MaxContentBytes {
+					return fmt.Errorf("standard input has more than the %d bytes that a message can have", v1alpha1.MaxContentBytes)
+				}
 			}
 			s, err := o.connect()
 			if err != nil {
@@ -71,7 +73,7 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 		return err
 	}
 	defer from.close()
-	return s.sendAndFollow(ctx, from, chat, text, so)
+	return amid(s.sendAndFollow(ctx, from, chat, text, so))
 }
 
 func (s *session) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {
@@ -80,7 +82,7 @@ func (s *session) create(ctx context.Context, chat, text string, so sendOptions)
 		whenBusy = v1alpha1.WhenBusyInterrupt
 	}
 	m, err := s.parley.Messages(s.namespace).Create(ctx, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-", Namespace: s.namespace},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: s.namespace},
 		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser, Content: text, WhenBusy: whenBusy},
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 	defer from.close()
 	p, through := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)), lens{}
 	defer p.endLine()
-	return from.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
+	return amid(from.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
 		if p.json {
 			return e.name == follow.EventDeleted, p.show(e, true)
 		}
@@ -59,5 +59,5 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 			}
 		}
 		return e.name == follow.EventDeleted, err
-	})
+	}))
 }

@@ -75,7 +75,7 @@ func (t *turn) await(streamed <-chan error, verdict <-chan verdictOfMessage) err
 	}
 }
 
-// shown tells whether the turn's end was shown.
+// shown reports whether the turn's end was shown.
 func (t *turn) shown() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *turn) show(e event) error {
 	return err
 }
 
-// concerns tells whether an event is to be shown to a person. What the chat waits for holds up a message in its queue too.
+// concerns reports whether an event is to be shown to a person. What the chat waits for holds up a message in its queue too.
 func (t *turn) concerns(e event) bool {
 	waits := e.name == follow.EventAction && !t.cutsIn
 	return !t.printer.json && !t.ended && (t.began || waits)

@@ -279,7 +279,7 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 			if err := c.wait(); err == nil || err.Error() != "Interrupted: The turn was interrupted" {
 				t.Errorf("error %v", err)
 			}
-			if c.out.String() != "Networks are\n" || !strings.HasSuffix(c.errOut.String(), "[interrupted]\n") {
+			if c.out.String() != "Networks are\n" || !strings.HasSuffix(c.errOut.String(), "▎[interrupted]\n") {
 				t.Errorf("shown %q, noted %q", c.out.String(), c.errOut.String())
 			}
 		})
@@ -297,7 +297,7 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			p.begin(first)
 			tail := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "--history")
 			p.answer(first, "first answer")
-			tail.waitOutput("> first question\nfirst answer\n")
+			tail.waitOutput("▎> first question\nfirst answer\n")
 			first.Spec.Content = "what I meant"
 			if err := p.c.Update(t.Context(), first); err != nil {
 				t.Fatal(err)
@@ -306,7 +306,7 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			h.Version, h.Length, h.Head = h.Version+1, 1, first.Name
 			p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: first.Name, HistoryVersion: h.Version}
 			p.updateStatus(p.chat)
-			tail.waitOutput("> first question\nfirst answer\n> what I meant\n")
+			tail.waitOutput("▎> first question\nfirst answer\n▎> what I meant\n")
 			p.answer(first, "now I see")
 			p.want()
 			for range poll(t, "the action is told") {
@@ -315,8 +315,8 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 				}
 			}
 			notes := tail.errOut.String()
-			command := "    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2\n"
-			if !strings.Contains(notes, "[the conversation was changed from message 1 on; it goes on like this:]\n") || !strings.Contains(notes, command) {
+			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2\n"
+			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it goes on like this:]\n") || !strings.Contains(notes, command) {
 				t.Errorf("noted %q", notes)
 			}
 		})

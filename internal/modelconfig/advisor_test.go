@@ -4,6 +4,7 @@
 package modelconfig
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,12 +40,49 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 		"a budget without prices":    {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable, v1alpha1.ErrorModelConfigInvalid, "The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no prices in it. Set"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := NoAdvice(&c.spec, c.config)
+			got := NoAdvice(&c.spec, nil, c.config)
 			switch {
 			case c.reason == "" && got != nil:
 				t.Errorf("got %+v", got)
 			case c.reason != "" && (got == nil || got.Reason != c.reason || !strings.HasPrefix(got.Text(), c.says)):
 				t.Errorf("got %+v, want %s: %s", got, c.reason, c.says)
+			}
+		})
+	}
+}
+
+func TestTheChatModelConfigThatAnswersBoundsTheAdvisor(t *testing.T) {
+	strong := &v1alpha1.ModelConfigReference{Name: "strong"}
+	on := &v1alpha1.ChatAdvisor{Enabled: true}
+	policy := func(p v1alpha1.AdvisorPolicy) *v1alpha1.ChatModelConfig {
+		answers := config("small", true)
+		answers.Spec.Advisor = &p
+		return &answers
+	}
+	for name, c := range map[string]struct {
+		spec    v1alpha1.ChatSpec
+		answers *v1alpha1.ChatModelConfig
+		want    *v1alpha1.ChatAdvisor
+	}{
+		"nobody says anything":         {v1alpha1.ChatSpec{}, nil, nil},
+		"a chat that asks for one":     {v1alpha1.ChatSpec{Advisor: on}, nil, on},
+		"a chat that turns it off":     {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{}}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
+		"one that is there by default": {v1alpha1.ChatSpec{}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut, ModelConfigRef: strong}), &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: strong}},
+		"none by default":              {v1alpha1.ChatSpec{}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: strong}), nil},
+		"one that is forbidden":        {v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorForbidden}), nil},
+		"a sub-chat":                   {v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "p"}}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
+		"ceilings": {
+			v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(9)), MaxOutputTokens: new(int64(500))}},
+			policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(2)), MaxOutputTokens: new(int64(1000)), ReasoningEffort: v1alpha1.EffortLow}),
+			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(2)), MaxOutputTokens: new(int64(500)), ReasoningEffort: v1alpha1.EffortLow},
+		},
+		"ceilings that are defaults": {
+			v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(1))}), &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(1))},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Advisor(&c.spec, c.answers); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ func (e *OptionError) Error() string {
 	return "spec.providerOptions." + e.Field + " " + e.Problem
 }
 
-// CheckOptions tells whether spec.providerOptions are such as the provider takes; nil if they are, or if there are none.
+// CheckOptions reports whether spec.providerOptions are such as the provider takes; nil if they are, or if there are none.
 func CheckOptions(spec *v1alpha1.ChatModelConfigSpec) *OptionError {
 	if spec.ProviderOptions == nil || len(spec.ProviderOptions.Raw) == 0 {
 		return nil

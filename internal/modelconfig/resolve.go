@@ -10,16 +10,52 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Resolve picks the configuration that ref names, or the namespace's default if ref is nil. If there is none, the error
-// says what to do about it.
-func Resolve(configs []v1alpha1.ChatModelConfig, ref *v1alpha1.ModelConfigReference) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
-	if ref == nil {
+// Resolve picks the configuration that answers a chat: the one that it names, or the namespace's default if it names none, or if
+// the one that it names cannot be used and the chat allows that. If there is none, the error says what to do about it.
+func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
+	if spec.ModelConfigRef == nil {
 		return resolveDefault(configs)
 	}
-	if named := Find(configs, ref.Name); named != nil {
-		return named, nil
+	why := Unavailable(configs, spec.ModelConfigRef.Name, "")
+	if why == nil {
+		return Find(configs, spec.ModelConfigRef.Name), nil
 	}
-	return nil, NotFound(ref.Name, "")
+	if standIn := FirstDefault(configs); standIn != nil && spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault {
+		return standIn, nil
+	}
+	return nil, why
+}
+
+// Unavailable is why the configuration that spec.modelConfigRef names cannot be used by anybody; nil if it can. of is the object if
+// it is not the one that is spoken of.
+func Unavailable(configs []v1alpha1.ChatModelConfig, name, of string) *v1alpha1.GenerationError {
+	switch named := Find(configs, name); {
+	case named == nil:
+		return NotFound(name, of)
+	case named.Spec.Disabled:
+		return Disabled(name, of)
+	}
+	return nil
+}
+
+// Disabled says that a ChatModelConfig is disabled, which spec.modelConfigRef names; of is as in NotFound.
+func Disabled(name, of string) *v1alpha1.GenerationError {
+	if of != "" {
+		of = " of " + of
+	}
+	return &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorModelConfigDisabled,
+		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, is disabled", name, of),
+		Advice:  "Change the reference, or take spec.disabled out of it",
+	}
+}
+
+// Enabled is the configuration of that name if it can be used, or nil.
+func Enabled(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelConfig {
+	if config := Find(configs, name); config != nil && !config.Spec.Disabled {
+		return config
+	}
+	return nil
 }
 
 // NotFound says that a ChatModelConfig does not exist, which spec.modelConfigRef names; of is the object if it is not the one
@@ -45,7 +81,7 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 	return nil
 }
 
-// Missing names the configurations that config names, as fallbacks or to write something, and that do not exist.
+// Missing names the configurations that config names, as fallbacks or to write something, and that do not exist or are disabled.
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
 	named := config.Spec.Fallbacks
 	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
@@ -57,7 +93,7 @@ func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 		}
 	}
 	for _, ref := range named {
-		if Find(configs, ref.Name) == nil {
+		if Enabled(configs, ref.Name) == nil {
 			missing = append(missing, ref.Name)
 		}
 	}
@@ -70,16 +106,16 @@ func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConf
 	}
 	return nil, &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
-		Message: "No ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none",
+		Message: "No enabled ChatModelConfig of this namespace says default: true, and spec.modelConfigRef names none",
 		Advice:  "Create one, or name one",
 	}
 }
 
-// FirstDefault is the first configuration by name that says default: true, or nil.
+// FirstDefault is the first configuration by name that says default: true and is not disabled, or nil.
 func FirstDefault(configs []v1alpha1.ChatModelConfig) *v1alpha1.ChatModelConfig {
 	var first *v1alpha1.ChatModelConfig
 	for i := range configs {
-		if c := &configs[i]; c.Spec.Default && c.DeletionTimestamp.IsZero() && (first == nil || c.Name < first.Name) {
+		if c := &configs[i]; c.Spec.Default && !c.Spec.Disabled && c.DeletionTimestamp.IsZero() && (first == nil || c.Name < first.Name) {
 			first = c
 		}
 	}

@@ -37,7 +37,7 @@ func TestResolve(t *testing.T) {
 			if c.ref != "" {
 				ref = &v1alpha1.ModelConfigReference{Name: c.ref}
 			}
-			got, missing := Resolve(c.configs, ref)
+			got, missing := Resolve(c.configs, &v1alpha1.ChatSpec{ModelConfigRef: ref})
 			switch {
 			case c.want != "" && (missing != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, missing)
@@ -60,5 +60,65 @@ func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
 	c.Spec.Titles.Enabled = new(false)
 	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer"}; !slices.Equal(got, want) {
 		t.Errorf("with titles off %v", got)
+	}
+}
+
+func TestAReferenceToADisabledConfigurationLeadsNowhere(t *testing.T) {
+	off, c := config("off", false), config("c", false)
+	off.Spec.Disabled = true
+	ref := &v1alpha1.ModelConfigReference{Name: "off"}
+	for name, refer := range map[string]func(*v1alpha1.ChatModelConfigSpec){
+		"a fallback":            func(s *v1alpha1.ChatModelConfigSpec) { s.Fallbacks = []v1alpha1.ModelConfigReference{*ref} },
+		"what writes summaries": func(s *v1alpha1.ChatModelConfigSpec) { s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref} },
+		"what writes titles":    func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref} },
+		"what sums turns up": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
+		},
+	} {
+		naming := *c.DeepCopy()
+		refer(&naming.Spec)
+		if got := Missing([]v1alpha1.ChatModelConfig{off, naming}, &naming); !slices.Equal(got, []string{"off"}) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+func TestADisabledConfigurationAnswersNobody(t *testing.T) {
+	off, missing := config("a", true), "gone"
+	off.Spec.Disabled = true
+	all := []v1alpha1.ChatModelConfig{off, config("b", true), config("c", false)}
+	for name, c := range map[string]struct {
+		configs []v1alpha1.ChatModelConfig
+		ref     string
+		policy  v1alpha1.ModelConfigUnavailablePolicy
+		want    string
+		reason  v1alpha1.ErrorReason
+	}{
+		"it is no default":                              {all, "", "", "b", ""},
+		"it is the only default":                        {all[:1], "", "", "", v1alpha1.ErrorModelConfigNotFound},
+		"it is named":                                   {all, "a", "", "", v1alpha1.ErrorModelConfigDisabled},
+		"it is named, and the chat waits":               {all, "a", v1alpha1.ModelConfigUnavailableFail, "", v1alpha1.ErrorModelConfigDisabled},
+		"it is named, and the default answers":          {all, "a", v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
+		"it is named, and there is no default":          {all[:1], "a", v1alpha1.ModelConfigUnavailableUseDefault, "", v1alpha1.ErrorModelConfigDisabled},
+		"one that is gone is named, and none answers":   {all, missing, v1alpha1.ModelConfigUnavailableFail, "", v1alpha1.ErrorModelConfigNotFound},
+		"one that is gone is named, and the default":    {all, missing, v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
+		"another is named, and the default has to wait": {all, "c", v1alpha1.ModelConfigUnavailableUseDefault, "c", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &v1alpha1.ChatSpec{WhenModelConfigUnavailable: c.policy}
+			if c.ref != "" {
+				spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: c.ref}
+			}
+			got, why := Resolve(c.configs, spec)
+			switch {
+			case c.want != "" && (why != nil || got.Name != c.want):
+				t.Errorf("got %v, %v", got, why)
+			case c.want == "" && (why == nil || why.Reason != c.reason):
+				t.Errorf("got %v, %+v", got, why)
+			}
+		})
+	}
+	if Enabled(all, "a") != nil || Enabled(all, "c") == nil || Enabled(all, missing) != nil {
+		t.Error("the wrong ones are enabled")
 	}
 }

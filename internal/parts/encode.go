@@ -6,6 +6,7 @@ package parts
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 	"unicode/utf8"
 )
 
@@ -24,6 +25,9 @@ func (f *Frame) AppendJSON(b []byte) []byte {
 	}
 	if f.Part.IsError {
 		b = append(b, `,"isError":true`...)
+	}
+	if !f.Part.At.IsZero() {
+		b = append(f.Part.At.AppendFormat(append(b, `,"at":"`...), time.RFC3339Nano), '"')
 	}
 	return append(b, "}}"...)
 }

@@ -4,15 +4,13 @@
 // Package parts is the wire form of a streamed reply: what a generation pod sends to its relay, the relay to the gateway,
 // and the gateway to clients. A part is small and never stored in the cluster; a finished step is a ChatMessage.
 //
-// The parts of one attempt form an episode. Within an episode they are numbered from 1 without gaps, so that
-// (episode, seq) names a part for ever and a client can resume after the last one that it has seen.
+// The parts of one attempt are numbered from 1 without gaps, so that its fence and the number name a part for ever, and a client can
+// resume after the last one that it has seen.
 //
 // The package depends on nothing but the standard library, because the relay links it.
 package parts
 
-import (
-	"fmt"
-)
+import "time"
 
 // Type says what a part carries.
 type Type string
@@ -26,7 +24,11 @@ const (
 	ToolInput Type = "ToolInput"
 	// ToolCall is a whole tool call: id, name, and the arguments in text.
 	ToolCall Type = "ToolCall"
-	// ToolResult is the result of a tool call: id, name, and the output in text.
+	// ToolStart says that a tool call has begun to run: id and name.
+	ToolStart Type = "ToolStart"
+	// ToolOutput is a piece of what a tool has to say while it runs, in text: id and name of the call. The whole result follows.
+	ToolOutput Type = "ToolOutput"
+	// ToolResult is the result of a tool call: id, name, and the output in text. It comes as soon as the call has ended.
 	ToolResult Type = "ToolResult"
 	// Source is a source that the provider cites: id, url, title in name.
 	Source Type = "Source"
@@ -36,7 +38,7 @@ const (
 type Part struct {
 	// Type says which of the other fields matter.
 	Type Type `json:"type"`
-	// ID of the block (Text, Reasoning), of the call (ToolInput, ToolCall, ToolResult), or of the source.
+	// ID of the block (Text, Reasoning), of the call (ToolInput, ToolCall, ToolStart, ToolOutput, ToolResult), or of the source.
 	ID string `json:"id,omitempty"`
 	// Name of the tool, or the title of the source.
 	Name string `json:"name,omitempty"`
@@ -46,29 +48,16 @@ type Part struct {
 	URL string `json:"url,omitempty"`
 	// IsError is true for the result of a tool that failed.
 	IsError bool `json:"isError,omitempty"`
+	// At is when the reasoning began (its first part), the call was complete, began to run or ended; zero for other parts.
+	At time.Time `json:"at,omitzero"`
 }
 
 // Frame is a numbered part, as it travels.
 type Frame struct {
-	// Seq numbers the parts of an episode from 1 without gaps.
+	// Seq numbers the parts of an attempt from 1 without gaps.
 	Seq int64 `json:"seq"`
 	// Role that speaks: Assistant, or Tool for the results of tools.
 	Role string `json:"role"`
 	// Part is what is said.
 	Part Part `json:"part"`
-}
-
-// Episode names one attempt: it is the fence of design terms, (chat UID, history version, attempt).
-type Episode struct {
-	// ChatUID is metadata.uid of the Chat.
-	ChatUID string
-	// HistoryVersion that the attempt builds on.
-	HistoryVersion int64
-	// Attempt number, from 1.
-	Attempt int32
-}
-
-// String is "<chat UID>/<history version>/<attempt>", which is also the episode's path in the relay's URLs.
-func (e Episode) String() string {
-	return fmt.Sprintf("%s/%d/%d", e.ChatUID, e.HistoryVersion, e.Attempt)
 }

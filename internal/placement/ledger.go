@@ -71,7 +71,7 @@ func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 // MaxUnseen is how long a cache may take to show a pod that was created: 10 s. One that it does not show by then is gone.
 const MaxUnseen = 10 * time.Second
 
-// JustCreated tells whether the pod was created by this process a moment ago and no cache has shown it yet.
+// JustCreated reports whether the pod was created by this process a moment ago and no cache has shown it yet.
 func (l *Ledger) JustCreated(namespace, pod string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

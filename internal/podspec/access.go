@@ -5,10 +5,8 @@ package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -45,39 +43,6 @@ func RoleBinding(namespace string) *rbacv1.RoleBinding {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: ServiceAccount},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: ServiceAccount, Namespace: namespace}},
 	}
-}
-
-// NetworkPolicy lets only gateways reach the relay, and only pods of namespaces with LabelMetrics the metrics. Calls to models and to the API server go
-// out; which hosts those are, only the cluster's owner can say.
-func NetworkPolicy(namespace, gatewayNamespace string) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{
-		ObjectMeta: accessMeta(namespace),
-		Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{LabelComponent: ComponentGeneration}},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{
-				From: []networkingv1.NetworkPolicyPeer{{
-					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: gatewayNamespace}},
-					PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/component": "gateway"}},
-				}},
-				Ports: tcp(RelayPort),
-			}, {
-				From: []networkingv1.NetworkPolicyPeer{{
-					NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{LabelMetrics: "true"}},
-				}},
-				Ports: tcp(MetricsPort, RelayMetricsPort),
-			}},
-		},
-	}
-}
-
-// tcp names the ports with their protocol, as the API server would, so that what is there can be compared.
-func tcp(ports ...int32) []networkingv1.NetworkPolicyPort {
-	all := make([]networkingv1.NetworkPolicyPort, 0, len(ports))
-	for _, port := range ports {
-		all = append(all, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(port))})
-	}
-	return all
 }
 
 func accessMeta(namespace string) metav1.ObjectMeta {

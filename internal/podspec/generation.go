@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -30,19 +31,33 @@ type Settings struct {
 	Issuer string
 	// GatewaySubjects may read from the relay: user names such as system:serviceaccount:parley-system:parley-gateway.
 	GatewaySubjects []string
+	// Capacity is how many chats a pod serves at once; 0: the generator's own default.
+	Capacity int `json:",omitempty"`
+	// NoRecordings keeps generation pods from recording model calls.
+	NoRecordings bool `json:",omitempty"`
 	// FileHosts are the hosts that generation pods may fetch files from.
 	FileHosts []string
+	// ModelHosts are the hosts that generation pods may call models at; none: all.
+	ModelHosts []string `json:",omitempty"`
 	// Keys are the API keys to mount.
 	Keys []v1alpha1.SecretKeyReference
+	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
+	UserNamespaces bool `json:",omitempty"`
 	// Tracing says how the generator traces; nil: not at all.
 	Tracing []Variable `json:",omitempty"`
 }
 
-// KeysOf collects the API keys that the ChatModelConfigs name, sorted and without repetition.
+// Mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that it refuses
+// would keep every pod of the namespace from being created, and one that is a path would keep them from starting.
+func Mountable(key v1alpha1.SecretKeyReference) bool {
+	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
+}
+
+// KeysOf collects the API keys that the ChatModelConfigs name and that can be mounted, sorted and without repetition.
 func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
 	var keys []v1alpha1.SecretKeyReference
 	for i := range configs {
-		if key := configs[i].Spec.APIKey; key != nil {
+		if key := configs[i].Spec.APIKey; key != nil && Mountable(key.SecretKeyRef) {
 			keys = append(keys, key.SecretKeyRef)
 		}
 	}
@@ -55,7 +70,7 @@ func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
 // Hash names the settings: two pods with the same hash can do the same work.
 func (s Settings) Hash() string {
 	sum := sha256.New()
-	// A Settings holds strings only, which always encode.
+	// A Settings holds strings, numbers and flags only, which always encode.
 	_ = json.NewEncoder(sum).Encode(s)
 	return hex.EncodeToString(sum.Sum(nil))[:10]
 }
@@ -75,6 +90,7 @@ func Generation(s Settings, name string) *corev1.Pod {
 			},
 		},
 		Spec: corev1.PodSpec{
+			HostUsers:                     hostUsers(s),
 			ServiceAccountName:            ServiceAccount,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
@@ -93,14 +109,15 @@ func Generation(s Settings, name string) *corev1.Pod {
 	}
 }
 
-// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes.
+// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes. It listens on the
+// network, and has neither the pod's token nor any key of a model.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
 		"--listen=:" + strconv.Itoa(RelayPort),
 		"--marker-dir=" + RuntimeDir + "/episodes",
 		"--issuer=" + s.Issuer,
-		"--audience=" + RelayAudience,
+		"--issuer-keys=" + IssuerKeysFile,
 		"--metrics-address=:" + strconv.Itoa(RelayMetricsPort),
 	}
 	for _, subject := range s.GatewaySubjects {
@@ -115,13 +132,14 @@ func relayContainer(s Settings) corev1.Container {
 		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}, {Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
 		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
 		ReadinessProbe:  probe("/readyz", RelayPort, 10, 3),
-		Resources:       resources("32Mi", "384Mi"),
+		Resources:       resources("32Mi", "384Mi", "1"),
 		SecurityContext: restricted(),
-		Env:             []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "340MiB"}},
-		VolumeMounts: []corev1.VolumeMount{
-			{Name: "runtime", MountPath: RuntimeDir},
-			{Name: "token", MountPath: tokenDir, ReadOnly: true},
+		Env: []corev1.EnvVar{
+			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			fieldEnv("POD_UID", "metadata.uid"),
+			{Name: "GOMEMLIMIT", Value: "340MiB"},
 		},
+		VolumeMounts: []corev1.VolumeMount{{Name: "runtime", MountPath: RuntimeDir}},
 	}
 }
 
@@ -136,8 +154,17 @@ func generatorContainer(s Settings) corev1.Container {
 		})
 	}
 	args := []string{"--health-address=:" + strconv.Itoa(HealthPort), "--metrics-address=:" + strconv.Itoa(MetricsPort)}
+	if s.Capacity > 0 {
+		args = append(args, "--capacity="+strconv.Itoa(s.Capacity))
+	}
+	if s.NoRecordings {
+		args = append(args, "--recordings=false")
+	}
 	for _, host := range s.FileHosts {
 		args = append(args, "--file-host="+host)
+	}
+	for _, host := range s.ModelHosts {
+		args = append(args, "--model-host="+host)
 	}
 	return corev1.Container{
 		Name:    "generator",
@@ -155,7 +182,7 @@ func generatorContainer(s Settings) corev1.Container {
 		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
 		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
 		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
-		Resources:       resources("64Mi", "1Gi"),
+		Resources:       resources("64Mi", "1Gi", "2"),
 		SecurityContext: restricted(),
 		VolumeMounts:    mounts,
 	}
@@ -229,13 +256,31 @@ func probe(path string, port, period, failures int32) *corev1.Probe {
 	}
 }
 
-func resources(request, limit string) corev1.ResourceRequirements {
+// hostUsers is false where the pod gets users of its own. It is left out otherwise: a kubelet does not start a pod for which its
+// runtime cannot do that.
+func hostUsers(s Settings) *bool {
+	if s.UserNamespaces {
+		return new(false)
+	}
+	return nil
+}
+
+// resources are requests that let many pods share a node, and limits that a pod which works as it should does not meet. A limit of
+// CPU that is met delays every stream of the pod: it is whole cores, for a pod that mostly waits for the network, so that it stops
+// only what has run wild. Ephemeral storage is logs alone, since the root is read-only and the volumes are in memory; a kubelet
+// keeps 50 MiB of a container's by default.
+func resources(memory, memoryLimit, cpuLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("20m"),
-			corev1.ResourceMemory: resource.MustParse(request),
+			corev1.ResourceCPU:              resource.MustParse("20m"),
+			corev1.ResourceMemory:           resource.MustParse(memory),
+			corev1.ResourceEphemeralStorage: resource.MustParse("16Mi"),
 		},
-		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)},
+		Limits: corev1.ResourceList{
+			corev1.ResourceCPU:              resource.MustParse(cpuLimit),
+			corev1.ResourceMemory:           resource.MustParse(memoryLimit),
+			corev1.ResourceEphemeralStorage: resource.MustParse("512Mi"),
+		},
 	}
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package podspec builds the objects that Parley creates for its generation pods. It is pure: the same settings yield
-// the same objects, and Hash tells whether two settings differ.
+// the same objects, and Hash reports whether two settings differ.
 package podspec
 
 import "time"
@@ -23,12 +23,12 @@ const (
 	KeysDir = "/var/run/parley/keys"
 	// RuntimeDir is shared by the containers of a generation pod: the relay's socket and its markers.
 	RuntimeDir = "/run/parley"
+	// IssuerKeysFile is where the relay keeps the keys of the cluster's issuer.
+	IssuerKeysFile = RuntimeDir + "/issuer-keys.json"
 	// RelaySocket is where the relay takes parts from the generator.
 	RelaySocket = RuntimeDir + "/relay.sock"
 	// RelayPort is where the relay serves gateways.
 	RelayPort = 7070
-	// RelayAudience is the audience of the tokens that gateways show to a relay.
-	RelayAudience = "parley-relay"
 	// HealthPort is where the generator answers the kubelet's probes.
 	HealthPort = 8081
 

@@ -4,6 +4,7 @@
 package podspec
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 		"gateways": func(s *Settings) { s.GatewaySubjects = nil },
 		"hosts":    func(s *Settings) { s.FileHosts = []string{"a"} },
 		"keys":     func(s *Settings) { s.Keys = s.Keys[:1] },
+		"users":    func(s *Settings) { s.UserNamespaces = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := settings()
@@ -104,8 +106,13 @@ func TestThePodIsRestricted(t *testing.T) {
 		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 			t.Errorf("the security context of %s is %+v", c.Name, s)
 		}
-		if c.Resources.Limits.Memory().IsZero() || c.ReadinessProbe == nil || c.StartupProbe == nil {
-			t.Errorf("%s lacks a memory limit or a probe", c.Name)
+		for _, limit := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+			if _, ok := c.Resources.Limits[limit]; !ok {
+				t.Errorf("%s has no limit of %s", c.Name, limit)
+			}
+		}
+		if c.ReadinessProbe == nil || c.StartupProbe == nil {
+			t.Errorf("%s lacks a probe", c.Name)
 		}
 	}
 	if relay := spec.InitContainers[0]; relay.RestartPolicy == nil || *relay.RestartPolicy != corev1.ContainerRestartPolicyAlways {
@@ -129,6 +136,83 @@ func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T
 					t.Errorf("a pod may %s %s", verb, resource)
 				}
 			}
+		}
+	}
+}
+
+func TestANameThatIsNoneStopsNoPod(t *testing.T) {
+	var configs []v1alpha1.ChatModelConfig
+	for _, ref := range []v1alpha1.SecretKeyReference{
+		{Name: "good", Key: "api-key"}, {Name: "good", Key: ".."}, {Name: "good", Key: "a/b"}, {Name: "good", Key: "..x"},
+		{Name: "../../secrets/kubernetes.io/serviceaccount", Key: "token"}, {Name: "Upper", Key: "k"}, {Name: "", Key: "k"}, {Name: "good", Key: ""},
+	} {
+		configs = append(configs, v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{APIKey: &v1alpha1.APIKeySource{SecretKeyRef: ref}}})
+	}
+	if keys := KeysOf(configs); len(keys) != 1 || keys[0] != (v1alpha1.SecretKeyReference{Name: "good", Key: "api-key"}) {
+		t.Errorf("mounted are %+v", keys)
+	}
+}
+
+func TestTheRelayHasNeitherTheTokenOfThePodNorAKey(t *testing.T) {
+	pod := Generation(settings(), "p")
+	relay := pod.Spec.InitContainers[0]
+	if len(relay.VolumeMounts) != 1 || relay.VolumeMounts[0].Name != "runtime" {
+		t.Errorf("the relay mounts %+v", relay.VolumeMounts)
+	}
+	for _, name := range []string{"POD_NAMESPACE", "POD_UID"} {
+		if !slices.ContainsFunc(relay.Env, func(e corev1.EnvVar) bool { return e.Name == name && e.ValueFrom.FieldRef != nil }) {
+			t.Errorf("the relay does not know %s, for which tokens must be meant", name)
+		}
+	}
+}
+
+func TestAPodHasUsersOfItsOwnWhereNodesCanDoThat(t *testing.T) {
+	s := settings()
+	if users := Generation(s, "p").Spec.HostUsers; users != nil {
+		t.Errorf("hostUsers is %v", *users)
+	}
+	s.UserNamespaces = true
+	if users := Generation(s, "p").Spec.HostUsers; users == nil || *users {
+		t.Error("hostUsers is not false")
+	}
+}
+
+// reaches reports whether the egress rules let a pod connect to the port at an address outside of the cluster.
+func reaches(address string, port int32) bool {
+	for _, rule := range NetworkPolicy("demo", "parley-system").Spec.Egress {
+		ports := len(rule.Ports) == 0
+		for _, p := range rule.Ports {
+			ports = ports || p.Port.IntVal == port
+		}
+		peers := len(rule.To) == 0
+		for _, peer := range rule.To {
+			peers = peers || peer.IPBlock != nil && within(address, peer.IPBlock.CIDR) &&
+				!slices.ContainsFunc(peer.IPBlock.Except, func(except string) bool { return within(address, except) })
+		}
+		if ports && peers {
+			return true
+		}
+	}
+	return false
+}
+
+func within(address, cidr string) bool {
+	return netip.MustParsePrefix(cidr).Contains(netip.MustParseAddr(address))
+}
+
+func TestNoMetadataServiceOfACloudIsReached(t *testing.T) {
+	for address, port := range map[string]int32{"169.254.169.254": 80, "169.254.170.23": 80, "169.254.170.2": 80, "fd00:ec2::254": 80, "fd00:ec2::23": 80, "fe80::a9fe:a9fe": 80,
+		"100.100.100.200": 80, "168.63.129.16": 80, "192.0.0.192": 80, "fd20:ce::254": 80} {
+		if reaches(address, port) {
+			t.Errorf("%s is reached", address)
+		}
+	}
+	for address, port := range map[string]int32{
+		"203.0.113.7": 443, "10.1.2.3": 11434, "2001:db8::1": 8000, "fd12:3456::1": 80, "192.168.0.10": 6443, "169.254.20.10": 53, "169.253.255.255": 80,
+		"168.63.129.16": 53, "100.100.100.201": 80, "fd20:ce::255": 80,
+	} {
+		if !reaches(address, port) {
+			t.Errorf("%s, port %d is not reached", address, port)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package podstate
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,29 +18,46 @@ import (
 // restart of the generator takes; that reports its lost attempts itself.
 const Grace = 10 * time.Second
 
+// DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes longer lacks
+// something (an image, a node, a volume), which another pod may not.
+const DefaultStart = 2 * time.Minute
+
+// outdated is how long a pod of an older template may take to start: 10 s, as long as pods that lack nothing need. What the template was
+// changed for may be what keeps it.
+const outdated = 10 * time.Second
+
+// Terms are what a generation pod is measured by.
+type Terms struct {
+	// Start is how long it may take until it is ready for the first time.
+	Start time.Duration
+	// Template is the hash of the settings that new pods are built from.
+	Template string
+}
+
 // State is whether a generation pod can do its work.
 type State struct {
 	// Ready is true when the pod can begin at once.
 	Ready bool
 	// Starting says what keeps the pod from being ready for the first time; empty once it was.
 	Starting string
-	// Lost is true when the pod's attempts will not be answered.
+	// Lost is true when the pod's attempts will not be answered; By says why, if the pod does.
 	Lost bool
+	By   string
 	// LostIn is the time after which it will be lost if nothing changes; zero: never.
 	LostIn time.Duration
 }
 
 // Of reads the state of a pod. A pod that is being removed still ends its attempts.
-func Of(pod *corev1.Pod, now time.Time) State {
+func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		return State{Lost: true}
+		return State{Lost: true, By: words(pod.Status.Reason, pod.Status.Message)}
 	}
 	ready := condition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
 	if starting := starting(pod, ready, now); starting != "" && pod.DeletionTimestamp.IsZero() {
-		return State{Starting: starting}
+		return stillStarting(pod, starting, now, terms)
 	}
 	since := pod.CreationTimestamp.Time
 	if ready != nil {
@@ -48,12 +66,44 @@ func Of(pod *corev1.Pod, now time.Time) State {
 	if down := now.Sub(since); down < Grace {
 		return State{LostIn: Grace - down}
 	}
-	return State{Lost: true}
+	return State{Lost: true, By: firstTrouble(pod)}
+}
+
+// stillStarting is the state of a pod that has not been ready yet. It has done nothing so far, so that nothing is lost with it.
+func stillStarting(pod *corev1.Pod, starting string, now time.Time, terms Terms) State {
+	patience, by := terms.Start, fmt.Sprintf("it did not start within %s: %s", terms.Start, starting)
+	if pod.Labels[podspec.LabelTemplate] != terms.Template && patience > outdated {
+		patience, by = outdated, "it was still starting when the settings that it was built from changed: "+starting
+	}
+	if left := patience - now.Sub(pod.CreationTimestamp.Time); left > 0 {
+		return State{Starting: starting, LostIn: left}
+	}
+	return State{Lost: true, By: by}
+}
+
+// firstTrouble is what the kubelet says against a container of the pod; empty if it says nothing.
+func firstTrouble(pod *corev1.Pod) string {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			if trouble := trouble(&statuses[i]); trouble != "" {
+				return trouble
+			}
+		}
+	}
+	return ""
+}
+
+// words joins a reason and a message, of which either may be missing.
+func words(reason, message string) string {
+	if reason == "" || message == "" {
+		return reason + message
+	}
+	return reason + ": " + message
 }
 
 // Placement is the pod as package placement sees it.
-func Placement(pod *corev1.Pod, now time.Time) placement.Pod {
-	state := Of(pod, now)
+func Placement(pod *corev1.Pod, now time.Time, terms Terms) placement.Pod {
+	state := Of(pod, now, terms)
 	return placement.Pod{
 		Name:     pod.Name,
 		Template: pod.Labels[podspec.LabelTemplate],

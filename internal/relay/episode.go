@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 )
 
 // episode is the parts of one attempt. It is in one of three states: awaited by subscribers but not opened, open, closed.
 type episode struct {
-	name parts.Episode
+	name fence.Fence
 
 	mu          sync.Mutex
 	opened      bool
@@ -32,7 +32,7 @@ type episode struct {
 	subscribers map[*Subscription]struct{}
 }
 
-func newEpisode(name parts.Episode) *episode {
+func newEpisode(name fence.Fence) *episode {
 	return &episode{name: name, subscribers: map[*Subscription]struct{}{}}
 }
 
@@ -117,7 +117,7 @@ type Writer struct {
 }
 
 // Writer returns the writer of an episode that the incarnation has opened. Release it when done.
-func (s *Store) Writer(ep parts.Episode, incarnation string) (*Writer, error) {
+func (s *Store) Writer(ep fence.Fence, incarnation string) (*Writer, error) {
 	e := s.lookup(ep)
 	if e == nil {
 		return nil, ErrUnknown

@@ -5,16 +5,10 @@ package relay
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,130 +16,205 @@ import (
 )
 
 const (
-	// jwksRefetch is the least time between two fetches: a token with an invented key id must not cost the API server more.
-	jwksRefetch = 10 * time.Second
-	// jwksMaxAge is when keys are fetched afresh though all key ids are known, so that a withdrawn key stops counting.
-	jwksMaxAge = time.Hour
-	// jwksTimeout bounds one fetch.
-	jwksTimeout = 5 * time.Second
-	// jwksMaxBytes bounds the document. An RSA key of 4096 bits takes under 1 KiB of it.
-	jwksMaxBytes = 1 << 20
+	// keysRefetch is the least time between two requests for keys: a token with an invented key id must not cost the API
+	// server more.
+	keysRefetch = 10 * time.Second
+	// keysMaxAge is when keys are asked for although all key ids are known, so that a withdrawn key stops counting.
+	keysMaxAge = time.Hour
+	// keysPatience is how long a reader waits for keys that were asked for.
+	keysPatience = 2 * time.Second
+	// MaxKeysBytes bounds a key set. An RSA key of 4096 bits takes under 1 KiB of it.
+	MaxKeysBytes = 1 << 20
 )
 
-// KeySource is where the cluster's issuer publishes the keys that sign service-account tokens.
-type KeySource struct {
-	// URL of the key set.
-	URL string
-	// CAFile holds the PEM certificates that vouch for the server; empty means those of the system.
-	CAFile string
-	// TokenFile holds the bearer token for the request; it is read for each, because it is rotated. Empty means none.
-	TokenFile string
+// errNoKeys means that it is the relay that cannot tell yet, and not the token's fault.
+var errNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
+
+// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them with: the
+// generator beside it does, when Wanted returns, and hands them over with Put. They are kept in a file, so that a relay that is
+// restarted while its generator is down still knows who its readers are. It is safe for concurrent use.
+type IssuerKeys struct {
+	// File keeps the key set; empty: nothing does.
+	File string
 	// Now tells the time, default time.Now.
 	Now func() time.Time
-	// Log, default slog.Default.
-	Log *slog.Logger
+	// Patience is how long a reader waits for keys that were asked for, default 2 s.
+	Patience time.Duration
 
 	mu      sync.Mutex
+	read    bool // whether the file has been read
 	keys    jose.JSONWebKeySet
-	fetched time.Time // last success
-	tried   time.Time // last try
-	failure error     // of the last try
+	edition int           // how often keys have come
+	since   time.Time     // when keys came last
+	asked   time.Time     // when they were asked for last, or came
+	wanted  bool          // that they are, and nobody has taken the request up
+	changed chan struct{} // closed and replaced when keys come, or are wanted
 }
 
-// Key finds the keys with an id. It fetches the set if it does not know the id, at most every ten seconds.
-func (k *KeySource) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
+// Key finds the keys with an id. If there is none, or what is known is old, it asks for newer ones, at most every ten seconds,
+// and waits for them a little. Old keys count until newer ones come: better an old key than no streams while the API server is
+// away.
+func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	found := k.keys.Key(id)
-	fresh := !k.fetched.IsZero() && now.Sub(k.fetched) < jwksMaxAge
-	if len(found) > 0 && fresh {
+	k.load()
+	if found := k.keys.Key(id); len(found) > 0 && k.fresh() {
+		k.mu.Unlock()
 		return found, nil
 	}
-	if k.tried.IsZero() || now.Sub(k.tried) >= jwksRefetch {
-		k.refetch(ctx, now)
-		found = k.keys.Key(id)
+	k.ask()
+	changed, before, waits := k.signal(), k.edition, k.now().Sub(k.asked) < k.patience()
+	k.mu.Unlock()
+	if waits {
+		k.await(ctx, changed, before)
 	}
-	if len(found) == 0 && k.failure != nil { // it is not the token's fault
-		return nil, k.failure
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	found := k.keys.Key(id)
+	if len(found) == 0 && k.since.IsZero() {
+		return nil, errNoKeys
 	}
 	return found, nil
 }
 
-// refetch replaces the keys. If it fails the old ones stay: better an old key than no streams while the API server is
-// away.
-func (k *KeySource) refetch(ctx context.Context, now time.Time) {
-	k.tried = now
-	keys, err := k.fetch(ctx)
+// await waits until keys have come after an edition of them, or for as long as is worth it.
+func (k *IssuerKeys) await(ctx context.Context, changed <-chan struct{}, edition int) {
+	timer := time.NewTimer(k.patience())
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		came := k.edition > edition
+		changed = k.signal()
+		k.mu.Unlock()
+		if came {
+			return
+		}
+	}
+}
+
+// Put takes a key set that the issuer publishes. Of keys that are no public ones none is kept.
+func (k *IssuerKeys) Put(set []byte) error {
+	keys, err := publicKeys(set)
 	if err != nil {
-		k.failure = fmt.Errorf("fetch the issuer's keys from %s: %w", k.URL, err)
-		k.log().WarnContext(ctx, "cannot tell who signs tokens", "error", k.failure)
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.load()
+	now := k.now()
+	k.keys, k.since, k.asked, k.wanted = keys, now, now, false
+	k.edition++
+	k.notify()
+	return k.save(set)
+}
+
+// Wanted waits until keys are needed: none are known, a token names an unknown one, or those that are known are old.
+func (k *IssuerKeys) Wanted(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		k.load()
+		needed, changed := k.wanted || k.since.IsZero(), k.signal()
+		k.mu.Unlock()
+		if needed {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// ask says that keys are wanted, unless that was said a moment ago. The caller holds mu.
+func (k *IssuerKeys) ask() {
+	if now := k.now(); k.asked.IsZero() || now.Sub(k.asked) >= keysRefetch {
+		k.asked, k.wanted = now, true
+		k.notify()
+	}
+}
+
+func (k *IssuerKeys) fresh() bool { return k.now().Sub(k.since) < keysMaxAge }
+
+// signal is closed at the next change. The caller holds mu.
+func (k *IssuerKeys) signal() <-chan struct{} {
+	if k.changed == nil {
+		k.changed = make(chan struct{})
+	}
+	return k.changed
+}
+
+// notify wakes all who wait for a change. The caller holds mu.
+func (k *IssuerKeys) notify() {
+	if k.changed != nil {
+		close(k.changed)
+		k.changed = nil
+	}
+}
+
+// load reads what a former life of the relay was given, once. Where that cannot be read, the keys come again. The caller holds mu.
+func (k *IssuerKeys) load() {
+	if k.read || k.File == "" {
 		return
 	}
-	k.keys, k.fetched, k.failure = keys, now, nil
+	k.read = true
+	info, err := os.Stat(k.File)
+	if err != nil {
+		return
+	}
+	set, err := os.ReadFile(k.File)
+	if err != nil {
+		return
+	}
+	if keys, err := publicKeys(set); err == nil {
+		k.keys, k.since = keys, info.ModTime()
+	}
 }
 
-func (k *KeySource) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
-	var keys jose.JSONWebKeySet
-	ctx, cancel := context.WithTimeout(ctx, jwksTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.URL, nil)
-	if err != nil {
-		return keys, err
+// save keeps the set for the relay's next life, whole or not at all. The caller holds mu.
+func (k *IssuerKeys) save(set []byte) error {
+	if k.File == "" {
+		return nil
 	}
-	if k.TokenFile != "" {
-		token, err := os.ReadFile(k.TokenFile)
-		if err != nil {
-			return keys, fmt.Errorf("read the token: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	if err := os.WriteFile(k.File+".new", set, 0o600); err != nil {
+		return fmt.Errorf("keep the issuer's keys: %w", err)
 	}
-	client, err := k.client()
-	if err != nil {
-		return keys, err
+	if err := os.Rename(k.File+".new", k.File); err != nil {
+		return fmt.Errorf("keep the issuer's keys: %w", err)
 	}
-	defer client.CloseIdleConnections()
-	resp, err := client.Do(req)
-	if err != nil {
-		return keys, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return keys, fmt.Errorf("answer %s", resp.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, jwksMaxBytes)).Decode(&keys); err != nil {
-		return keys, fmt.Errorf("decode the keys: %w", err)
-	}
-	return keys, nil
+	return nil
 }
 
-// client is made for each fetch, which is rare, because the CA can be rotated as well.
-func (k *KeySource) client() (*http.Client, error) {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	if k.CAFile != "" {
-		pem, err := os.ReadFile(k.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read the CA: %w", err)
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("the CA file holds no certificate")
-		}
-		transport.TLSClientConfig.RootCAs = pool
+func publicKeys(set []byte) (jose.JSONWebKeySet, error) {
+	var all, public jose.JSONWebKeySet
+	if len(set) > MaxKeysBytes {
+		return public, fmt.Errorf("decode the issuer's keys: %d bytes are more than %d", len(set), MaxKeysBytes)
 	}
-	return &http.Client{Transport: transport}, nil
+	if err := json.Unmarshal(set, &all); err != nil {
+		return public, fmt.Errorf("decode the issuer's keys: %w", err)
+	}
+	for i := range all.Keys {
+		if all.Keys[i].IsPublic() {
+			public.Keys = append(public.Keys, all.Keys[i])
+		}
+	}
+	if len(public.Keys) == 0 {
+		return public, errors.New("the issuer's key set holds no public key")
+	}
+	return public, nil
 }
 
-func (k *KeySource) now() time.Time {
+func (k *IssuerKeys) now() time.Time {
 	if k.Now == nil {
 		return time.Now()
 	}
 	return k.Now()
 }
 
-func (k *KeySource) log() *slog.Logger {
-	if k.Log == nil {
-		return slog.Default()
-	}
-	return k.Log
-}
+func (k *IssuerKeys) patience() time.Duration { return orDefault(k.Patience, keysPatience) }

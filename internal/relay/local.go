@@ -8,10 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 )
 
 const (
@@ -33,8 +34,20 @@ type Opened struct {
 //	POST /v1/episodes/{uid}/{version}/{attempt}/frames  a body of frames, as long as the attempt lasts
 //	POST /v1/episodes/{uid}/{version}/{attempt}/close   204
 //	GET  /v1/episodes/{uid}/{version}/{attempt}         the frames so far, one a line
-func LocalHandler(store *Store) http.Handler {
+//	GET  /v1/keys/wanted                                204 once keys of the issuer are wanted
+//	PUT  /v1/keys                                       a JSON Web Key Set, 204
+//
+// The last two are there if keys is not nil.
+func LocalHandler(store *Store, keys *IssuerKeys) http.Handler {
 	mux := http.NewServeMux()
+	if keys != nil {
+		mux.HandleFunc("GET /v1/keys/wanted", func(w http.ResponseWriter, r *http.Request) {
+			if keys.Wanted(r.Context()) == nil {
+				w.WriteHeader(http.StatusNoContent)
+			}
+		})
+		mux.HandleFunc("PUT /v1/keys", func(w http.ResponseWriter, r *http.Request) { handleKeys(keys, w, r) })
+	}
 	mux.HandleFunc("PUT /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
 		handleOpen(store, w, r)
 	})
@@ -56,6 +69,18 @@ func LocalHandler(store *Store) http.Handler {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	return mux
+}
+
+func handleKeys(keys *IssuerKeys, w http.ResponseWriter, r *http.Request) {
+	set, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxKeysBytes))
+	if err == nil {
+		err = keys.Put(set)
+	}
+	if err != nil {
+		writeError(w, badRequest{err})
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func handleOpen(store *Store, w http.ResponseWriter, r *http.Request) {
@@ -137,7 +162,7 @@ func appendLine(writer *Writer, line []byte) error {
 // badRequest is an error that the caller made.
 type badRequest struct{ error }
 
-func namesOf(r *http.Request) (parts.Episode, string, error) {
+func namesOf(r *http.Request) (fence.Fence, string, error) {
 	ep, err := episodeOf(r)
 	if err != nil {
 		return ep, "", err
@@ -149,20 +174,20 @@ func namesOf(r *http.Request) (parts.Episode, string, error) {
 	return ep, incarnation, nil
 }
 
-func episodeOf(r *http.Request) (parts.Episode, error) {
+func episodeOf(r *http.Request) (fence.Fence, error) {
 	uid := r.PathValue("uid")
 	if !uidPattern.MatchString(uid) {
-		return parts.Episode{}, badRequest{errors.New("the chat's UID in the path must be 1 to 64 letters, digits and dashes")}
+		return fence.Fence{}, badRequest{errors.New("the chat's UID in the path must be 1 to 64 letters, digits and dashes")}
 	}
 	version, err := strconv.ParseUint(r.PathValue("version"), 10, 63)
 	if err != nil {
-		return parts.Episode{}, badRequest{fmt.Errorf("history version in the path: %w", err)}
+		return fence.Fence{}, badRequest{fmt.Errorf("history version in the path: %w", err)}
 	}
 	attempt, err := strconv.ParseUint(r.PathValue("attempt"), 10, 31)
 	if err != nil {
-		return parts.Episode{}, badRequest{fmt.Errorf("attempt in the path: %w", err)}
+		return fence.Fence{}, badRequest{fmt.Errorf("attempt in the path: %w", err)}
 	}
-	return parts.Episode{ChatUID: uid, HistoryVersion: int64(version), Attempt: int32(attempt)}, nil
+	return fence.Fence{ChatUID: uid, HistoryVersion: int64(version), Attempt: int32(attempt)}, nil
 }
 
 func writeError(w http.ResponseWriter, err error) {

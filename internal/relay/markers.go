@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 )
 
 // uidPattern is what a chat's UID may look like. It goes into file names.
@@ -25,13 +25,13 @@ type markers struct {
 	dir string
 }
 
-func (m markers) path(ep parts.Episode) string {
+func (m markers) path(ep fence.Fence) string {
 	return filepath.Join(m.dir, fmt.Sprintf("%s-%d-%d", ep.ChatUID, ep.HistoryVersion, ep.Attempt))
 }
 
 // create remembers who opened an episode. A marker that is left of an evicted episode with the same name says that
 // the attempt has been made, so that it is refused with ErrExists.
-func (m markers) create(ep parts.Episode, incarnation string) error {
+func (m markers) create(ep fence.Fence, incarnation string) error {
 	if m.dir == "" {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (m markers) create(ep parts.Episode, incarnation string) error {
 	return nil
 }
 
-func (m markers) remove(ep parts.Episode) error {
+func (m markers) remove(ep fence.Fence) error {
 	if m.dir == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (m markers) remove(ep parts.Episode) error {
 }
 
 // load reads the markers of an earlier life. Files that are not markers are left alone.
-func (m markers) load() (map[parts.Episode]string, error) {
+func (m markers) load() (map[fence.Fence]string, error) {
 	if m.dir == "" {
 		return nil, nil
 	}
@@ -71,7 +71,7 @@ func (m markers) load() (map[parts.Episode]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the directory of the markers: %w", err)
 	}
-	found := map[parts.Episode]string{}
+	found := map[fence.Fence]string{}
 	for _, entry := range entries {
 		ep, ok := parseMarker(entry.Name())
 		if !ok || !entry.Type().IsRegular() {
@@ -87,18 +87,18 @@ func (m markers) load() (map[parts.Episode]string, error) {
 }
 
 // parseMarker reads "<uid>-<version>-<attempt>", from the end because a UID has dashes of its own.
-func parseMarker(name string) (parts.Episode, bool) {
+func parseMarker(name string) (fence.Fence, bool) {
 	rest, attempt, ok := cutLast(name)
 	if !ok {
-		return parts.Episode{}, false
+		return fence.Fence{}, false
 	}
 	uid, version, ok := cutLast(rest)
 	if !ok || !uidPattern.MatchString(uid) {
-		return parts.Episode{}, false
+		return fence.Fence{}, false
 	}
 	a, errA := strconv.ParseInt(attempt, 10, 32)
 	v, errV := strconv.ParseInt(version, 10, 64)
-	return parts.Episode{ChatUID: uid, HistoryVersion: v, Attempt: int32(a)}, errA == nil && errV == nil
+	return fence.Fence{ChatUID: uid, HistoryVersion: v, Attempt: int32(a)}, errA == nil && errV == nil
 }
 
 func cutLast(s string) (before, after string, ok bool) {

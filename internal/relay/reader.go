@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,8 @@ const (
 	DefaultHeartbeat = 15 * time.Second
 	// DefaultWriteTimeout is how long a subscriber may take to accept what it is sent before it is cut.
 	DefaultWriteTimeout = 10 * time.Second
+	// DefaultMaxStreams is how many subscribers a relay has at once: ten for each chat of a full pod. Each takes some 30 KiB.
+	DefaultMaxStreams = 1000
 )
 
 // Authorizer decides whether a bearer token may read episodes. It returns ErrUnauthenticated or ErrForbidden, wrapped,
@@ -31,6 +34,8 @@ var (
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrForbidden means that the token is good, but its subject may not read.
 	ErrForbidden = errors.New("forbidden")
+	// errFull means that the relay has as many subscribers as it takes.
+	errFull = errors.New("the relay has as many readers as it takes, try again")
 )
 
 // Reader is the gateways' side.
@@ -43,7 +48,18 @@ type Reader struct {
 	Heartbeat time.Duration
 	// WriteTimeout, default DefaultWriteTimeout.
 	WriteTimeout time.Duration
+	// MaxStreams at once, default DefaultMaxStreams. One more is answered with 503.
+	MaxStreams int64
+
+	streams atomic.Int64
+	refused atomic.Int64
 }
+
+// Streams is the number of subscribers.
+func (rd *Reader) Streams() int64 { return rd.streams.Load() }
+
+// Refused is the number of requests that were refused since the start: for their tokens, or for want of room.
+func (rd *Reader) Refused() int64 { return rd.refused.Load() }
 
 // Handler serves
 //
@@ -62,10 +78,18 @@ func (rd *Reader) Handler() http.Handler {
 }
 
 func (rd *Reader) stream(w http.ResponseWriter, r *http.Request) {
-	if err := rd.authorize(r); err != nil {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // Nobody waits for the body.
+		writeError(w, badRequest{errors.New("the request must have no body")})
+		return
+	}
+	if err := rd.enter(r); err != nil {
+		rd.refused.Add(1)
 		refuse(w, err)
 		return
 	}
+	defer rd.streams.Add(-1)
 	ep, err := episodeOf(r)
 	if err != nil {
 		writeError(w, err)
@@ -88,6 +112,9 @@ func (rd *Reader) stream(w http.ResponseWriter, r *http.Request) {
 // says so.
 func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
 	rc := http.NewResponseController(w)
+	if rc.SetReadDeadline(time.Time{}) != nil { // The server's is for the request. When it comes, the stream would end.
+		return
+	}
 	timeout := orDefault(rd.WriteTimeout, DefaultWriteTimeout)
 	send := func(b []byte) error {
 		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
@@ -126,6 +153,22 @@ func (rd *Reader) next(ctx context.Context, sub *Subscription) ([]byte, error) {
 	return batch, err
 }
 
+// enter lets a subscriber in, who leaves by taking one from streams.
+func (rd *Reader) enter(r *http.Request) error {
+	if err := rd.authorize(r); err != nil {
+		return err
+	}
+	most := rd.MaxStreams
+	if most == 0 {
+		most = DefaultMaxStreams
+	}
+	if rd.streams.Add(1) > most {
+		rd.streams.Add(-1)
+		return errFull
+	}
+	return nil
+}
+
 func (rd *Reader) authorize(r *http.Request) error {
 	const scheme = "Bearer "
 	header := r.Header.Get("Authorization")
@@ -135,16 +178,21 @@ func (rd *Reader) authorize(r *http.Request) error {
 	return rd.Authorizer.Authorize(r.Context(), header[len(scheme):])
 }
 
+// refuse says why. Where it is not for the caller, it says no more than to try again: anybody can ask.
 func refuse(w http.ResponseWriter, err error) {
-	status := http.StatusServiceUnavailable
+	status, says := http.StatusServiceUnavailable, err.Error()
 	switch {
+	case errors.Is(err, errFull), errors.Is(err, errNoKeys):
+		w.Header().Set("Retry-After", "1")
 	case errors.Is(err, ErrUnauthenticated):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		status = http.StatusUnauthorized
 	case errors.Is(err, ErrForbidden):
 		status = http.StatusForbidden
+	default:
+		says = "the relay cannot tell who may read, try again"
 	}
-	writeJSON(w, status, map[string]string{"error": err.Error()})
+	writeJSON(w, status, map[string]string{"error": says})
 }
 
 func parseAfter(s string) (int64, error) {

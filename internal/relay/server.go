@@ -25,6 +25,12 @@ const (
 	drain = 2 * time.Second
 	// headerTimeout bounds how long a client takes to say what it wants.
 	headerTimeout = 10 * time.Second
+	// readTimeout bounds how long the whole of a gateway's request takes. It has no body.
+	readTimeout = 30 * time.Second
+	// idleTimeout is how long a connection is kept that carries no request.
+	idleTimeout = 2 * time.Minute
+	// maxHeaderBytes bounds the header of a request: a token takes 2 KiB of it.
+	maxHeaderBytes = 64 << 10
 )
 
 // Server is the whole sidecar: a unix socket for the generator beside it, a TCP listener for gateways.
@@ -33,6 +39,8 @@ type Server struct {
 	Reader *Reader
 	// Local listens for the generator.
 	Local net.Listener
+	// Keys are the issuer's keys, which the generator brings; nil: none are asked for.
+	Keys *IssuerKeys
 	// Public listens for gateways.
 	Public net.Listener
 	// Log, default slog.Default.
@@ -64,8 +72,9 @@ func ListenLocal(path string) (net.Listener, error) {
 func (s *Server) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	local := s.server(serving, LocalHandler(s.Reader.Store))
+	local := s.server(serving, LocalHandler(s.Reader.Store, s.Keys))
 	public := s.server(serving, s.Reader.Handler())
+	public.ReadTimeout, public.IdleTimeout = readTimeout, idleTimeout // The generator's requests last as long as its attempts.
 	failed := make(chan error, 2)
 	var running sync.WaitGroup
 	running.Go(func() { failed <- local.Serve(s.Local) })
@@ -96,6 +105,7 @@ func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server 
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(s.log().Handler(), slog.LevelDebug),
 	}

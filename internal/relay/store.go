@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 )
 
 const (
@@ -83,12 +83,12 @@ type Store struct {
 	lifecycle sync.Mutex
 
 	mu       sync.Mutex
-	episodes map[parts.Episode]*episode
+	episodes map[fence.Fence]*episode
 }
 
 // NewStore makes a store, and reads the markers that an earlier life of this relay left behind.
 func NewStore(opts Options) (*Store, error) {
-	s := &Store{opts: opts.withDefaults(), episodes: map[parts.Episode]*episode{}}
+	s := &Store{opts: opts.withDefaults(), episodes: map[fence.Fence]*episode{}}
 	s.markers = markers{dir: s.opts.MarkerDir}
 	found, err := s.markers.load()
 	if err != nil {
@@ -108,7 +108,7 @@ func NewStore(opts Options) (*Store, error) {
 
 // Open opens an episode for an incarnation of the generator. It tells the last number that it has of the episode, which
 // is 0 for a new one, and whether the episode is new. It fails with ErrExists if it is somebody else's, or over.
-func (s *Store) Open(ep parts.Episode, incarnation string) (last int64, created bool, err error) {
+func (s *Store) Open(ep fence.Fence, incarnation string) (last int64, created bool, err error) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	if e := s.lookup(ep); e != nil {
@@ -127,7 +127,7 @@ func (s *Store) Open(ep parts.Episode, incarnation string) (last int64, created 
 
 // Close ends an episode. A missing one is created closed, so that whoever comes to open it later is refused. Closing
 // twice is the same as closing once.
-func (s *Store) Close(ep parts.Episode) error {
+func (s *Store) Close(ep fence.Fence) error {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
 	if e := s.lookup(ep); e == nil || !e.isOpened() {
@@ -215,14 +215,14 @@ func (s *Store) removeMarkers(gone []*episode) error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) lookup(ep parts.Episode) *episode {
+func (s *Store) lookup(ep fence.Fence) *episode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.episodes[ep]
 }
 
 // ensure finds or adds an episode. The caller holds mu.
-func (s *Store) ensure(ep parts.Episode) *episode {
+func (s *Store) ensure(ep fence.Fence) *episode {
 	e := s.episodes[ep]
 	if e == nil {
 		e = newEpisode(ep)

@@ -18,10 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 )
 
-var episode1 = parts.Episode{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
+var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
 
 func newTestStore(t *testing.T, opts Options) *Store {
 	t.Helper()
@@ -32,7 +33,7 @@ func newTestStore(t *testing.T, opts Options) *Store {
 	return s
 }
 
-func openWriter(t *testing.T, s *Store, ep parts.Episode) *Writer {
+func openWriter(t *testing.T, s *Store, ep fence.Fence) *Writer {
 	t.Helper()
 	if _, _, err := s.Open(ep, "one"); err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func sequences(t *testing.T, batch []byte) []int64 {
 }
 
 // readAll reads to the end of the episode.
-func readAll(t *testing.T, s *Store, ep parts.Episode, after int64) []int64 {
+func readAll(t *testing.T, s *Store, ep fence.Fence, after int64) []int64 {
 	t.Helper()
 	sub := s.Subscribe(ep, after)
 	defer sub.Close()
@@ -204,8 +205,8 @@ func TestTheOldestClosedEpisodeMakesRoom(t *testing.T) {
 	now := time.Unix(1000, 0)
 	n := int64(len(line(1)) + 1)
 	s := newTestStore(t, Options{TotalBytes: 3 * n, Now: func() time.Time { return now }})
-	name := func(attempt int32) parts.Episode {
-		return parts.Episode{ChatUID: "u", HistoryVersion: 1, Attempt: attempt}
+	name := func(attempt int32) fence.Fence {
+		return fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: attempt}
 	}
 	for attempt := int32(1); attempt <= 3; attempt++ {
 		appendFrames(t, openWriter(t, s, name(attempt)), 1, 1)
@@ -307,7 +308,7 @@ func TestMarkersOfOddNamesAreNotRead(t *testing.T) {
 			t.Errorf("%q was read as %v", name, ep)
 		}
 	}
-	if ep, ok := parseMarker("6c-4d-8-12-3"); !ok || ep != (parts.Episode{ChatUID: "6c-4d-8", HistoryVersion: 12, Attempt: 3}) {
+	if ep, ok := parseMarker("6c-4d-8-12-3"); !ok || ep != (fence.Fence{ChatUID: "6c-4d-8", HistoryVersion: 12, Attempt: 3}) {
 		t.Errorf("got %v, %v", ep, ok)
 	}
 }

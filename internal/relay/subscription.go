@@ -8,7 +8,7 @@ import (
 	"io"
 	"sort"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 )
 
 // maxBatch is about how many bytes a subscriber is handed at once: large enough to catch up fast, small enough that a
@@ -25,7 +25,7 @@ type Subscription struct {
 
 // Subscribe reads the frames of an episode behind number after. The episode need not exist yet: the subscription then
 // waits for it. Close it when done.
-func (s *Store) Subscribe(ep parts.Episode, after int64) *Subscription {
+func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
 	sub := &Subscription{store: s, after: max(after, 0), wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()

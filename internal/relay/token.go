@@ -26,12 +26,12 @@ var signatures = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, j
 type TokenVerifier struct {
 	// Issuer that the tokens must come from.
 	Issuer string
-	// Audience that the tokens must be meant for.
+	// Audience that the tokens must be meant for: that of this pod, see Audience.
 	Audience string
 	// Subjects who are let in, such as system:serviceaccount:parley-system:parley-gateway.
 	Subjects []string
 	// Keys of the issuer.
-	Keys *KeySource
+	Keys *IssuerKeys
 	// Now tells the time, default time.Now.
 	Now func() time.Time
 }

@@ -10,10 +10,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,28 +25,45 @@ const (
 	testSubject = "system:serviceaccount:parley-system:parley-gateway"
 )
 
-// issuer is a cluster's issuer: it signs tokens and publishes its keys to who shows the node's token.
+// testAudience is that of the pod whose relay is tested.
+var testAudience = Audience("shop", "0d1c-uid")
+
+// issuer is a cluster's issuer: it signs tokens and publishes its keys. It plays the generator, too, which brings them.
 type issuer struct {
 	t       *testing.T
-	server  *httptest.Server
 	keys    atomic.Pointer[jose.JSONWebKeySet]
 	private map[string]*ecdsa.PrivateKey
 	fetches atomic.Int32
+	away    atomic.Bool
 }
 
 func newIssuer(t *testing.T) *issuer {
 	i := &issuer{t: t, private: map[string]*ecdsa.PrivateKey{}}
-	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i.fetches.Add(1)
-		if r.Header.Get("Authorization") != "Bearer node-token" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(i.keys.Load())
-	}))
-	t.Cleanup(i.server.Close)
 	i.rotate("first")
 	return i
+}
+
+// serve brings the keys whenever they are wanted.
+func (i *issuer) serve(keys *IssuerKeys) {
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for keys.Wanted(ctx) == nil {
+			if i.away.Load() {
+				<-ctx.Done()
+				return
+			}
+			i.fetches.Add(1)
+			set, err := json.Marshal(i.keys.Load())
+			if err == nil {
+				err = keys.Put(set)
+			}
+			if err != nil {
+				i.t.Error(err)
+			}
+		}
+	})
+	i.t.Cleanup(func() { stop(); running.Wait() })
 }
 
 // rotate publishes a new key in place of the ones before.
@@ -74,16 +89,13 @@ func (i *issuer) sign(keyID string, claims jwt.Claims) string {
 }
 
 func (i *issuer) verifier(now func() time.Time) *TokenVerifier {
-	file := filepath.Join(i.t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("node-token\n"), 0o600); err != nil {
-		i.t.Fatal(err)
-	}
-	return &TokenVerifier{Issuer: testIssuer, Audience: "parley-relay", Subjects: []string{testSubject}, Now: now,
-		Keys: &KeySource{URL: i.server.URL, TokenFile: file, Now: now}}
+	keys := &IssuerKeys{File: filepath.Join(i.t.TempDir(), "keys.json"), Now: now, Patience: 200 * time.Millisecond}
+	i.serve(keys)
+	return &TokenVerifier{Issuer: testIssuer, Audience: testAudience, Subjects: []string{testSubject}, Now: now, Keys: keys}
 }
 
 func goodClaims(now time.Time) jwt.Claims {
-	return jwt.Claims{Issuer: testIssuer, Subject: testSubject, Audience: jwt.Audience{"parley-relay"},
+	return jwt.Claims{Issuer: testIssuer, Subject: testSubject, Audience: jwt.Audience{testAudience},
 		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Hour))}
 }
 
@@ -97,7 +109,10 @@ func TestTokensAreVerified(t *testing.T) {
 		want   error
 	}{
 		"a good token":                      {func(*jwt.Claims) {}, nil},
-		"one of several audiences":          {func(c *jwt.Claims) { c.Audience = jwt.Audience{"x", "parley-relay"} }, nil},
+		"one of several audiences":          {func(c *jwt.Claims) { c.Audience = jwt.Audience{"x", testAudience} }, nil},
+		"that of all relays":                {func(c *jwt.Claims) { c.Audience = jwt.Audience{"parley-relay"} }, ErrUnauthenticated},
+		"that of another pod":               {func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("shop", "another-uid")} }, ErrUnauthenticated},
+		"that of another namespace":         {func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("bank", "0d1c-uid")} }, ErrUnauthenticated},
 		"another audience":                  {func(c *jwt.Claims) { c.Audience = jwt.Audience{"https://kubernetes.default.svc"} }, ErrUnauthenticated},
 		"no audience":                       {func(c *jwt.Claims) { c.Audience = nil }, ErrUnauthenticated},
 		"another issuer":                    {func(c *jwt.Claims) { c.Issuer = "https://elsewhere" }, ErrUnauthenticated},
@@ -138,7 +153,7 @@ func TestARotatedKeyIsFetched(t *testing.T) {
 	if err := check("second"); !errors.Is(err, ErrUnauthenticated) {
 		t.Errorf("within ten seconds of the last fetch: %v, want ErrUnauthenticated", err)
 	}
-	now = now.Add(jwksRefetch)
+	now = now.Add(keysRefetch)
 	if err := check("second"); err != nil {
 		t.Errorf("after ten seconds: %v", err)
 	}
@@ -157,9 +172,64 @@ func TestKnownKeysOutliveAnAbsentAPIServer(t *testing.T) {
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
 		t.Fatal(err)
 	}
-	iss.server.Close()
-	now = now.Add(2 * jwksMaxAge)
+	iss.away.Store(true)
+	now = now.Add(2 * keysMaxAge)
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
 		t.Errorf("with the API server away: %v", err)
+	}
+}
+
+func TestARelayThatWasRestartedWithoutItsGeneratorKnowsItsReaders(t *testing.T) {
+	now := time.Now()
+	iss := newIssuer(t)
+	v := iss.verifier(nil)
+	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
+		t.Fatal(err)
+	}
+	v.Keys = &IssuerKeys{File: v.Keys.File, Patience: time.Nanosecond}
+	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
+		t.Errorf("after the restart: %v", err)
+	}
+}
+
+func TestWithoutKeysItIsNotTheTokensFault(t *testing.T) {
+	iss := newIssuer(t)
+	v := iss.verifier(nil)
+	v.Keys = &IssuerKeys{Patience: time.Nanosecond}
+	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(time.Now()))); !errors.Is(err, errNoKeys) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
+	iss := newIssuer(t)
+	v := iss.verifier(nil)
+	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(time.Now()))); err != nil {
+		t.Fatal(err)
+	}
+	iss.away.Store(true)
+	v.Keys.Patience = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _, _ = v.Keys.Key(ctx, "invented") })
+	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(time.Now()))); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	waiting.Wait()
+}
+
+func TestOnlyPublicKeysAreTaken(t *testing.T) {
+	keys := &IssuerKeys{File: filepath.Join(t.TempDir(), "keys.json")}
+	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: []byte("a shared secret"), KeyID: "s", Algorithm: "HS256"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, set := range map[string][]byte{
+		"a symmetric key": private, "no key": []byte(`{"keys":[]}`), "no JSON": []byte("<html>"), "too much": make([]byte, MaxKeysBytes+1),
+	} {
+		if err := keys.Put(set); err == nil {
+			t.Errorf("%s was taken", name)
+		}
 	}
 }

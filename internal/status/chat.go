@@ -32,11 +32,36 @@ type ChatFacts struct {
 	Held chatstate.Reason
 	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
 	NoCapacity string
-	// Archiving is true while the chat is to be put away and is not yet; FamilyAtWork names who is still at work.
+	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
+	PodRefused string
+	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
+	NoPrompt *NoPrompt
+	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
 	Archiving    bool
 	FamilyAtWork string
 	// Now is the time of transitions.
 	Now time.Time
+}
+
+// NoPrompt is why spec.prompt cannot become a message.
+type NoPrompt struct {
+	// Message that has the name which is needed, or would have it.
+	Message string
+	// Refused is what the API server says against the message; empty if the name is taken.
+	Refused string
+	// MayPass is true while a name that is taken may become free by itself.
+	MayPass bool
+}
+
+func (n *NoPrompt) summary() Summary {
+	taken := "Message " + n.Message + " has the name that spec.prompt needs, and is not what this chat would make of it"
+	switch {
+	case n.Refused != "":
+		return Working(v1alpha1.ReasonPromptRefused, "The API server refuses message "+n.Message+" for spec.prompt: "+n.Refused)
+	case n.MayPass:
+		return Working(v1alpha1.ReasonPromptNameTaken, taken)
+	}
+	return Failed(v1alpha1.ReasonPromptNameTaken, taken+": delete that message, and the chat begins")
 }
 
 // Chat computes every condition of a Chat from its status and the facts, and marks the generation as observed.
@@ -51,17 +76,15 @@ func Chat(st *v1alpha1.ChatStatus, f ChatFacts) {
 func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case st.Archived:
-		return Done(v1alpha1.ReasonArchived, "The chat is put away; spec.archived: false takes it back")
+		return Done(v1alpha1.ReasonArchived, "The chat is archived; spec.archived: false takes it back")
 	case st.Phase == v1alpha1.ChatRunning:
 		return runningSummary(st, f)
 	case st.Phase == v1alpha1.ChatInterrupting:
 		return Working(v1alpha1.ReasonInterrupting, "Finishing the partial reply")
 	case st.Phase == v1alpha1.ChatRequiresAction:
 		return Working(v1alpha1.ReasonRequiresAction, requiredOf(st.RequiresAction))
-	case f.Archiving && f.FamilyAtWork != "":
-		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
 	case f.Archiving:
-		return Done(v1alpha1.ReasonArchived, "The chat has no message; spec.archived: false takes it back")
+		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
 	case f.Blocked != nil:
 		return blockedSummary(f)
 	case st.Phase == v1alpha1.ChatError:
@@ -95,31 +118,26 @@ func requiredOf(required *v1alpha1.RequiresActionStatus) string {
 
 func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
+	case f.NoPrompt != nil:
+		return f.NoPrompt.summary()
 	case f.Beginning:
-		return Working(v1alpha1.ReasonBeginning, "Taking up spec.prompt")
+		return Working(v1alpha1.ReasonBeginning, "Creating the first message from spec.prompt")
 	case st.Turn == nil:
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
 	case st.Turn.Result == v1alpha1.TurnInterrupted:
-		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; a message goes on")
+		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; send a message to continue")
 	case st.Turn.Result == v1alpha1.TurnStoppedAfterTool:
-		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+" (tools.stopAfter); a message goes on")
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+" (tools.stopAfter); send a message to continue")
 	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
-		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); a message goes on", st.Turn.Steps))
+		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); send a message to continue", st.Turn.Steps))
 	}
 	return Done(v1alpha1.ReasonAnswered, "Every message is answered")
 }
 
 func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
-	case f.Held == chatstate.Suspended:
-		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
-	case f.Held == chatstate.SubChatsAtWork:
-		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
-	case f.Held == chatstate.RetryNotDue:
-		return Working(v1alpha1.ReasonRetrying, fmt.Sprintf("Attempt %d failed: %s. The next one begins at %s",
-			st.Retry.Attempt, st.Retry.Reason, st.Retry.At.UTC().Format(time.RFC3339)))
-	case f.Held == chatstate.NoCapacity:
-		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
+	case f.Held != "" && st.Generation == nil || f.Held == chatstate.Suspended:
+		return heldSummary(st, f)
 	case st.Generation == nil:
 		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 	case f.PodStarting != "":
@@ -130,6 +148,31 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
 	}
 	return Working(v1alpha1.ReasonGenerating, "Asking "+st.Model)
+}
+
+// heldSummary says why work that is due does not begin.
+func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch f.Held {
+	case chatstate.Suspended:
+		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case chatstate.SubChatsAtWork:
+		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
+	case chatstate.RetryNotDue:
+		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().Format(time.RFC3339))
+	case chatstate.NoCapacity:
+		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
+	case chatstate.PodRefused:
+		return Working(v1alpha1.ReasonGenerationPodRefused, "The API server refuses a generation pod: "+f.PodRefused)
+	}
+	return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
+}
+
+// retryOf says what became of the last attempt.
+func retryOf(retry *v1alpha1.RetryStatus) string {
+	if retry.Reason == v1alpha1.ErrorGenerationPodLost {
+		return retry.Message
+	}
+	return fmt.Sprintf("Attempt %d failed: %s", retry.Attempt, retry.Reason)
 }
 
 // maxNamedChats is how many of the chats that are waited for a condition names.
@@ -183,5 +226,17 @@ func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now tim
 	}
 	set(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Text(),
+	}, st.ObservedGeneration, now)
+}
+
+// MarkFallback records why the ChatModelConfig answers in place of the one that is named; nil: it does not.
+func MarkFallback(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, answers string, now time.Time) {
+	if why == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionModelConfigFallback)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionModelConfigFallback, Status: metav1.ConditionTrue, Reason: string(why.Reason),
+		Message: fmt.Sprintf("%s: ChatModelConfig %s, the namespace's default, answers instead", why.Message, answers),
 	}, st.ObservedGeneration, now)
 }

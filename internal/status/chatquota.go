@@ -14,7 +14,7 @@ import (
 // ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,
 // limits what counts for the namespace.
 func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.Time) {
-	counts := fmt.Sprintf("In the namespace may generate at once: chats %d, sub-chats %d", limits.Chats.Max, limits.SubChats.Max)
+	counts := "Limits in force: " + generating(limits)
 	summary := Done(v1alpha1.ReasonInForce, counts)
 	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
 		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+" decides, since it allows as many or fewer")
@@ -34,9 +34,19 @@ func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
 // ClusterChatQuota writes the conditions of the ClusterChatQuota, with the limits that are in force.
 func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
 	all, each := limits.All, limits.Namespace
-	Done(v1alpha1.ReasonInForce, fmt.Sprintf(
-		"In all namespaces together may generate at once: chats %d, sub-chats %d; in a namespace without a ChatQuota for them: %d, %d",
-		all.Chats.Max, all.SubChats.Max, each.Chats.Max, each.SubChats.Max,
-	)).apply(&quota.Status.Conditions, quota.Generation, now)
+	Done(v1alpha1.ReasonInForce, "Limits in force: "+generating(all)+" in all namespaces together, "+
+		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation, now)
 	quota.Status.ObservedGeneration = quota.Generation
+}
+
+// generating says how many may be at work.
+func generating(limits capacity.Limits) string {
+	return fmt.Sprintf("%s and %s generating at once", counted(limits.Chats.Max, "chat"), counted(limits.SubChats.Max, "sub-chat"))
+}
+
+func counted(n int32, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

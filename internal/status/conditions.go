@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
 )
 
 // Summary is the one thing that the conditions of an object say.
@@ -59,7 +60,7 @@ func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, 
 }
 
 func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {
-	c.Message = clip.Bytes(c.Message, maxConditionMessage)
+	c.Message = clip.Bytes(printable.Text(c.Message), maxConditionMessage)
 	c.ObservedGeneration = generation
 	if old := meta.FindStatusCondition(*conditions, c.Type); old == nil || old.Status != c.Status {
 		c.LastTransitionTime = metav1.NewTime(now)

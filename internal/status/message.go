@@ -4,6 +4,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,8 +20,9 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnS
 	st.ChatUID = chatUID
 	st.Parent = turn.Parent
 	st.Index = new(turn.Index)
-	st.HistoryVersion = turn.HistoryVersion
-	st.ContentHash = turn.ContentHash
+	st.HistoryVersion, st.ResumedVersion = turn.HistoryVersion, turn.ResumedVersion
+	st.ContentHash, st.CallsGivenUpBefore = turn.ContentHash, turn.CallsGivenUpBefore
+	st.CreatedVersion = ""
 }
 
 // Message writes the summary into a User message's conditions and marks the generation as observed.
@@ -37,8 +39,14 @@ func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 		m.Generation, now)
 }
 
-// MessageSettled tells whether a User message's status has said its last word about the message as it is: answered,
-// failed, rejected or superseded.
+// Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the status, as in an
+// old view of the chat, and positive when the turn was committed or resumed since the status was written.
+func Compare(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) int {
+	return cmp.Compare(max(turn.HistoryVersion, turn.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
+}
+
+// MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,
+// rejected or superseded.
 func MessageSettled(m *v1alpha1.ChatMessage) bool {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionUnknown && m.Status.ObservedGeneration == m.Generation
@@ -77,7 +85,7 @@ func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alph
 
 // Approval says in a ToolApproval's status whether the decision counts.
 func Approval(a *v1alpha1.ToolApproval, applied bool, now time.Time) {
-	summary := Done(v1alpha1.ReasonApplied, "The decision counts")
+	summary := Done(v1alpha1.ReasonApplied, "Decision applied")
 	if !applied {
 		summary = Failed(v1alpha1.ReasonNotPending, fmt.Sprintf(
 			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name, a.Spec.ToolCallID))

@@ -218,20 +218,20 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 	}{
 		"alone": {
 			capacity.Limits{Chats: capacity.Limit{Max: 2, Quota: "a"}}, v1alpha1.GeneratingLimits{Chats: two},
-			"InForce", "In the namespace may generate at once: chats 2, sub-chats 1000",
+			"InForce", "Limits in force: 2 chats and 1000 sub-chats generating at once",
 		},
 		"smaller in one number": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 9, Quota: "a"}},
 			v1alpha1.GeneratingLimits{Chats: two, SubChats: nine},
-			"InForce", "In the namespace may generate at once: chats 1, sub-chats 9",
+			"InForce", "Limits in force: 1 chat and 9 sub-chats generating at once",
 		},
 		"larger in chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1alpha1.GeneratingLimits{Chats: two},
-			"SmallerQuota", "In the namespace may generate at once: chats 1, sub-chats 1000. ChatQuota b decides, since it allows as many or fewer",
+			"SmallerQuota", "Limits in force: 1 chat and 1000 sub-chats generating at once. ChatQuota b decides, since it allows as many or fewer",
 		},
 		"larger in sub-chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}}, v1alpha1.GeneratingLimits{SubChats: nine},
-			"SmallerQuota", "In the namespace may generate at once: chats 1, sub-chats 3. ChatQuota c decides, since it allows as many or fewer",
+			"SmallerQuota", "Limits in force: 1 chat and 3 sub-chats generating at once. ChatQuota c decides, since it allows as many or fewer",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ type Generator struct {
 	running                             prometheus.Gauge
 	firstPart, callDuration, resultSize *prometheus.HistogramVec
 	tokens, toolCalls                   *prometheus.CounterVec
-	refused, dropped                    *prometheus.CounterVec
+	refused, dropped, lost              *prometheus.CounterVec
 	bounds                              bounds
 }
 
@@ -32,6 +32,8 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize, LabelTool),
 		refused:    refusedResults(m),
 		dropped:    droppedParts(m),
+		lost: m.counter(MetricLostRecordings,
+			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameTaken, Fault, or the API server's reason.", LabelReason),
 	}
 }
 
@@ -79,6 +81,13 @@ func (g *Generator) ToolCalled(tool, outcome string, size int) {
 	g.resultSize.WithLabelValues(tool).Observe(float64(size))
 }
 
+// ClientResult counts, in bytes, a result of a tool that a client ran. The manager counts the call.
+func (g *Generator) ClientResult(size int) {
+	if g != nil {
+		g.resultSize.WithLabelValues(ToolOfClient).Observe(float64(size))
+	}
+}
+
 // ToolDenied counts calls that a person did not allow.
 func (g *Generator) ToolDenied(tool string) {
 	if g != nil {
@@ -90,6 +99,13 @@ func (g *Generator) ToolDenied(tool string) {
 func (g *Generator) ResultRefused(reason string) {
 	if g != nil {
 		g.refused.WithLabelValues(g.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// RecordingLost counts a recording of a model call that was not written.
+func (g *Generator) RecordingLost(reason string) {
+	if g != nil {
+		g.lost.WithLabelValues(g.bounds.reason.of(reason)).Inc()
 	}
 }
 

@@ -37,11 +37,12 @@ func NewManager(registry prometheus.Registerer) *Manager {
 			"Time from the assignment of the attempt that succeeded to the commit of its step.", bucketsCall, LabelAction),
 		commitLatency: m.histogram(MetricCommitLatency,
 			"Time from the end of an attempt, by the clock of its pod, to the commit of its result.", bucketsCommit),
-		rejected:    m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
-		retries:     m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.", LabelProvider, LabelReason),
-		compactions: m.counter(MetricCompactions, "Compactions by result: success, error or cancelled.", LabelResult),
-		refused:     refusedResults(m),
-		toolCall:    toolCalls(m),
+		rejected: m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
+		retries:  m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.", LabelProvider, LabelReason),
+		compactions: m.counter(MetricCompactions, "Compactions by provider and model of the summary, result (success, error or cancelled), and reason of an error.",
+			LabelProvider, LabelModel, LabelResult, LabelReason),
+		refused:  refusedResults(m),
+		toolCall: toolCalls(m),
 	}
 }
 
@@ -112,10 +113,11 @@ func (m *Manager) Retried(provider, reason string) {
 	}
 }
 
-// Compacted counts a compaction; result is one of the Compaction constants.
-func (m *Manager) Compacted(result string) {
+// Compacted counts a compaction by what wrote the summary, or was to; result is one of the Compaction constants, and reason is why
+// it failed.
+func (m *Manager) Compacted(provider, model, result, reason string) {
 	if m != nil {
-		m.compactions.WithLabelValues(result).Inc()
+		m.compactions.WithLabelValues(m.bounds.provider.of(provider), m.bounds.model.of(model), result, m.bounds.reason.of(reason)).Inc()
 	}
 }
 

@@ -34,7 +34,7 @@ func (b *bound) of(value string) string {
 }
 
 // bounds are those of the labels whose values come from elsewhere.
-type bounds struct{ provider, reason, tool bound }
+type bounds struct{ provider, model, reason, tool bound }
 
 // metrics collects what one program registers.
 type metrics struct{ registry prometheus.Registerer }

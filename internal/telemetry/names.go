@@ -36,13 +36,28 @@ const (
 	MetricToolResultSize    = "parley_tool_result_size_bytes"
 	MetricRefusedResults    = "parley_refused_results_total"
 	MetricDroppedParts      = "parley_relay_dropped_parts_total"
+	MetricLostRecordings    = "parley_lost_recordings_total"
 )
 
 // Metrics of relays and gateways. Relays have MetricDroppedParts, too.
 const (
 	MetricRelayHeld     = "parley_relay_held_bytes"
+	MetricRelayReaders  = "parley_relay_readers"
+	MetricRelayRefused  = "parley_relay_refused_total"
 	MetricStreamsOpen   = "parley_gateway_streams_open"
 	MetricStreamsOpened = "parley_gateway_streams_total"
+	MetricStreamsEnded  = "parley_gateway_streams_ended_total"
+	MetricRefusals      = "parley_gateway_refusals_total"
+)
+
+// Values of the label reason of MetricStreamsEnded, besides those that the gateway tells its client.
+const (
+	// StreamOver is the end of a story: the chat was deleted.
+	StreamOver = "Over"
+	// StreamLeft means that the client has left, or its connection was lost.
+	StreamLeft = "ClientLeft"
+	// StreamTooSlow means that the client took too long to accept an event.
+	StreamTooSlow = "ClientTooSlow"
 )
 
 // Labels of the metrics.
@@ -53,6 +68,7 @@ const (
 	LabelAction   = "action"
 	LabelOutcome  = "outcome"
 	LabelProvider = "provider"
+	LabelModel    = "model"
 	LabelKind     = "kind"
 	LabelTool     = "tool"
 	LabelBy       = "by"

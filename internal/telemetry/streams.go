@@ -5,41 +5,72 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// RegisterRelay registers a relay's metrics. They are read when somebody asks: dropped is the number of parts that found no
-// room since the start, held the bytes that episodes hold.
-func RegisterRelay(registry prometheus.Registerer, dropped, held func() int64) {
+// Relay is what a relay knows of itself. It is read when somebody asks.
+type Relay struct {
+	// Dropped is the number of parts that found no room since the start.
+	Dropped func() int64
+	// Held is the number of bytes that episodes hold.
+	Held func() int64
+	// Streams is the number of readers.
+	Streams func() int64
+	// Refused is the number of readers that were refused since the start, for their tokens or for want of room.
+	Refused func() int64
+}
+
+// RegisterRelay registers a relay's metrics.
+func RegisterRelay(registry prometheus.Registerer, relay Relay) {
 	registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: MetricDroppedParts, ConstLabels: prometheus.Labels{LabelBy: ByRelay},
 			Help: "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.",
-		}, func() float64 { return float64(dropped()) }),
+		}, func() float64 { return float64(relay.Dropped()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: MetricRelayHeld, Help: "Bytes of live parts that the relay holds.",
-		}, func() float64 { return float64(held()) }),
+		}, func() float64 { return float64(relay.Held()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: MetricRelayReaders, Help: "Streams of live parts that gateways read from the relay.",
+		}, func() float64 { return float64(relay.Streams()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: MetricRelayRefused, Help: "Streams that the relay refused, for the reader's token or for want of room.",
+		}, func() float64 { return float64(relay.Refused()) }),
 	)
 }
 
 // Gateway is the metrics of a gateway. A nil one measures nothing.
 type Gateway struct {
-	open   prometheus.Gauge
-	opened prometheus.Counter
+	bounds          bounds
+	open            prometheus.Gauge
+	opened          prometheus.Counter
+	ended, refusals *prometheus.CounterVec
 }
 
 // NewGateway registers a gateway's metrics. It panics if the registry has some of them already.
 func NewGateway(registry prometheus.Registerer) *Gateway {
 	m := metrics{registry}
 	return &Gateway{
-		open:   m.gauge(MetricStreamsOpen, "Streams of chats that clients are following.").WithLabelValues(),
-		opened: m.counter(MetricStreamsOpened, "Streams of chats that were begun.").WithLabelValues(),
+		open:     m.gauge(MetricStreamsOpen, "Streams that clients are following.").WithLabelValues(),
+		opened:   m.counter(MetricStreamsOpened, "Streams that were begun.").WithLabelValues(),
+		ended:    m.counter(MetricStreamsEnded, "Streams that have ended.", LabelReason),
+		refusals: m.counter(MetricRefusals, "Requests for streams that were refused.", LabelReason),
 	}
 }
 
-// StreamOpened counts a stream as open until the returned function is called.
-func (g *Gateway) StreamOpened() (closed func()) {
+// StreamOpened counts a stream as open until the returned function is told why it has ended.
+func (g *Gateway) StreamOpened() (closed func(reason string)) {
 	if g == nil {
-		return func() {}
+		return func(string) {}
 	}
 	g.opened.Inc()
 	g.open.Inc()
-	return g.open.Dec
+	return func(reason string) {
+		g.open.Dec()
+		g.ended.WithLabelValues(g.bounds.reason.of(reason)).Inc()
+	}
+}
+
+// Refused counts a request for a stream that was refused.
+func (g *Gateway) Refused(reason string) {
+	if g != nil {
+		g.refusals.WithLabelValues(g.bounds.reason.of(reason)).Inc()
+	}
 }

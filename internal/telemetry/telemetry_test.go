@@ -37,7 +37,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	m.MessageRejected(say)
 	m.ResultRefused(say)
 	m.Retried(say, say)
-	m.Compacted(telemetry.CompactionSucceeded)
+	m.Compacted(say, say, telemetry.CompactionFailed, say)
 	m.ClientCalls(telemetry.CallCancelled, 2)
 
 	g := telemetry.NewGenerator(registry("generator"))
@@ -49,9 +49,12 @@ func programs(say string) map[string]*prometheus.Registry {
 	g.ToolDenied(say)
 	g.ResultRefused(say)
 	g.PartsDropped(3)
+	g.RecordingLost(say)
 
-	telemetry.RegisterRelay(registry("relay"), func() int64 { return 1 }, func() int64 { return 2 })
-	telemetry.NewGateway(registry("gateway")).StreamOpened()
+	telemetry.RegisterRelay(registry("relay"), telemetry.Relay{Dropped: count(1), Held: count(2), Streams: count(3), Refused: count(4)})
+	gateway := telemetry.NewGateway(registry("gateway"))
+	gateway.StreamOpened()(say)
+	gateway.Refused(say)
 	return all
 }
 
@@ -117,7 +120,7 @@ func TestNobodyHasToMeasure(*testing.T) {
 	m.ResultRefused("")
 	m.ClientCalls("", 1)
 	m.Retried("", "")
-	m.Compacted("")
+	m.Compacted("", "", "", "")
 	var g *telemetry.Generator
 	g.AttemptBegan()()
 	g.FirstPart("", 1)
@@ -125,10 +128,13 @@ func TestNobodyHasToMeasure(*testing.T) {
 	g.Tokens("", "", 1)
 	g.ToolCalled("", "", 1)
 	g.ToolDenied("")
+	g.ClientResult(1)
 	g.ResultRefused("")
 	g.PartsDropped(1)
+	g.RecordingLost("")
 	var w *telemetry.Gateway
-	w.StreamOpened()()
+	w.StreamOpened()("")
+	w.Refused("")
 }
 
 func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
@@ -136,9 +142,12 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 	w := telemetry.NewGateway(registry)
 	first := w.StreamOpened()
 	w.StreamOpened()
-	first()
-	want := "# HELP parley_gateway_streams_open Streams of chats that clients are following.\n# TYPE parley_gateway_streams_open gauge\nparley_gateway_streams_open 1\n" +
-		"# HELP parley_gateway_streams_total Streams of chats that were begun.\n# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
+	first("ShuttingDown")
+	w.Refused("TooManyStreams")
+	want := "# HELP parley_gateway_refusals_total Requests for streams that were refused.\n# TYPE parley_gateway_refusals_total counter\nparley_gateway_refusals_total{reason=\"TooManyStreams\"} 1\n" +
+		"# HELP parley_gateway_streams_ended_total Streams that have ended.\n# TYPE parley_gateway_streams_ended_total counter\nparley_gateway_streams_ended_total{reason=\"ShuttingDown\"} 1\n" +
+		"# HELP parley_gateway_streams_open Streams that clients are following.\n# TYPE parley_gateway_streams_open gauge\nparley_gateway_streams_open 1\n" +
+		"# HELP parley_gateway_streams_total Streams that were begun.\n# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
@@ -146,7 +155,7 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 
 func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 	registry := telemetry.NewRegistry()
-	telemetry.RegisterRelay(registry, func() int64 { return 7 }, func() int64 { return 0 })
+	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: count(7), Held: count(0), Streams: count(0), Refused: count(0)})
 	server := httptest.NewServer(telemetry.Handler(registry))
 	defer server.Close()
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound, "/debug/pprof/": http.StatusNotFound} {
@@ -243,3 +252,6 @@ func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
 		t.Errorf("found %d attributes", len(found))
 	}
 }
+
+// count is a number that never changes.
+func count(n int64) func() int64 { return func() int64 { return n } }

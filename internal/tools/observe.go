@@ -19,7 +19,7 @@ func WithObserver(ctx context.Context, observe Observer) context.Context {
 	return context.WithValue(ctx, observerKey{}, observe)
 }
 
-// Has tells whether there is a built-in tool of that name.
+// Has reports whether there is a built-in tool of that name.
 func (r *Registry) Has(name string) bool { return r.tools[name] != nil }
 
 func (r *Registry) observe(ctx context.Context, call *v1alpha1.ToolCall) (context.Context, func(*v1alpha1.ToolResult)) {
@@ -27,4 +27,18 @@ func (r *Registry) observe(ctx context.Context, call *v1alpha1.ToolCall) (contex
 		return observe(ctx, call, r.Has(call.Name))
 	}
 	return ctx, func(*v1alpha1.ToolResult) {}
+}
+
+type outputKey struct{}
+
+// WithOutput is a context in which a tool can show what it has to say while it runs.
+func WithOutput(ctx context.Context, show func(piece string)) context.Context {
+	return context.WithValue(ctx, outputKey{}, show)
+}
+
+// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only its result counts.
+func Show(ctx context.Context, piece string) {
+	if show, ok := ctx.Value(outputKey{}).(func(string)); ok {
+		show(piece)
+	}
 }

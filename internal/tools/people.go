@@ -47,14 +47,13 @@ func OfClient(spec *v1alpha1.ChatTools) []Tool {
 	return all
 }
 
-// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing.
-func Awaits(spec *v1alpha1.ChatTools, name string) v1alpha1.CallAwaits {
+// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing. A client decides itself about its own
+// tools. Of the others wait those that the chat names, and those that the configuration of the model names that made the call.
+func Awaits(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name string) v1alpha1.CallAwaits {
 	switch {
-	case spec == nil:
-		return ""
-	case slices.ContainsFunc(spec.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
+	case chat != nil && slices.ContainsFunc(chat.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
 		return v1alpha1.AwaitsClient
-	case slices.Contains(spec.Approval, name):
+	case chat != nil && slices.Contains(chat.Approval, name), model != nil && slices.Contains(model.Approval, name):
 		return v1alpha1.AwaitsApproval
 	}
 	return ""

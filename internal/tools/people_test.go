@@ -65,12 +65,15 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 	if offered[1].InputSchema()["type"] != "object" {
 		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema())
 	}
-	for name, want := range map[string]v1alpha1.CallAwaits{"open_ticket": v1alpha1.AwaitsClient, "current_time": v1alpha1.AwaitsApproval, "other": ""} {
-		if got := tools.Awaits(spec, name); got != want {
+	model := &v1alpha1.ModelTools{Approval: []string{"launch", "plain"}}
+	for name, want := range map[string]v1alpha1.CallAwaits{
+		"open_ticket": v1alpha1.AwaitsClient, "plain": v1alpha1.AwaitsClient, "current_time": v1alpha1.AwaitsApproval, "launch": v1alpha1.AwaitsApproval, "other": "",
+	} {
+		if got := tools.Awaits(spec, model, name); got != want {
 			t.Errorf("a call of %s awaits %q", name, got)
 		}
 	}
-	if tools.OfClient(nil) != nil || tools.Awaits(nil, "x") != "" {
+	if tools.OfClient(nil) != nil || tools.Awaits(nil, nil, "x") != "" || tools.Awaits(nil, model, "launch") != v1alpha1.AwaitsApproval {
 		t.Error("a chat that says nothing about tools has a client's")
 	}
 }

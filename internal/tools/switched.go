@@ -12,11 +12,11 @@ import (
 // Switched is a Tool that a chat turns on by a field of its own, whatever spec.tools.builtIn.allow says.
 type Switched interface {
 	Tool
-	// On tells whether the chat has turned it on.
+	// On reports whether the chat has turned it on.
 	On(chat *v1alpha1.Chat) bool
 }
 
-// offers tells whether the chat that the tool would run for may call it.
+// offers reports whether the chat that the tool would run for may call it.
 func offers(ctx context.Context, spec *v1alpha1.ChatTools, tool Tool) bool {
 	if switched, ok := tool.(Switched); ok {
 		chat := Caller(ctx)

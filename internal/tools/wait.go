@@ -13,7 +13,7 @@ import (
 // Selective is a Tool that is not of use to every chat.
 type Selective interface {
 	Tool
-	// Suits tells whether the chat has a use for it. The model of another chat is not told of it.
+	// Suits reports whether the chat has a use for it. The model of another chat is not told of it.
 	Suits(chat *v1alpha1.Chat) bool
 }
 

@@ -123,22 +123,54 @@ func (p *pass) expire() error {
 func (p *pass) setDeadline() {
 	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
 		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
-		ToolCalls: p.facts.Calls,
+		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
 	}
 }
 
-// answerOutstanding counts the calls that have no result as answered: the prompt says why they have none.
+// answerOutstanding gives the calls up that have no result.
 func (p *pass) answerOutstanding() {
 	if t := p.status().Turn; t != nil {
-		giveUpCalls(t)
+		giveUpCalls(t, whyGivenUp(p.event, t.Result))
 	}
 }
 
-// giveUpCalls counts the turn's calls without a result as answered.
-func giveUpCalls(t *v1alpha1.TurnStatus) {
+// whyGivenUp is why an event gives up the calls of a turn with that result.
+func whyGivenUp(event chatstate.Event, result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+	switch event {
+	case chatstate.Interrupt:
+		return v1alpha1.CallsCancelled
+	case chatstate.CancelRequiresAction:
+		return v1alpha1.CallsTimedOut
+	case chatstate.FinishInterruption:
+		return v1alpha1.CallsInterrupted
+	}
+	if why := endedWithCalls(result); why != "" {
+		return why
+	}
+	switch event {
+	case chatstate.EditMessage, chatstate.DeleteMessage:
+		return v1alpha1.CallsEdited
+	}
+	return v1alpha1.CallsInterrupted // A message cut in.
+}
+
+// endedWithCalls is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
+func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+	switch result {
+	case v1alpha1.TurnFailed:
+		return v1alpha1.CallsFailed
+	case v1alpha1.TurnInterrupted:
+		return v1alpha1.CallsInterrupted
+	}
+	return ""
+}
+
+// giveUpCalls counts the turn's calls without a result as answered, and keeps why they have none. They are given up once.
+func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
 	if t.PendingCalls == 0 {
 		return
 	}
+	t.CallsGivenUp = why
 	t.PendingCalls, t.AwaitingCalls, t.WaitsFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
 }
 

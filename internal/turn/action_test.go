@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -48,6 +49,18 @@ func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
 	return w.pass(func(f *Facts) {
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: id, Decision: decision, Approval: "approval of " + id}}}
 	})
+}
+
+func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) {
+		f.Result, f.Calls = result(w.chat, asks(1, 1)), pending(v1alpha1.AwaitsApproval, "1")
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Approval: "early"}}}
+	})
+	again, err := Advance(w.f)
+	if err != nil || len(w.last.Applied) != 1 || !equality.Semantic.DeepEqual(again.Applied, w.last.Applied) {
+		t.Errorf("at first %v are applied, and once more %v (%v)", w.last.Applied, again.Applied, err)
+	}
 }
 
 func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {

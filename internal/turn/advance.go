@@ -9,8 +9,10 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chatstate"
 	"parley.dev/parley/internal/decide"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/status"
 )
 
@@ -36,6 +38,8 @@ type pass struct {
 	plan  Plan
 	// held is why work that is due may not begin; empty if it may.
 	held chatstate.Reason
+	// event whose effects are being carried out.
+	event chatstate.Event
 	// early are results that came before the people's decisions that their calls wait for, too.
 	early []Results
 }
@@ -58,7 +62,8 @@ func (p *pass) dropGone() error {
 	return nil
 }
 
-// endAttempt ends the attempt under way if it has a result or its pod is gone.
+// endAttempt ends the attempt under way if it has a result, its pod is gone, its result was deleted, or another message has
+// the name of its result.
 func (p *pass) endAttempt() error {
 	st := p.status()
 	switch {
@@ -68,9 +73,9 @@ func (p *pass) endAttempt() error {
 		return nil
 	case st.Generation == nil:
 		return p.goOn()
-	case matches(p.chat, st, p.facts.Result):
+	case attempts.IsResult(p.chat, st, p.facts.Result):
 		return p.useResult(p.facts.Result)
-	case p.facts.PodLost:
+	case p.facts.PodLost, p.resultDeleted(), attempts.NameTaken(p.chat, st, p.facts.Result):
 		return p.loseAttempt()
 	}
 	return nil
@@ -89,23 +94,6 @@ func (p *pass) useResult(result *v1alpha1.ChatMessage) error {
 		}
 		return p.goOn()
 	}
-}
-
-func (p *pass) loseAttempt() error {
-	if p.facts.Suspended {
-		p.held = chatstate.Suspended
-		return nil
-	}
-	lost := *p.status().Generation
-	p.notice("AttemptLost", "Generate", fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt))
-	if lost.Attempt >= p.maxAttempts() {
-		return p.fail(v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorAttemptsExhausted,
-			Message: fmt.Sprintf("%d generation pods in a row were lost in the same step", lost.Attempt),
-			Advice:  "See the pods' events and logs, then send a message to go on",
-		})
-	}
-	return p.assign(chatstate.AttemptLost, lost.Action)
 }
 
 // goOn starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
@@ -134,12 +122,12 @@ func (p *pass) nextAction() error {
 	})
 	switch decision.Action {
 	case decide.GenerateAssistant:
-		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionGenerateAssistant)
+		return p.assign(v1alpha1.ActionGenerateAssistant)
 	case decide.ExecuteTools:
 		p.beginWaits()
-		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionExecuteTools)
+		return p.assign(v1alpha1.ActionExecuteTools)
 	case decide.Compact:
-		return p.assign(chatstate.RecordAttempt, v1alpha1.ActionCompact)
+		return p.assign(v1alpha1.ActionCompact)
 	case decide.Fail:
 		return p.fail(p.whyNot(decision.Reason))
 	case decide.RequireAction:
@@ -165,14 +153,14 @@ var endings = map[decide.Reason]v1alpha1.TurnResult{
 	decide.MaxStepsReached:  v1alpha1.TurnMaxStepsReached,
 }
 
-func (p *pass) assign(event chatstate.Event, action v1alpha1.GenerationAction) error {
+func (p *pass) assign(action v1alpha1.GenerationAction) error {
 	if _, blocked := p.answering(); blocked != nil {
 		return p.fail(*blocked)
 	}
 	if unpriced := p.unpriced(action); unpriced != nil {
 		return p.fail(*unpriced)
 	}
-	err := p.fire(event, subject{action: action})
+	err := p.fire(chatstate.RecordAttempt, subject{action: action})
 	refusal, ok := errors.AsType[*chatstate.Refusal](err)
 	if ok && holds(refusal.Reason) {
 		p.held = refusal.Reason
@@ -189,9 +177,9 @@ func (p *pass) maxAttempts() int32 {
 	return model.Retry.MaxAttemptsOrDefault()
 }
 
-// holds tells whether the step is only put off.
+// holds reports whether the step is only put off.
 func holds(r chatstate.Reason) bool {
-	return slices.Contains([]chatstate.Reason{chatstate.Suspended, chatstate.SubChatsAtWork, chatstate.RetryNotDue, chatstate.NoCapacity}, r)
+	return slices.Contains([]chatstate.Reason{chatstate.Suspended, chatstate.SubChatsAtWork, chatstate.RetryNotDue, chatstate.NoCapacity, chatstate.PodRefused}, r)
 }
 
 func (p *pass) fail(e v1alpha1.GenerationError) error {
@@ -223,8 +211,8 @@ func (p *pass) takeOpen() error {
 
 func (p *pass) queueFull(message string) Rejection {
 	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
-		"The queue of chat %s is full (%d messages, limits.maxQueue): delete this message and create it again when there is room",
-		p.chat.Name, p.chat.Spec.MaxQueueOrDefault())}
+		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again when there is room",
+		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
 }
 
 func (p *pass) eventOf(message Message) chatstate.Event {
@@ -257,7 +245,10 @@ func (p *pass) report() {
 		facts.Blocked = p.blocked(p.facts.Open[0])
 		facts.MayCome = p.mayCome(facts.Blocked)
 	}
-	facts.Held, facts.NoCapacity = p.held, p.facts.NoCapacity
+	facts.Held, facts.NoCapacity, facts.PodRefused = p.held, p.facts.NoCapacity, p.facts.PodRefused
+	if facts.Beginning {
+		facts.NoPrompt = p.noPrompt()
+	}
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.ParentUID = p.facts.ParentUID
@@ -268,9 +259,12 @@ func (p *pass) report() {
 		facts.PodStarting = p.facts.PodStarting
 	}
 	p.markAdvisor()
+	cleanTexts(st)
+	p.markFallback()
 	status.Chat(st, facts)
+	p.noticeRefusal()
 }
 
 func (p *pass) notice(reason, action, note string) {
-	p.plan.Notices = append(p.plan.Notices, Notice{Reason: reason, Action: action, Note: note})
+	p.plan.Notices = append(p.plan.Notices, Notice{Reason: reason, Action: action, Note: printable.Line(note)})
 }

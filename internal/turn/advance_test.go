@@ -4,7 +4,9 @@
 package turn
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,9 +61,13 @@ func (w *world) pass(change func(*Facts)) *world {
 			change(&w.f)
 		}
 	}
+	before := printed(w.t, w.f)
 	plan, err := Advance(w.f)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if after := printed(w.t, w.f); after != before { // A refused pod makes the reconciler decide from them once more.
+		w.t.Errorf("Advance changed its facts from\n%s\nto\n%s", before, after)
 	}
 	if plan.NeedsPod {
 		plan.Status.Generation.Pod = "pod"
@@ -69,6 +75,16 @@ func (w *world) pass(change func(*Facts)) *world {
 	w.last, w.chat = plan, w.chat.DeepCopy()
 	w.chat.Status = plan.Status
 	return w
+}
+
+// printed are the facts, with all that they point at.
+func printed(t *testing.T, f Facts) string {
+	t.Helper()
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (w *world) say(names ...string) *world {
@@ -227,7 +243,7 @@ func TestALostAttemptIsTriedAgainUnderANewFence(t *testing.T) {
 func TestAttemptsAreNotLostForEver(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts {
-		w.pass(func(f *Facts) { f.PodLost = true })
+		w.pass(func(f *Facts) { f.PodLost = true }).later(time.Minute)
 	}
 	w.want("Error v1 a/1 - []")
 	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorAttemptsExhausted {
@@ -237,7 +253,17 @@ func TestAttemptsAreNotLostForEver(t *testing.T) {
 
 func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"another chat":    func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+		"another chat": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+		"another name": func(m *v1alpha1.ChatMessage) { m.Name, m.Spec.Generation.Attempt = "c-1-9", 9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t).say("a").answer(change).want("Running v1 a/1 1:GenerateAssistant []")
+		})
+	}
+}
+
+func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
 		"another version": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 },
 		"another attempt": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 },
 		"another pod":     func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "other" },
@@ -246,7 +272,11 @@ func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
 		"not generated":   func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			newWorld(t).say("a").answer(change).want("Running v1 a/1 1:GenerateAssistant []")
+			w := newWorld(t).say("a").answer(change).want("Running v1 a/1 2:GenerateAssistant []")
+			if n := w.last.Notices; len(n) != 1 || !strings.Contains(n[0].Note, "message c-1-1, which it did not create, has its name") {
+				t.Errorf("it gives notice of %+v", n)
+			}
+			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
 		})
 	}
 }

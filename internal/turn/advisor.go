@@ -21,7 +21,7 @@ func (p *pass) accountAdvice(g *v1alpha1.MessageGeneration) {
 }
 
 // markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice. A chat
-// that is put away asks nobody.
+// that is archived asks nobody.
 func (p *pass) markAdvisor() {
 	why := p.facts.NoAdvice
 	if p.status().Archived {

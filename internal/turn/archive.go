@@ -11,10 +11,14 @@ import (
 	"parley.dev/parley/internal/chatstate"
 )
 
-// archive puts the chat away or takes it back. While that is not possible yet, the chat waits and takes no new work up, so
-// that it becomes possible.
+// archive archives the chat or takes it back. While that is not possible yet, the chat waits and takes no new work up, so
+// that it becomes possible. A chat that has not begun is in no state of the machine: it is archived as it stands.
 func (p *pass) archive() error {
 	if p.facts.Archive == p.status().Archived {
+		return nil
+	}
+	if p.state() == chatstate.None { // It has nothing to come to rest from.
+		p.status().Archived = p.facts.Archive
 		return nil
 	}
 	event := chatstate.Unarchive

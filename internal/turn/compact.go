@@ -5,16 +5,18 @@ package turn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/decide"
 )
 
-// compactable tells whether the context has something in it that a summary could stand for.
+// compactable reports whether the context has something in it that a summary could stand for.
 func (p *pass) compactable() bool {
 	st := p.status()
 	if st.Context != nil {
@@ -23,21 +25,26 @@ func (p *pass) compactable() bool {
 	return st.History.Length-st.History.ContextStart > 1 // How many of them are replies is not known since an edit.
 }
 
-// fill is how the context stands to the threshold. The first reply after a summary tells whether the summary was of any use.
+// fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of any use. If it was
+// not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the model takes, so the model is asked,
+// and a context that it refuses is compacted.
 func (p *pass) fill() decide.Fill {
 	context := p.status().Context
 	model, _ := p.answering()
-	if context == nil || model == nil || model.ContextLimit == 0 || model.ThresholdPercent >= 100 ||
-		context.Tokens*100 < model.ContextLimit*int64(model.ThresholdPercent) {
+	if context == nil || model == nil || model.ContextLimit.Tokens == 0 || model.ThresholdPercent >= 100 ||
+		context.Tokens*100 < model.ContextLimit.Tokens*int64(model.ThresholdPercent) {
 		return decide.FillFits
 	}
-	if context.Compacted && context.Replies <= 1 {
+	switch {
+	case !context.Compacted || context.Replies > 1:
+		return decide.FillOver
+	case model.ContextLimit.Source == v1alpha1.ContextLimitConfigured:
 		return decide.FillStillOver
 	}
-	return decide.FillOver
+	return decide.FillFits
 }
 
-// mayCompactInstead tells whether a context that the model refused as too long can be made shorter.
+// mayCompactInstead reports whether a context that the model refused as too long can be made shorter.
 func (p *pass) mayCompactInstead(e *v1alpha1.GenerationError) bool {
 	return e.Reason == v1alpha1.ErrorContextTooLong && p.status().Generation.Action == v1alpha1.ActionGenerateAssistant && p.compactable()
 }
@@ -53,15 +60,61 @@ func (p *pass) compactInstead(e v1alpha1.GenerationError) error {
 	return p.goOn()
 }
 
+// learn keeps what the provider said of its model's context when it refused one as too long.
+func (p *pass) learn(e *v1alpha1.GenerationError) {
+	model, _ := p.answering()
+	if e.ContextLimit == 0 || model == nil {
+		return
+	}
+	config := p.status().Generation.ModelConfig
+	for _, asked := range model.forAction(p.status().Generation.Action) {
+		if asked.Config == config {
+			p.status().LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name, Tokens: e.ContextLimit}
+		}
+	}
+}
+
+// noticeSummarizer says that another model is asked for a summary than the one that is named for it.
+func (p *pass) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
+	model, _ := p.answering()
+	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil || failed.ModelConfig != model.Summarizer.Config {
+		return
+	}
+	p.notice("SummarizerUnavailable", "Compact", clip.Ellipsis(fmt.Sprintf(
+		"ChatModelConfig %s, which compaction.modelConfigRef names, cannot write a summary (%s), and %s is asked instead. %s",
+		failed.ModelConfig, e.Reason, model.Config, e.Text()), maxMessage))
+}
+
+// compactionCause is how full the context is; nil for other actions.
+func (p *pass) compactionCause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
+	model, _ := p.answering()
+	if action != v1alpha1.ActionCompact || model == nil {
+		return nil
+	}
+	cause := &v1alpha1.CompactionCause{ThresholdPercent: model.ThresholdPercent, ContextLimit: model.ContextLimit.Tokens}
+	if context := p.status().Context; context != nil {
+		cause.ContextTokens = context.Tokens
+	}
+	if cause.ContextLimit > 0 {
+		cause.UsagePercent = int32(min(cause.ContextTokens*100/cause.ContextLimit, math.MaxInt32))
+	}
+	return cause
+}
+
 // stillOverLimit is the error of a context that a summary did not make short enough: a further one would not either.
 func (p *pass) stillOverLimit() v1alpha1.GenerationError {
 	st := p.status()
 	model, _ := p.answering()
+	raise := "contextLimit or compaction.thresholdPercent of ChatModelConfig " + model.Config
+	if model.ContextLimitConfig != model.Config {
+		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig %s",
+			model.ContextLimitConfig, model.Config)
+	}
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorContextTooLong,
 		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%",
-			st.Context.Tokens, model.ContextLimit, model.ThresholdPercent),
-		Advice: fmt.Sprintf("Raise contextLimit or compaction.thresholdPercent of ChatModelConfig %s, name a model with a larger context, or start a new chat", model.Config),
+			st.Context.Tokens, model.ContextLimit.Tokens, model.ThresholdPercent),
+		Advice: "Raise " + raise + ", name a model with a larger context, or start a new chat",
 	}
 }
 
@@ -71,9 +124,10 @@ func (p *pass) setCompaction(source v1alpha1.CompactionSource) {
 	st.Compaction = source
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
-		st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 		if before := p.chat.Status.Turn; before != nil && before.Result == v1alpha1.TurnFailed {
-			st.Turn.HistoryVersion = st.History.Version + 1 // Its message says that it failed, and is being answered again.
+			p.resume()
+		} else {
+			st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // Nobody has heard of its end.
 		}
 	}
 }

@@ -4,9 +4,13 @@
 package turn
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelconfig"
 )
 
 // uses is a reply whose prompt had so many tokens.
@@ -25,7 +29,14 @@ func summary(start int64) func(*v1alpha1.ChatMessage) {
 }
 
 func limit(tokens int64, percent int32) func(*Facts) {
-	return func(f *Facts) { f.Model.ContextLimit, f.Model.ThresholdPercent = tokens, percent }
+	return limitBy(v1alpha1.ContextLimitConfigured, tokens, percent)
+}
+
+func limitBy(source v1alpha1.ContextLimitSource, tokens int64, percent int32) func(*Facts) {
+	return func(f *Facts) {
+		f.Model.ContextLimit, f.Model.ContextLimitConfig = modelconfig.Limit{Tokens: tokens, Source: source}, f.Model.Config
+		f.Model.ThresholdPercent = percent
+	}
 }
 
 func both(changes ...func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
@@ -126,6 +137,34 @@ func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
 	w.answer(both(calls(1), uses(800, 2, true))).answer(results).want("Running v8 c-7-1/8 1:Compact []")
 }
 
+func TestTheModelIsAskedAfterASummaryWhereNobodyGaveALimit(t *testing.T) {
+	for _, source := range []v1alpha1.ContextLimitSource{v1alpha1.ContextLimitKnownModel, v1alpha1.ContextLimitRefusal} {
+		w := newWorld(t)
+		w.facts = limitBy(source, 1000, 70)
+		w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []").answer(summary(2))
+		w.answer(both(calls(1), uses(800, 1, true))).answer(results).want("Running v6 c-5-1/6 1:GenerateAssistant []")
+		w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Running v7 c-5-1/6 1:Compact []")
+	}
+}
+
+func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
+	for config, want := range map[string]string{
+		"m": "Raise contextLimit or compaction.thresholdPercent of ChatModelConfig m, name",
+		"s": "Raise contextLimit of ChatModelConfig s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig m, name",
+	} {
+		w := newWorld(t)
+		w.facts = func(f *Facts) {
+			f.Model.Config = "m"
+			limit(1000, 70)(f)
+			f.Model.ContextLimitConfig = config
+		}
+		w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(800, 1, true))).answer(results)
+		if e := w.chat.Status.LastError; e == nil || !strings.HasPrefix(e.Advice, want) {
+			t.Errorf("%s: last error is %+v", config, e)
+		}
+	}
+}
+
 func TestAContextThatTheModelRefusesAsTooLongIsCompactedOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(uses(0, 1, false)).say("b").want("Running v3 b/3 1:GenerateAssistant []")
 	w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Running v4 b/3 1:Compact []")
@@ -163,10 +202,31 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 	}
 }
 
+func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold func(*Facts)
+		end  string
+	}{
+		"while the compaction waits": {func(f *Facts) { f.Suspended = true }, "Waiting v4 c-3-1/3 - []"},
+		"while it is tried again":    {func(f *Facts) { f.PodLost = true }, "Waiting v4 c-3-3/3 - []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(nil)
+			w.pass(func(f *Facts) { c.hold(f); f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} })
+			w.pass(func(f *Facts) { c.hold(f); f.Open = messages(false, "b") })
+			w.pass(func(f *Facts) { c.hold(f); f.Queued = nil })
+			if st := w.chat.Status; st.Phase != v1alpha1.ChatRunning || st.Compaction != v1alpha1.CompactionManual || len(st.Queue) != 0 {
+				t.Errorf("the status is %+v", st)
+			}
+			w.later(time.Hour).answer(summary(2)).want(c.end)
+		})
+	}
+}
+
 func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
 	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 b/3 - []")
 	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []")
-	if got := w.chat.Status.Turn; got.Result != "" || got.HistoryVersion != 4 {
+	if got := w.chat.Status.Turn; got.Result != "" || got.HistoryVersion != 3 || got.ResumedVersion != 4 {
 		t.Errorf("its message is not told that it is being answered again: %+v", got)
 	}
 	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
@@ -240,5 +300,77 @@ func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *test
 	w.pass(func(f *Facts) { f.Truncated = rest }).ask(v1alpha1.RequestCompact)
 	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
 		t.Errorf("the chat is %s with %+v", w.chat.Status.Phase, g)
+	}
+}
+
+// failedBy is a failed attempt.
+func failedBy(e v1alpha1.GenerationError) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role = ""
+		m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, &e
+	}
+}
+
+func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *testing.T) {
+	for _, reason := range elsewhere {
+		w := newWorld(t)
+		w.facts = func(f *Facts) {
+			limit(1000, 70)(f)
+			f.Model.Summarizer = &Alternative{Config: "s", Name: "s-model"}
+			f.Model.Fallbacks = []Alternative{{Config: "f", Name: "f-model"}, {Config: "s", Name: "s-model"}}
+		}
+		w.say("a").answer(uses(900, 1, false)).say("b")
+		own := w.f.Model.Config
+		for _, asked := range []string{"s", own, "f"} {
+			if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact || g.ModelConfig != asked {
+				t.Fatalf("%s: %+v is asked, not %s", reason, g, asked)
+			}
+			w.answer(failedBy(v1alpha1.GenerationError{Reason: reason, Message: "It cannot"}))
+			if noticed := slices.ContainsFunc(w.last.Notices, func(n Notice) bool { return n.Reason == "SummarizerUnavailable" }); noticed != (asked == "s") {
+				t.Errorf("%s: after %s the notices are %+v", reason, asked, w.last.Notices)
+			}
+		}
+		if e := w.chat.Status.LastError; e == nil || e.Reason != reason || w.chat.Status.Phase != v1alpha1.ChatError {
+			t.Errorf("%s: in the end there is %+v", reason, e)
+		}
+	}
+}
+
+func TestASummaryOfTheChatsOwnModelGoesOnWhereTheSummariserCannot(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) {
+		limit(1000, 70)(f)
+		f.Model.Summarizer = &Alternative{Config: "s", Name: "s-model"}
+	}
+	w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []")
+	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorAPIKeyMissing, Message: "No key"})).want("Running v3 b/3 2:Compact []")
+	w.answer(summary(2)).want("Running v4 c-3-2/4 1:GenerateAssistant []").contextStart(2)
+	w.answer(uses(100, 1, true)).want("Waiting v5 c-4-1/5 - []")
+}
+
+func TestACompactionSaysHowFullTheContextWas(t *testing.T) {
+	w := newWorld(t)
+	w.facts = limit(1000, 70)
+	w.say("a").answer(uses(905, 1, false)).say("b")
+	want := v1alpha1.CompactionCause{ThresholdPercent: 70, UsagePercent: 90, ContextTokens: 905, ContextLimit: 1000}
+	if got := w.chat.Status.Generation.Compaction; got == nil || *got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.answer(summary(2)).chat.Status.Generation.Compaction; got != nil {
+		t.Errorf("the reply after it says %+v", got)
+	}
+}
+
+func TestARefusalThatNamesTheLimitIsRemembered(t *testing.T) {
+	w := newWorld(t)
+	w.say("a").answer(uses(900, 1, false)).say("b")
+	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long", ContextLimit: 8192}))
+	w.want("Running v4 b/3 1:Compact []")
+	want := v1alpha1.LearnedContextLimit{ModelConfig: w.f.Model.Config, Model: w.f.Model.Name, Tokens: 8192}
+	if got := w.chat.Status.LearnedContextLimit; got == nil || *got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.answer(summary(2)).answer(uses(10, 1, true)).chat.Status.LearnedContextLimit; got == nil || *got != want {
+		t.Errorf("after the compaction there is %+v", got)
 	}
 }

@@ -43,15 +43,18 @@ func (p *pass) state() chatstate.State {
 // fire asks the state machine for the transition and carries out its effects on the status.
 func (p *pass) fire(event chatstate.Event, s subject) error {
 	st := p.status()
-	transition, err := chatstate.Next(p.state(), event, chatstate.Facts{
+	from := p.state()
+	transition, err := chatstate.Next(from, event, chatstate.Facts{
 		QueueLen:       len(st.Queue),
 		QueueCap:       int(p.chat.Spec.MaxQueueOrDefault()),
+		CutInRoom:      v1alpha1.RoomToCutIn,
 		FirstMessage:   s.message != "",
 		Target:         p.targetOf(s.message),
 		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:      p.facts.Suspended,
 		SubChatsAtWork: p.subChatsAtWork(),
 		NoCapacity:     p.facts.NoCapacity != "",
+		PodRefused:     p.facts.PodRefused != "",
 		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
 		FamilyBusy:     p.facts.FamilyAtWork != "",
 		ParentArchived: p.facts.ParentArchived,
@@ -63,12 +66,14 @@ func (p *pass) fire(event chatstate.Event, s subject) error {
 	if err != nil {
 		return fmt.Errorf("firing %s: %w", event, err)
 	}
+	p.event = event
 	for _, effect := range transition.Effects {
 		if err := p.carryOut(effect, s); err != nil {
 			return err
 		}
 	}
 	st.Phase, st.Archived = v1alpha1.ChatPhase(transition.To.Phase), transition.To.Archived
+	p.plan.Transitions = append(p.plan.Transitions, Transition{Event: event, From: from, To: transition.To})
 	return nil
 }
 
@@ -83,17 +88,14 @@ func (p *pass) targetOf(message string) chatstate.Target {
 	return chatstate.TargetMissing
 }
 
-// effects is how each effect changes the status. The results that say why a call has none are written where the prompt is
-// built; what an attempt
-// under way has produced is fenced off by the new version: these change nothing.
+// effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are made where the
+// prompt is built. What an attempt under way has produced is fenced off by the new version, which changes nothing.
 var effects = map[chatstate.Effect]func(*pass, subject){
 	chatstate.EnqueueMessage: func(p *pass, s subject) {
 		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
 	},
-	chatstate.EnqueueFirst: func(p *pass, s subject) {
-		p.status().Queue = slices.Insert(p.status().Queue, 0, v1alpha1.QueuedMessage{Name: s.message, Interrupts: true})
-	},
-	chatstate.ReorderQueue: func(p *pass, s subject) { p.reorder(s.message) },
+	chatstate.EnqueueCutIn: func(p *pass, s subject) { p.cutIn(s.message) },
+	chatstate.ReorderQueue: func(p *pass, s subject) { p.cutIn(s.message) },
 	chatstate.ClearQueue:   func(p *pass, _ subject) { p.clearQueue() },
 	chatstate.TruncateFrom: func(p *pass, _ subject) { p.truncateFrom() },
 	chatstate.AppendPartial: func(p *pass, s subject) {
@@ -172,15 +174,27 @@ func (p *pass) appendUser(message string) {
 			st.Turn.Result = v1alpha1.TurnInterrupted
 		}
 	}
-	begins := p.said(message)
+	begins, before := p.said(message), p.givenUpBefore(message)
+	p.entitle(begins)
 	st.Turn = &v1alpha1.TurnStatus{
 		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: begins.ContentHash,
 		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
-		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
+		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent, CallsGivenUpBefore: before,
 	}
 	st.History.Head = message
 	st.History.Length++
+}
+
+// givenUpBefore is why calls of the reply before the message have no result. An edited message knows it from its first commit.
+func (p *pass) givenUpBefore(message string) v1alpha1.CallsGivenUp {
+	if e := p.facts.Edited; e != nil && e.Name == message && p.event == chatstate.EditMessage {
+		return e.CallsGivenUpBefore
+	}
+	if t := p.status().Turn; t != nil {
+		return t.CallsGivenUp
+	}
+	return ""
 }
 
 // appendStep makes the result the head.
@@ -194,7 +208,7 @@ func (p *pass) appendStep(result *v1alpha1.ChatMessage) {
 	st.History.Length++
 	st.Turn.LastRole = result.Spec.Role
 	if result.Spec.Role == v1alpha1.RoleAssistant {
-		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage = g.PendingCalls, g.AwaitingCalls, ""
+		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls, g.AwaitingCalls, "", ""
 		if g.PendingCalls > 0 {
 			st.Turn.CallingMessage = result.Name
 		}

@@ -10,18 +10,23 @@
 package turn
 
 import (
+	"slices"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/modelconfig"
 )
 
 // Facts is all that was read about a chat in one pass.
 type Facts struct {
 	// Chat as it was read; its resourceVersion fences the write.
 	Chat *v1alpha1.Chat
-	// Result is the message that answers the attempt under way, if there is one.
+	// Result is the message that has the name of the result of the attempt under way, if there is one. It need not answer it.
 	Result *v1alpha1.ChatMessage
+	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need not answer the
+	// attempt under way.
+	Deleted *v1alpha1.ChatMessage
 	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply which
 	// ended it.
 	Summary *v1alpha1.ChatMessage
@@ -50,22 +55,30 @@ type Facts struct {
 	HasSubChats bool
 	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
 	NoCapacity string
-	// Archive is true when the chat is to be put away.
+	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
+	PodRefused string
+	// NoPrompt is why spec.prompt cannot become a message; nil if it can, or is one.
+	NoPrompt *NoPrompt
+	// Archive is true when the chat is to be archived.
 	Archive bool
-	// FamilyAtWork names a chat of the family to be put away that is still at work; empty if there is none.
+	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
 	FamilyAtWork string
-	// ParentArchived is true when the parent is put away.
+	// ParentArchived is true when the parent is archived.
 	ParentArchived bool
 	// ParentUID of the parent, if there is one.
 	ParentUID string
-	// PodLost is true when the pod of the attempt under way cannot answer any more.
-	PodLost bool
+	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more to say
+	// than that it is gone.
+	PodLost   bool
+	PodLostBy string
 	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
 	PodStarting string
 	// Model that answers; nil if there is none, and then Blocked says why.
 	Model *Model
 	// Blocked is why there is no Model.
 	Blocked *v1alpha1.GenerationError
+	// FellBack is why the namespace's default answers in place of the ChatModelConfig that the chat names; nil if it does not.
+	FellBack *v1alpha1.GenerationError
 	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
 	NoAdvice *v1alpha1.GenerationError
 	// Named are the models that messages name for their turns, by the name of the ChatModelConfig; nil for one that does not
@@ -73,6 +86,14 @@ type Facts struct {
 	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
+}
+
+// NoPrompt is why spec.prompt cannot become a message.
+type NoPrompt struct {
+	// Refused is what the API server says against the message; empty if another message has its name.
+	Refused string
+	// Message that has its name, or would have it.
+	Message string
 }
 
 // Message is a User message, as far as it matters here.
@@ -86,6 +107,8 @@ type Message struct {
 	ModelConfig string
 	// Effort that the message asks for.
 	Effort v1alpha1.ReasoningEffort
+	// FirstWords are how the message begins, for a title; empty where nobody has read it.
+	FirstWords string
 	// Created is when the message was created.
 	Created time.Time
 	// Traceparent is the trace context that the turn is to be traced under; empty if the message names none.
@@ -97,6 +120,8 @@ type Edited struct {
 	Message
 	Parent string
 	Index  int64
+	// CallsGivenUpBefore is why calls of the reply before it have no result; empty if none was given up.
+	CallsGivenUpBefore v1alpha1.CallsGivenUp
 }
 
 // Results is a Tool message that a client wrote.
@@ -124,12 +149,17 @@ type Request struct {
 // Model is a resolved ChatModelConfig.
 type Model struct {
 	Alternative
+	// Disabled is true for one that is out of use. Then nothing else is known of it.
+	Disabled bool
 	// Fallbacks are the models to ask when this one cannot answer, in order.
 	Fallbacks []Alternative
 	// Retry says how failed attempts are tried again; nil: by the defaults.
 	Retry *v1alpha1.RetryPolicy
-	// ContextLimit is the number of tokens that both this model and the one that writes summaries hold; 0: unknown.
-	ContextLimit int64
+	// ContextLimit is how many tokens a context may have: what this model holds, or what ContextLimitConfig says of the one that writes
+	// summaries, if that is less. The zero Limit is one that is not known.
+	ContextLimit modelconfig.Limit
+	// ContextLimitConfig is the name of the ChatModelConfig whose limit it is.
+	ContextLimitConfig string
 	// ThresholdPercent is how full the context may get; 100: it is not watched.
 	ThresholdPercent int32
 	// Summarizer writes the summaries; nil: the model itself.
@@ -148,12 +178,15 @@ type Alternative struct {
 	Currency v1alpha1.Currency
 }
 
-// forAction are the models that may be asked to perform the action, in order.
+// forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not go on, so
+// that one which the chat's own model can write does not depend on another one.
 func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
-	if action == v1alpha1.ActionCompact && m.Summarizer != nil {
-		return []Alternative{*m.Summarizer}
+	own := append([]Alternative{m.Alternative}, m.Fallbacks...)
+	if action != v1alpha1.ActionCompact || m.Summarizer == nil {
+		return own
 	}
-	return append([]Alternative{m.Alternative}, m.Fallbacks...)
+	own = slices.DeleteFunc(own, func(a Alternative) bool { return a.Config == m.Summarizer.Config })
+	return append([]Alternative{*m.Summarizer}, own...)
 }
 
 // Plan is what one pass does.
@@ -174,12 +207,20 @@ type Plan struct {
 	Superseded []string
 	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
 	PutAside bool
+	// Transitions of the state machine that the plan makes, in their order.
+	Transitions []Transition
 	// Ended are the turns that this pass replaced by the next one, in their order.
 	Ended []*v1alpha1.TurnStatus
 	// Notices are worth an Event.
 	Notices []Notice
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
+}
+
+// Transition is one step of the state machine.
+type Transition struct {
+	Event    chatstate.Event
+	From, To chatstate.State
 }
 
 // Rejection is a message that is refused.
@@ -197,18 +238,4 @@ type Notice struct {
 	Action string
 	// Note is a sentence without any content of messages.
 	Note string
-}
-
-// matches tells whether the result carries the chat's current fence.
-func matches(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, result *v1alpha1.ChatMessage) bool {
-	if result == nil || result.Spec.Generation == nil || st.Generation == nil {
-		return false
-	}
-	g := result.Spec.Generation
-	return g.ChatUID == string(chat.UID) &&
-		g.HistoryVersion == st.History.Version &&
-		g.Attempt == st.Generation.Attempt &&
-		g.Pod == st.Generation.Pod &&
-		g.Action == st.Generation.Action &&
-		result.Spec.Parent == st.History.Head
 }

@@ -14,7 +14,7 @@ import (
 // is Stalled.
 const ManifestPatience = 10 * time.Second
 
-// mayCome tells whether what blocks the first open message may pass by itself, because something that it needs was not there yet
+// mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was not there yet
 // when it was created; and if so, when to look again.
 func (p *pass) mayCome(blocked *v1alpha1.GenerationError) bool {
 	if blocked == nil || blocked.Reason != v1alpha1.ErrorModelConfigNotFound && blocked.Reason != v1alpha1.ErrorParentNotFound {

@@ -10,6 +10,7 @@ import (
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/decide"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/status"
 )
 
 // answering is what answers the turn under way, or else why nothing does. What is done beside a turn, the chat's model does.
@@ -26,15 +27,47 @@ func (p *pass) model(message Message) (*Model, *v1alpha1.GenerationError) {
 	switch {
 	case message.ModelConfig == "" || p.misplaced():
 		return p.facts.Model, p.facts.Blocked
-	case p.facts.Named[message.ModelConfig] == nil:
-		return nil, modelconfig.NotFound(message.ModelConfig, "ChatMessage "+message.Name)
+	case p.unavailable(message) == nil:
+		return p.facts.Named[message.ModelConfig], nil
+	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
+		return p.facts.Model, nil
 	}
-	return p.facts.Named[message.ModelConfig], nil
+	return nil, p.unavailable(message)
 }
 
-// misplaced tells whether something other than a missing ChatModelConfig keeps the chat from working.
+// unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
+func (p *pass) unavailable(message Message) *v1alpha1.GenerationError {
+	switch named := p.facts.Named[message.ModelConfig]; {
+	case message.ModelConfig == "":
+		return nil
+	case named == nil:
+		return modelconfig.NotFound(message.ModelConfig, "ChatMessage "+message.Name)
+	case named.Disabled:
+		return modelconfig.Disabled(message.ModelConfig, "ChatMessage "+message.Name)
+	}
+	return nil
+}
+
+// markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else for the
+// chat. A chat that is archived is answered by none.
+func (p *pass) markFallback() {
+	why := p.facts.FellBack
+	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
+		why = p.unavailable(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	}
+	if p.status().Archived || p.facts.Model == nil || p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
+		why = nil
+	}
+	answers := ""
+	if p.facts.Model != nil {
+		answers = p.facts.Model.Config
+	}
+	status.MarkFallback(p.status(), why, answers, p.facts.Now)
+}
+
+// misplaced reports whether something other than a missing or disabled ChatModelConfig keeps the chat from working.
 func (p *pass) misplaced() bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
 }
 
 // blocked is why the message cannot be answered; nil if it can.

@@ -20,6 +20,7 @@ import (
 var elsewhere = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached, v1alpha1.ErrorProviderDisabled,
 	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigInvalid,
+	v1alpha1.ErrorModelConfigDisabled,
 }
 
 // nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked again in
@@ -27,7 +28,8 @@ var elsewhere = []v1alpha1.ErrorReason{
 // which doubles with each round. One whose provider asked to wait is passed over for as long as another one can be asked sooner.
 func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
 	retry := &v1alpha1.RetryStatus{
-		Attempt: failed.Attempt, Reason: e.Reason, Message: e.Message, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
+		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason, Message: e.Message,
+		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
 	}
 	if !e.Retryable {
 		if !slices.Contains(elsewhere, e.Reason) {
@@ -46,10 +48,10 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 	return retry
 }
 
-// round counts how often all the models that can still be asked have been asked, from 0.
+// round counts how often all the models that can still be asked have failed, from 0. A lost attempt says nothing about a model.
 func round(models []Alternative, retry *v1alpha1.RetryStatus) int {
 	left := len(models) - len(retry.RuledOut)
-	return max(0, int(retry.Attempt)-1-len(retry.RuledOut)) / max(1, left)
+	return max(0, int(retry.Attempt-retry.LostAttempts)-1-len(retry.RuledOut)) / max(1, left)
 }
 
 // setNext chooses the model that can be asked soonest: those behind the one that failed now, the others again after a wait.
@@ -109,6 +111,7 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 // tryAgain goes on after an attempt that failed, or ends the turn.
 func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
 	st := p.status()
+	p.learn(&e)
 	if p.mayCompactInstead(&e) {
 		return p.compactInstead(e)
 	}
@@ -123,6 +126,7 @@ func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
 		}
 		return p.fail(e)
 	}
+	p.noticeSummarizer(&failed, &e)
 	if err := p.fire(chatstate.RecordRetry, subject{retry: retry}); err != nil {
 		return err
 	}
@@ -137,11 +141,8 @@ func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
 	model, _ := p.answering()
 	st, models := p.status(), model.forAction(action)
 	wanted := ""
-	switch {
-	case st.Retry != nil:
+	if st.Retry != nil {
 		wanted = st.Retry.ModelConfig
-	case st.Generation != nil: // It was lost: that says nothing about the model.
-		wanted = st.Generation.ModelConfig
 	}
 	if i := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == wanted }); i >= 0 {
 		return models[i]
@@ -159,13 +160,10 @@ func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
 	st, model := p.status(), p.nextModel(action)
 	next := &v1alpha1.GenerationStatus{
 		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
-		HasSubChats: p.facts.HasSubChats,
+		HasSubChats: p.facts.HasSubChats, Compaction: p.compactionCause(action),
 	}
-	switch {
-	case st.Retry != nil:
-		next.Attempt, next.RuledOut, next.Waits = st.Retry.Attempt+1, st.Retry.RuledOut, st.Retry.Waits
-	case st.Generation != nil:
-		next.Attempt, next.RuledOut, next.Waits = st.Generation.Attempt+1, st.Generation.RuledOut, st.Generation.Waits
+	if last := st.Retry; last != nil {
+		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut, last.Waits
 	}
 	st.Generation, st.Retry = next, nil
 	st.Model = model.Name

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chatstate"
 )
 
@@ -131,9 +132,9 @@ func (p *pass) stopAttempt() error {
 func (p *pass) endInterrupted() error {
 	st := p.status()
 	switch {
-	case st.Generation != nil && matches(p.chat, st, p.facts.Result):
+	case st.Generation != nil && attempts.IsResult(p.chat, st, p.facts.Result):
 		return p.finishInterruption(p.facts.Result)
-	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.facts.PodLost,
+	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, st, p.facts.Result),
 		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:
 		return p.finishInterruption(nil)
 	}
@@ -153,7 +154,7 @@ func (p *pass) finishInterruption(result *v1alpha1.ChatMessage) error {
 	return p.goOn()
 }
 
-// saysSomething tells whether an attempt that was told to stop has something to keep. It may have been done just then.
+// saysSomething reports whether an attempt that was told to stop has something to keep. It may have been done just then.
 func saysSomething(result *v1alpha1.ChatMessage) bool {
 	switch result.Spec.Generation.Outcome {
 	case v1alpha1.OutcomeCompleted:
@@ -164,10 +165,19 @@ func saysSomething(result *v1alpha1.ChatMessage) bool {
 	return false
 }
 
-func (p *pass) reorder(message string) {
-	st := p.status()
-	st.Queue = slices.DeleteFunc(st.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message })
-	st.Queue = slices.Insert(st.Queue, 0, v1alpha1.QueuedMessage{Name: message, Interrupts: true})
+// cutIn puts the message, be it new or queued, behind those that cut in before it, and all of these before the others.
+func (p *pass) cutIn(message string) {
+	var cutIns, others []v1alpha1.QueuedMessage
+	for _, queued := range p.status().Queue {
+		switch {
+		case queued.Name == message:
+		case queued.Interrupts:
+			cutIns = append(cutIns, queued)
+		default:
+			others = append(others, queued)
+		}
+	}
+	p.status().Queue = slices.Concat(cutIns, []v1alpha1.QueuedMessage{{Name: message, Interrupts: true}}, others)
 }
 
 func (p *pass) clearQueue() {

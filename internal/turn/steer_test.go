@@ -77,10 +77,14 @@ func TestAnInterruptionWaitsForThePodOnlySoLong(t *testing.T) {
 	}
 }
 
-func TestAMessageThatCutsInIsNext(t *testing.T) {
+func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
 	w := newWorld(t).say("a").say("b").cutIn("c").want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
-	w.cutIn("d").want("Interrupting v1 a/1 1:GenerateAssistant [d c b]")
-	w.answer(partial(1)).want("Running v2 d/3 1:GenerateAssistant [c b]")
+	w.cutIn("d").want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
+	w.pass(func(f *Facts) { f.Queued[2].Interrupts = true }).want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
+	if q := w.chat.Status.Queue; !q[2].Interrupts {
+		t.Errorf("the queue is %+v", q)
+	}
+	w.answer(partial(1)).want("Running v2 c/3 1:GenerateAssistant [d b]")
 	if ended := w.last.Ended; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
 	}
@@ -283,4 +287,29 @@ func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
 	if w.pass(held("")); w.chat.Status.WaitingSince != nil || w.chat.Status.Generation == nil {
 		t.Errorf("with a place it waits since %v with the attempt %v", w.chat.Status.WaitingSince, w.chat.Status.Generation)
 	}
+}
+
+func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	w.say("a").say("b").say("c")
+	if len(w.last.Rejected) != 1 {
+		t.Fatalf("rejected are %v", w.last.Rejected)
+	}
+	for i := range v1alpha1.RoomToCutIn {
+		w.cutIn(fmt.Sprint("cut", i))
+		if len(w.last.Rejected) != 0 {
+			t.Fatalf("message %d that cuts in is refused: %v", i, w.last.Rejected)
+		}
+	}
+	w.cutIn("d")
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Reason != v1alpha1.ReasonQueueFull {
+		t.Errorf("the queue has no bound: %v", w.last.Rejected)
+	}
+}
+
+func TestWhatCutInBehindAnOrdinaryMessageOvertakesItWithTheNextThatCutsIn(t *testing.T) {
+	w := newWorld(t).say("a").say("b").say("c").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v1 a/1 - [b c]")
+	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.
+	w.cutIn("e").want("Interrupting v2 b/2 1:GenerateAssistant [d e c]")
 }

@@ -5,6 +5,7 @@ package turn
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 )
 
 // summaries are what is said of a turn in fixed words, unless a model said something better.
@@ -24,8 +25,8 @@ func (p *pass) takeSummary() error {
 		asked(st.Turn) {
 		return nil
 	}
-	g := summary.Spec.Generation
-	if g.ChatUID != string(p.chat.UID) || g.HistoryVersion != st.History.Version || g.Pod != p.headPod() {
+	g, now := summary.Spec.Generation, attempts.Of(p.chat.UID, st)
+	if g.ChatUID != now.ChatUID || g.HistoryVersion != now.HistoryVersion || g.Pod != p.headPod() {
 		return nil
 	}
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
@@ -35,7 +36,7 @@ func (p *pass) takeSummary() error {
 	return nil
 }
 
-// asked tells whether a model has been asked what became of the turn, and has been paid for it.
+// asked reports whether a model has been asked what became of the turn, and has been paid for it.
 func asked(t *v1alpha1.TurnStatus) bool {
 	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
 }

@@ -24,6 +24,13 @@ func (p *pass) takeTitle(result *v1alpha1.ChatMessage) {
 	}
 }
 
+// entitle gives a chat that begins the first words of its first message, until a model writes a better title.
+func (p *pass) entitle(first Message) {
+	if st := p.status(); st.History.Length == 0 && st.Title == "" && first.FirstWords != "" {
+		st.Title, st.TitleSource = first.FirstWords, v1alpha1.TitleFromFirstWords
+	}
+}
+
 // settleTitle lets the title that a person gave win. When it is taken back, the next result brings another one.
 func (p *pass) settleTitle() {
 	st := p.status()

@@ -43,6 +43,22 @@ func TestATitleComesWithTheFirstReplyAndAModelsReplacesIt(t *testing.T) {
 	w.say("d").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
 }
 
+func TestAChatIsCalledByItsFirstWordsAtOnceUntilAModelCallsItBetter(t *testing.T) {
+	begins := func(w *world, name, words string) *world {
+		return w.pass(func(f *Facts) { f.Open = []Message{{Name: name, ContentHash: "hash of " + name, FirstWords: words}} })
+	}
+	w := begins(newWorld(t), "a", "why is…").wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+	w.answer(written("Stuck pods")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	begins(w, "b", "and then…").wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.pass(func(f *Facts) {
+		f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "other", FirstWords: "how is…"}}
+	}).wantTitle("how is…", v1alpha1.TitleFromFirstWords)
+
+	w = newWorld(t)
+	w.chat.Spec.Title = "Mine"
+	begins(w, "a", "why is…").wantTitle("Mine", v1alpha1.TitleFromSpec)
+}
+
 func TestATitleComesWithAnyResultThatCounts(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.ChatMessage){
 		"calls": calls(1), "a failure": outcome(v1alpha1.OutcomeFailed), "a reply": nil,

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chatstate"
 )
 
@@ -54,7 +55,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	}
 	if t.Turn != nil && !t.Unanswered {
 		t.Turn.Result = resultOf(kept)
-		giveUpCalls(t.Turn) // As its end did: a compaction would wait for them for ever.
+		giveUpCalls(t.Turn, endedWithCalls(t.Turn.Result)) // As its end did: a compaction would wait for them for ever.
 	}
 	return t
 }
@@ -64,7 +65,7 @@ func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	t.LastReply, t.Context = g.Preview, g.Context
 	t.Turn.Steps++
 	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.AwaitingCalls = v1alpha1.RoleAssistant, g.PendingCalls, g.AwaitingCalls
-	t.Turn.CallingMessage, t.Turn.WaitsFor = "", pendingWaits(g.WaitsFor)
+	t.Turn.CallingMessage, t.Turn.CallsGivenUp, t.Turn.WaitsFor = "", "", pendingWaits(g.WaitsFor)
 	if g.PendingCalls > 0 {
 		t.Turn.CallingMessage = m.Name
 	}
@@ -77,10 +78,8 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	t.Unanswered = true
 	switch g := m.Spec.Generation; {
 	case g == nil:
-		t.Turn.Results = &v1alpha1.MessagePlace{
-			Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: m.Status.HistoryVersion,
-			StoppedBy: m.Status.StoppedBy,
-		}
+		n := history.NodeOf(m)
+		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, StoppedBy: m.Status.StoppedBy}
 		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) //nolint:gosec // At most 512, as the API bounds parts.
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
 	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
@@ -128,15 +127,14 @@ func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
 }
 
 func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
+	n := history.NodeOf(m)
 	t := &v1alpha1.TurnStatus{
-		Message: m.Name, Parent: m.Status.Parent, HistoryVersion: m.Status.HistoryVersion, ContentHash: m.Status.ContentHash,
+		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ResumedVersion: m.Status.ResumedVersion,
+		ContentHash: m.Status.ContentHash, CallsGivenUpBefore: m.Status.CallsGivenUpBefore,
 		LastRole: v1alpha1.RoleUser, ReasoningEffort: m.Spec.ReasoningEffort,
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		t.ModelConfig = ref.Name
-	}
-	if m.Status.Index != nil {
-		t.Index = *m.Status.Index
 	}
 	return t
 }
@@ -173,8 +171,7 @@ func (p *pass) truncateFrom() {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
 		p.status().Turn, p.status().LastReply, p.status().Context = t.Turn.DeepCopy(), t.LastReply, t.Context
 		if t.Unanswered {
-			p.status().Turn.HistoryVersion = h.Version + 1 // Its message is being answered again.
-			p.status().Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now))
+			p.resume()
 		}
 	} else {
 		e := p.facts.Edited
@@ -188,6 +185,14 @@ func (p *pass) truncateFrom() {
 		p.status().Context = nil
 	}
 	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+}
+
+// resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it stood, so its
+// message does, too: versions only grow along a chain.
+func (p *pass) resume() {
+	t := p.status().Turn
+	t.ResumedVersion = p.status().History.Version + 1
+	t.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 }
 
 // dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was part of

@@ -23,16 +23,20 @@ func (p *pass) beginWaits() {
 	}
 }
 
-// due tells whether the call is one of those that are to be run next: it awaits nobody, or was approved.
+// due reports whether the call is one of those that are to be run next: it awaits nobody, or was approved.
 func due(t *v1alpha1.TurnStatus, w *v1alpha1.PendingWait) bool {
 	return w.Awaits == "" || slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool {
 		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove
 	})
 }
 
-// subChatsAtWork tells whether a call that is to be run next waits for a sub-chat that is still at work, and may go on to.
+// subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go on to. Calls
+// whose attempt was lost have waited before it began.
 func (p *pass) subChatsAtWork() bool {
 	t := p.status().Turn
+	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
+		return false
+	}
 	return t != nil && slices.ContainsFunc(t.WaitsFor, func(w v1alpha1.PendingWait) bool {
 		return w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && slices.Contains(p.facts.SubChatsAtWork, w.Chat)
 	})

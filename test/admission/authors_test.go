@@ -107,6 +107,76 @@ func TestNobodyChangesTheAuthor(t *testing.T) {
 	}
 }
 
+// editor is who changed the object last, as the cluster says.
+func editor(t *testing.T, o client.Object) string {
+	t.Helper()
+	o = o.DeepCopyObject().(client.Object)
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Fatal(err)
+	}
+	return o.GetAnnotations()[editedBy]
+}
+
+func TestWhoChangesAnothersWordsIsNamed(t *testing.T) {
+	s := newScene(t)
+	other := `{"spec":{"content":"other words"}}`
+	for _, c := range []struct {
+		who    actor
+		does   string
+		act    func(context.Context, client.Client) error
+		object client.Object
+		want   string
+	}{
+		{chatter, "labels a message", patches(s.asked, `{"metadata":{"labels":{"a":"b"}}}`), s.asked, ""},
+		{owner, "changes another's words", patches(s.asked, other), s.asked, "owner"},
+		{chatter, "says the same again", patches(s.asked, other), s.asked, "owner"},
+		{chatter, "takes the editor off", patches(s.asked, `{"metadata":{"annotations":null}}`), s.asked, "owner"},
+		{manager, "says where the message stands", patchesStatus(s.asked, `{"status":{"state":"Committed"}}`), s.asked, "owner"},
+		{chatter, "changes its own words back in the other's name", patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":"owner"}},"spec":{"content":"mine"}}`), s.asked, "chatter"},
+		{root, "holds a chat", patches(s.chat, `{"spec":{"suspend":true}}`), s.chat, "root"},
+		{owner, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), s.chat, "root"},
+	} {
+		t.Run(c.who.name+" "+c.does, func(t *testing.T) {
+			if err := c.act(t.Context(), as(t, c.who)); err != nil {
+				t.Fatal(err)
+			}
+			if got := editor(t, c.object); got != c.want {
+				t.Errorf("edited by %q", got)
+			}
+		})
+	}
+	if got := stamp(t, s.asked); got != chatter.username() {
+		t.Errorf("created by %q", got)
+	}
+	try(t, []write{
+		{owner, "names another editor", patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":"chatter2"}}}`), "cannot change without it: leave it as it is, chatter"},
+		{podA, "names an editor of its result", func(ctx context.Context, c client.Client) error {
+			m := result(s.chat, nil)
+			m.Annotations = map[string]string{editedBy: "chatter"}
+			return c.Create(ctx, m, client.DryRunAll)
+		}, ""},
+	})
+}
+
+func TestAClusterThatCannotStampRefusesFalseEditors(t *testing.T) {
+	lift(t, "parley-edited-by")
+	s := newScene(t)
+	signed := func(by, content string) func(context.Context, client.Client) error {
+		return patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":"`+by+`"}},"spec":{"content":"`+content+`"}}`)
+	}
+	created := say("none")
+	created.Annotations = map[string]string{editedBy: "owner"}
+	try(t, []write{
+		{chatter, "creates a message that somebody has edited", creates(created), "nobody has yet: leave it out"},
+		{owner, "changes words in another's name", signed("chatter", "a"), "who changes the object, which is owner: leave it out"},
+		{owner, "changes words without saying so", patches(s.asked, `{"spec":{"content":"b"}}`), ""},
+		{owner, "changes words in its own name", signed("owner", "c"), ""},
+		{chatter, "changes words and leaves the other's name", patches(s.asked, `{"spec":{"content":"d"}}`), "which is chatter: leave it out"},
+		{chatter, "takes the name off", patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":null}}}`), "leave it as it is, owner"},
+		{chatter, "changes words and takes the other's name off", patches(s.asked, `{"metadata":{"annotations":{"`+editedBy+`":null}},"spec":{"content":"e"}}`), ""},
+	})
+}
+
 func TestAManifestWithoutTheAuthorIsNoDrift(t *testing.T) {
 	for name, flags := range map[string][]string{
 		"kubectl apply": {"apply"}, "kubectl apply --server-side": {"apply", "--server-side"},
@@ -129,6 +199,14 @@ func TestAManifestWithoutTheAuthorIsNoDrift(t *testing.T) {
 			run(append([]string{"diff"}, flags[1:]...)...)
 			if now := versionOf(t, chat); now != version {
 				t.Errorf("applying again made version %s out of %s", now, version)
+			}
+			manifest = strings.Replace(manifest, `"prompt":"hello"`, `"prompt":"hello","title":"Other"`, 1)
+			run(flags...)
+			run(flags...)
+			version = versionOf(t, chat)
+			run(flags...)
+			if now := versionOf(t, chat); now != version || editor(t, chat) != chatter.username() {
+				t.Errorf("applying a change again made version %s out of %s, edited by %q", now, version, editor(t, chat))
 			}
 			run("replace")
 			if got := stamp(t, chat); got != chatter.username() {

@@ -6,12 +6,18 @@ package admission
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/waiting"
 )
 
 const (
@@ -98,6 +104,8 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 		write{debugger, "reads recordings", lists, ""},
 		write{debugger, "changes a recording", patches(good, `{"spec":{"status":"Error"}}`), noRight},
 		write{debugger, "deletes a recording", deletes(good), ""},
+		write{manager, "says that a recording was interrupted", rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+		write{manager, "says so of one that has ended", rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status, d.Attempt = v1alpha1.DebugInterrupted, 9 }), onlyPodsRecord},
 		write{manager, "deletes a recording that has expired", deletes(second), ""},
 	))
 }
@@ -116,4 +124,31 @@ func annotates(step *v1alpha1.ChatDebugStep) func(context.Context, client.Client
 
 func lists(ctx context.Context, c client.Client) error {
 	return c.List(ctx, &v1alpha1.ChatDebugStepList{}, client.InNamespace(ns))
+}
+
+func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
+	s := newScene(t)
+	label := func(value string) func(context.Context, client.Client) error {
+		return func(ctx context.Context, c client.Client) error {
+			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelRecordings, value)
+			return c.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.chat.Namespace}}, client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+	}
+	begun := recording(s.chat, nil)
+	try(t, []write{
+		{podA, "records", creates(begun), ""},
+		{root, "disables recordings", label(v1alpha1.RecordingsDisabled), ""},
+	})
+	defer func() { try(t, []write{{root, "allows recordings", label("enabled"), ""}}) }()
+	const disabled = "recordings of model calls are disabled in this namespace"
+	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Spec.Call = 2 })
+	heeded := func() bool { // Admission sees namespaces a moment late.
+		err := as(t, podA).Create(t.Context(), second.DeepCopy(), client.DryRunAll)
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), disabled)
+	}
+	waiting.Until(t, 20*time.Second, "recordings are refused", heeded)
+	try(t, []write{
+		{podA, "writes on", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), disabled},
+		{manager, "says that a recording was interrupted", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+	})
 }

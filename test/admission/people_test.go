@@ -45,9 +45,9 @@ var (
 	// With cluster-admin, as tools that deploy often have it.
 	deployer = actor{name: "a tool that deploys", namespace: otherNS, account: "deployer"}
 	gateway  = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}
-	podA     = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "pod-a"}
-	podB     = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "pod-b"}
-	podC     = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "pod-c"}
+	podA     = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "parley-generation-a"}
+	podB     = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "parley-generation-b"}
+	podC     = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "parley-generation-c"}
 	podless  = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
 )
 
@@ -85,6 +85,18 @@ func (a actor) client(ctx context.Context) (client.Client, error) {
 	return c, nil
 }
 
+// kubelet is a client of a node, which alone gets tokens of generation pods. Nodes have their rights by the node authorizer,
+// which this API server does not run: hence the second group.
+func kubelet() (client.Client, error) {
+	cfg := rest.CopyConfig(cluster.Config)
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:node:worker", Groups: []string{"system:nodes", "system:masters"}}
+	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("creating a client of a kubelet: %w", err)
+	}
+	return c, nil
+}
+
 func (a actor) token(ctx context.Context) (string, error) {
 	request := &authenticationv1.TokenRequest{}
 	if a.pod != "" {
@@ -94,8 +106,15 @@ func (a actor) token(ctx context.Context) (string, error) {
 		}
 		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
 	}
+	issuer := cluster.Client
+	if a.account == podspec.ServiceAccount {
+		var err error
+		if issuer, err = kubelet(); err != nil {
+			return "", err
+		}
+	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: a.account}}
-	if err := cluster.Client.SubResource("token").Create(ctx, account, request); err != nil {
+	if err := issuer.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("requesting a token of %s: %w", a.name, err)
 	}
 	return request.Status.Token, nil

@@ -13,13 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
 // createdBy is the annotation with the name of who created an object.
 const createdBy = "parley.dev/created-by"
 
-// probe tells whether a policy is in force, by writes that leave nothing behind.
+// editedBy is the annotation with the name of who changed an object's spec last.
+const editedBy = "parley.dev/edited-by"
+
+// probe reports whether a policy is in force, by writes that leave nothing behind.
 type probe struct {
 	// name of the policy and of its binding.
 	name    string
@@ -31,6 +35,11 @@ var probes = []probe{
 	{"parley-created-by", func(ctx context.Context) bool {
 		chat := newChat("dry")
 		return cluster.Client.Create(ctx, chat, client.DryRunAll) == nil && chat.Annotations[createdBy] != ""
+	}},
+	{"parley-edited-by", func(ctx context.Context) bool {
+		chat := newChat("dry-edited")
+		chat.Annotations = map[string]string{editedBy: "me"}
+		return cluster.Client.Create(ctx, chat, client.DryRunAll) == nil && chat.Annotations[editedBy] == ""
 	}},
 	{"parley-authors", func(ctx context.Context) bool {
 		chat := newChat("probe")
@@ -53,6 +62,42 @@ var probes = []probe{
 		_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
 		return says(dry().Create(ctx, recording(chat, nil)), "only generation pods record")
 	}},
+	{"parley-api-keys", func(ctx context.Context) bool {
+		return says(dryAs(ctx, owner, modelWithKey("probed")), "may not get Secret probed")
+	}},
+	{"parley-configmaps-of-chats", func(ctx context.Context) bool {
+		return says(dryAs(ctx, chatter, instructed("probed")), "may not get every ConfigMap")
+	}},
+	{"parley-configmaps-of-messages", func(ctx context.Context) bool {
+		return says(dryAs(ctx, chatter, withFiles("probed")), "may not get every ConfigMap")
+	}},
+	{"parley-prompt-names", func(ctx context.Context) bool {
+		m := say("any")
+		m.Name = "any-prompt"
+		return says(dry().Create(ctx, m), "names that end in -prompt")
+	}},
+	{"parley-blank-messages", func(ctx context.Context) bool {
+		return says(dry().Create(ctx, inParts("any", " ")), "all parts are blank")
+	}},
+	{"parley-generation-pods", func(ctx context.Context) bool {
+		return says(dry().Create(ctx, generationPod("parley-generation-probe")), "only Parley's manager creates pods")
+	}},
+	{"parley-generation-commands", func(ctx context.Context) bool {
+		return says(connects(podA.pod, "exec")(ctx, cluster.Client), "nobody runs commands in generation pods")
+	}},
+	{"parley-generation-tokens", func(ctx context.Context) bool {
+		return says(takesToken(podA)(ctx, cluster.Client), "go to the kubelets")
+	}},
+	{"parley-generation-secrets", func(ctx context.Context) bool {
+		return says(dry().Create(ctx, tokenSecret(podspec.ServiceAccount)), "no Secret holds a token")
+	}},
+	{"parley-manager-pods", func(ctx context.Context) bool {
+		return says(dryAs(ctx, manager, plainPod()), "generation pods alone")
+	}},
+	{"parley-manager-bindings", func(ctx context.Context) bool {
+		c, err := manager.client(ctx)
+		return err == nil && says(applies(bindsTo("probe"))(ctx, client.NewDryRunClient(c)), "binds the Role parley-generation to the account of that name")
+	}},
 	{"parley-status", func(ctx context.Context) bool {
 		return says(patchesStatus(newChat("probe"), `{"status":{"phase":"Error"}}`)(ctx, dry()), "only Parley's manager")
 	}},
@@ -60,6 +105,15 @@ var probes = []probe{
 
 // dry is the administrator's client, whose writes leave nothing behind.
 func dry() client.Client { return client.NewDryRunClient(cluster.Client) }
+
+// dryAs creates the object as somebody else, and leaves nothing behind.
+func dryAs(ctx context.Context, who actor, o client.Object) error {
+	c, err := who.client(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Create(ctx, o, client.DryRunAll)
+}
 
 func probeResult(ctx context.Context) *v1alpha1.ChatMessage {
 	chat := newChat("probe")
@@ -81,7 +135,7 @@ func lift(t *testing.T, policy string) {
 		}
 	}
 	kind := "ValidatingAdmissionPolicyBinding"
-	if policy == "parley-created-by" {
+	if policy == "parley-created-by" || policy == "parley-edited-by" {
 		kind = "MutatingAdmissionPolicyBinding"
 	}
 	binding := &unstructured.Unstructured{}

@@ -4,12 +4,19 @@
 package admission
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/internal/podspec"
 )
 
 // What the tables are about: who has a right to any of it that is not in them must not have it.
@@ -121,4 +128,33 @@ func TestOnlyThoseWhoGovernMayChangeQuotas(t *testing.T) {
 		all = append(all, write{who, "raises a quota", raise, noRight}, write{who, "removes a quota", deletes(s.quota), noRight})
 	}
 	try(t, append(all, write{governor, "raises a quota", raise, ""}, write{governor, "removes a quota", deletes(s.quota), ""}))
+}
+
+func TestOnlyScrapersConnectToTheOperatorsPodsButForTheGatewaysStreams(t *testing.T) {
+	for name, open := range map[string]string{"parley-manager": "", "parley-gateway": "http"} {
+		var policy networkingv1.NetworkPolicy
+		var deployment appsv1.Deployment
+		key := client.ObjectKey{Namespace: "parley-system", Name: name}
+		if err := errors.Join(cluster.Client.Get(t.Context(), key, &policy), cluster.Client.Get(t.Context(), key, &deployment)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(deployment.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels); diff != "" {
+			t.Errorf("%s is for other pods (-deployment +policy):\n%s", name, diff)
+		}
+		got := ""
+		for _, rule := range policy.Spec.Ingress {
+			port := rule.Ports[0].Port.StrVal
+			switch {
+			case !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }):
+				t.Errorf("%s lets callers in at %q, which is no port", name, port)
+			case len(rule.From) == 0:
+				got += port
+			case port != "metrics" || rule.From[0].NamespaceSelector.MatchLabels[podspec.LabelMetrics] != "true":
+				t.Errorf("%s lets in %+v", name, rule)
+			}
+		}
+		if got != open {
+			t.Errorf("%s lets everybody in at %q", name, got)
+		}
+	}
 }

@@ -33,9 +33,9 @@ import (
 )
 
 const (
-	// ns is the namespace that people chat in; its generation pods are pod-a and pod-b.
+	// ns is the namespace that people chat in; its generation pods are those of podA and podB.
 	ns = "team"
-	// otherNS is another one, with a generation pod pod-c.
+	// otherNS is another one, with the generation pod of podC.
 	otherNS = "others"
 	// patience is how long a policy may take to be in force.
 	patience = 60 * time.Second
@@ -139,11 +139,23 @@ func populate(ctx context.Context) error {
 	for _, n := range []string{ns, otherNS} {
 		objects = append(objects, podspec.Account(n), podspec.Role(n), podspec.RoleBinding(n))
 	}
-	for pod, n := range map[string]string{"pod-a": ns, "pod-b": ns, "pod-c": otherNS} {
-		objects = append(objects, podspec.Generation(podspec.Settings{Namespace: n, Image: "parley:test"}, pod))
+	if err := createAll(ctx, cluster.Client, objects); err != nil {
+		return err
 	}
+	asManager, err := manager.client(ctx)
+	if err != nil {
+		return err
+	}
+	var pods []client.Object
+	for _, pod := range []actor{podA, podB, podC} {
+		pods = append(pods, podspec.Generation(podspec.Settings{Namespace: pod.namespace, Image: "parley:test"}, pod.pod))
+	}
+	return createAll(ctx, asManager, pods)
+}
+
+func createAll(ctx context.Context, c client.Client, objects []client.Object) error {
 	for _, o := range objects {
-		if err := cluster.Client.Create(ctx, o); err != nil {
+		if err := c.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 		}
 	}

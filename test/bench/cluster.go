@@ -79,7 +79,7 @@ func (c Components) per(n float64) Components {
 	return Components{c.Manager / n, c.Generator / n, c.Relay / n, c.Gateway / n}
 }
 
-// of is the component of that name and tells whether it is one.
+// of is the component of that name and reports whether it is one.
 func (c *Components) of(name string) *float64 {
 	return map[string]*float64{"manager": &c.Manager, "generator": &c.Generator, "relay": &c.Relay, "gateway": &c.Gateway}[name]
 }

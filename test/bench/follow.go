@@ -94,12 +94,17 @@ func isAnswered(chat *v1alpha1.Chat, length int64) bool {
 	return chat != nil && chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length >= length
 }
 
-// part is a part of a reply as a client of the gateway sees it, and when.
+// part is a part of a reply as a client of the gateway sees it, and when; or all of it, if it was committed before the gateway had its
+// parts.
 type part struct {
-	at   time.Time
+	at time.Time
+	// kind of the part; kindReply for all of a reply.
 	kind string
-	v    int64
+	// v is the version of the history that the reply builds on.
+	v int64
 }
+
+const kindReply = "Reply"
 
 // stream follows a chat at the gateway, from now on. It returns once the gateway has begun to answer.
 func (b *bench) stream(ctx context.Context, chat string) (<-chan part, error) {
@@ -151,17 +156,31 @@ func readEvents(lines *bufio.Scanner, ready chan struct{}, seen chan<- part) {
 		case event == "status" && !announced:
 			announced = true
 			close(ready)
-		case event == "message_part":
-			at := time.Now()
-			var p struct {
-				HistoryVersion int64 `json:"historyVersion"`
-				Part           struct {
-					Type string `json:"type"`
-				} `json:"part"`
-			}
-			if json.Unmarshal([]byte(data), &p) == nil {
-				seen <- part{at: at, kind: p.Part.Type, v: p.HistoryVersion}
+		case event == "message_part", event == "message":
+			if p, ok := partOf(data); ok {
+				seen <- p
 			}
 		}
 	}
+}
+
+// partOf reads the data of a message_part, or of a message that is a reply.
+func partOf(data string) (part, bool) {
+	at := time.Now()
+	var p struct {
+		HistoryVersion int64 `json:"historyVersion"`
+		Part           *struct {
+			Type string `json:"type"`
+		} `json:"part"`
+		Message struct {
+			Role v1alpha1.MessageRole `json:"role"`
+		} `json:"message"`
+	}
+	switch err := json.Unmarshal([]byte(data), &p); {
+	case err != nil:
+		return part{}, false
+	case p.Part != nil:
+		return part{at: at, kind: p.Part.Type, v: p.HistoryVersion}, true
+	}
+	return part{at: at, kind: kindReply, v: p.HistoryVersion - 1}, p.Message.Role == v1alpha1.RoleAssistant
 }

@@ -14,6 +14,8 @@ import (
 
 // cold measures the first turn in a namespace that has no generation pod.
 func (b *bench) cold(ctx context.Context, f *Figures) error {
+	ctx, stop := context.WithCancel(ctx) // The stream ends with the stage.
+	defer stop()
 	if err := b.script(ctx, answer(modelDelay)); err != nil {
 		return err
 	}
@@ -28,7 +30,7 @@ func (b *bench) cold(ctx context.Context, f *Figures) error {
 	if err := b.say(ctx, "warm", "warm-0"); err != nil {
 		return err
 	}
-	first, err := next(ctx, parts)
+	first, err := next(ctx, parts, 0, "Text")
 	if err != nil {
 		return err
 	}
@@ -47,21 +49,22 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 		return err
 	}
 	var firsts, whole []time.Duration
+	last := int64(1) // The chat has a message and its reply.
 	for i := range turns {
 		began := time.Now()
 		if err := b.say(ctx, "warm", fmt.Sprintf("warm-%d", i+1)); err != nil {
 			return err
 		}
-		first, err := next(ctx, parts)
+		first, err := next(ctx, parts, last+1, "Text")
 		if err != nil {
 			return err
 		}
+		last = first.v
 		firsts = append(firsts, first.at.Sub(began)-modelDelay)
 		if err := b.follow.answered(ctx, "warm", int64(2*i+4)); err != nil {
 			return err
 		}
 		whole = append(whole, time.Since(began)-modelDelay)
-		drain(parts)
 	}
 	after, err := b.settledWrites(ctx)
 	if err != nil {
@@ -91,19 +94,24 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 		return err
 	}
 	var seconds []time.Duration
+	var last int64
 	for i := range turns {
 		if err := b.say(ctx, "steps", fmt.Sprintf("steps-%d", i)); err != nil {
 			return err
 		}
-		took, err := fromCallToText(ctx, parts)
+		call, err := next(ctx, parts, last+1, "ToolCall")
 		if err != nil {
 			return err
 		}
-		seconds = append(seconds, took-modelDelay)
+		text, err := next(ctx, parts, call.v+1, "Text")
+		if err != nil {
+			return err
+		}
+		last = text.v
+		seconds = append(seconds, text.at.Sub(call.at)-modelDelay)
 		if err := b.follow.answered(ctx, "steps", int64(4*i+4)); err != nil {
 			return err
 		}
-		drain(parts)
 	}
 	after, err := b.settledWrites(ctx)
 	if err != nil {
@@ -114,42 +122,22 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 	return nil
 }
 
-func fromCallToText(ctx context.Context, parts <-chan part) (time.Duration, error) {
-	var call *part
-	for {
-		p, err := next(ctx, parts)
-		if err != nil {
-			return 0, err
-		}
-		switch {
-		case p.kind == "ToolCall":
-			call = &p
-		case p.kind == "Text" && call != nil && p.v > call.v:
-			return p.at.Sub(call.at), nil
-		}
-	}
-}
-
-func next(ctx context.Context, parts <-chan part) (part, error) {
-	select {
-	case p, ok := <-parts:
-		if !ok {
-			return part{}, fmt.Errorf("the gateway ended the stream")
-		}
-		return p, nil
-	case <-time.After(time.Minute):
-		return part{}, fmt.Errorf("no part came for a minute")
-	case <-ctx.Done():
-		return part{}, ctx.Err()
-	}
-}
-
-func drain(parts <-chan part) {
+// next waits for a part of that kind of a reply that builds on version v of the history or a later one, or for the reply itself.
+func next(ctx context.Context, parts <-chan part, v int64, kind string) (part, error) {
+	patience := time.After(time.Minute)
 	for {
 		select {
-		case <-parts:
-		default:
-			return
+		case p, ok := <-parts:
+			if !ok {
+				return part{}, fmt.Errorf("the gateway ended the stream")
+			}
+			if p.v >= v && (p.kind == kind || p.kind == kindReply) {
+				return p, nil
+			}
+		case <-patience:
+			return part{}, fmt.Errorf("no part of kind %s came for a minute", kind)
+		case <-ctx.Done():
+			return part{}, ctx.Err()
 		}
 	}
 }

@@ -63,11 +63,12 @@ type Components struct {
 func main() {
 	turns := flag.Int("turns", 60, "turns to measure one after another")
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
+	bursts := flag.Bool("bursts", true, "measure 100 and 300 chats at once, too; without them a run takes half a minute")
 	model := flag.String("model", "", "address of the scripted model, such as 10.244.0.9:8080")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	figures, err := measure(ctx, *model, *turns, *chats)
+	figures, err := measure(ctx, *model, *turns, *chats, *bursts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -80,7 +81,7 @@ func main() {
 	fmt.Println(string(out))
 }
 
-func measure(ctx context.Context, model string, turns, chats int) (*Figures, error) {
+func measure(ctx context.Context, model string, turns, chats int, bursts bool) (*Figures, error) {
 	b, err := newBench(ctx, model)
 	if err != nil {
 		return nil, err
@@ -88,16 +89,20 @@ func measure(ctx context.Context, model string, turns, chats int) (*Figures, err
 	f := &Figures{Burst: map[string]Burst{}}
 	for _, stage := range []struct {
 		name string
+		skip bool
 		run  func(context.Context, *Figures) error
 	}{
-		{"a cold generation pod", b.cold},
-		{"turns of one step", func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
-		{"turns of three steps", func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
-		{"100 chats at once", func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},
-		{"300 chats at once", func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300) }},
-		{"generation pods", b.countPods},
-		{"many chats", func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
+		{"a cold generation pod", false, b.cold},
+		{"turns of one step", false, func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
+		{"turns of three steps", false, func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
+		{"100 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},
+		{"300 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300) }},
+		{"generation pods", false, b.countPods},
+		{"many chats", chats == 0, func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
 	} {
+		if stage.skip {
+			continue
+		}
 		began := time.Now()
 		if err := stage.run(ctx, f); err != nil {
 			return nil, fmt.Errorf("%s: %w", stage.name, err)

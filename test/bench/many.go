@@ -18,9 +18,6 @@ import (
 // many fills the cluster with chats of 20 messages of 4 KiB, all answered, and measures the manager that holds them. The
 // manager is stopped while the bench plays its part and that of the generation pods.
 func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
-	if chats == 0 {
-		return nil
-	}
 	restore, err := b.withoutManager(ctx)
 	if err != nil {
 		return err
@@ -95,7 +92,7 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	}
 	parent := ""
 	for i := range int64(messages) {
-		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-%d", name, i)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
+		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", name, i)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
 		if i%2 == 0 {
 			m.Spec.Content = text
 			if err := b.settled(ctx, chat, m, parent, i); err != nil {
@@ -112,7 +109,7 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	chat.Status.Phase = v1alpha1.ChatWaiting
 	chat.Status.History = v1alpha1.HistoryStatus{Version: messages, Head: parent, Length: messages}
 	chat.Status.Turn = &v1alpha1.TurnStatus{
-		Message: fmt.Sprintf("%s-%d", name, messages-2), Parent: fmt.Sprintf("%s-%d", name, messages-3), Index: messages - 2,
+		Message: fmt.Sprintf("%s-m%d", name, messages-2), Parent: fmt.Sprintf("%s-m%d", name, messages-3), Index: messages - 2,
 		HistoryVersion: messages - 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant,
 	}
 	if err := b.client.Status().Update(ctx, chat); err != nil {

@@ -18,7 +18,10 @@ func report(out io.Writer, f *Figures) {
 	row("second step, from call to text", "p50 %.1f ms, p95 %.1f ms", f.SecondStep.P50, f.SecondStep.P95)
 	row("whole turn", "p50 %.1f ms, p95 %.1f ms", f.Turn.P50, f.Turn.P95)
 	for _, n := range []string{"100", "300"} {
-		b := f.Burst[n]
+		b, measured := f.Burst[n]
+		if !measured {
+			continue
+		}
 		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond, b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
 	}
 	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn", f.Writes.SingleStep, f.Writes.FurtherStep, f.Writes.Events)

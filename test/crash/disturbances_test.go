@@ -22,9 +22,9 @@ const lag = 30 * time.Millisecond
 // mishap is one thing that can go wrong with a write.
 type mishap struct {
 	name string
-	// fits tells whether it can happen to the write; nil: to each.
+	// fits reports whether it can happen to the write; nil: to each.
 	fits func(faultclient.Write) bool
-	// once tells whether it is tried with such a write only in the scenarios that disturb every write, and with the first
+	// once reports whether it is tried with such a write only in the scenarios that disturb every write, and with the first
 	// one of the others; nil: with all.
 	once func(faultclient.Write) bool
 	// fault in the given namespace, all but when it happens.
@@ -50,7 +50,7 @@ var mishaps = []mishap{
 	}},
 }
 
-// happensTo tells whether the mishap is tried with the write; all is true where no kind of mishap may be left out.
+// happensTo reports whether the mishap is tried with the write; all is true where no kind of mishap may be left out.
 func (m mishap) happensTo(w faultclient.Write, all bool) bool {
 	if m.fits != nil && !m.fits(w) {
 		return false
@@ -58,10 +58,10 @@ func (m mishap) happensTo(w faultclient.Write, all bool) bool {
 	return all || m.once == nil || !m.once(w)
 }
 
-// replaces tells whether the write is a compare-and-swap.
+// replaces reports whether the write is a compare-and-swap.
 func replaces(w faultclient.Write) bool { return w.Verb == "update" }
 
-// ofMessage tells whether the write is about a message: all of these are one and the same write.
+// ofMessage reports whether the write is about a message: all of these are one and the same write.
 func ofMessage(w faultclient.Write) bool { return strings.HasPrefix(w.Resource, "chatmessages") }
 
 func every(faultclient.Write) bool { return true }
@@ -143,7 +143,7 @@ func (m mishap) at(target faultclient.Write) disturbance {
 	}}
 }
 
-// ofConversation tells whether the write is about a chat or its messages.
+// ofConversation reports whether the write is about a chat or its messages.
 func ofConversation(w faultclient.Write) bool {
 	return strings.HasPrefix(w.Resource, "chats") || ofMessage(w)
 }

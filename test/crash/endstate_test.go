@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
 )
 
 // chatName is the name of the chat in every scenario, subChatName that of its sub-chat, if it has one.
@@ -132,14 +132,10 @@ func (s *snapshot) chain() ([]history.Node, error) {
 	}, nil)
 }
 
+// nodeOf is the message where it says that it stands itself: at rest the chat's word is not needed.
 func nodeOf(m *v1alpha1.ChatMessage) history.Node {
-	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role)}
-	switch {
-	case m.Spec.Index != nil:
-		n.Placed, n.Parent, n.Index = true, m.Spec.Parent, *m.Spec.Index
-	case m.Status.State == v1alpha1.MessageCommitted && m.Status.Index != nil:
-		n.Placed, n.Parent, n.Index = true, m.Status.Parent, *m.Status.Index
-	}
+	n := history.NodeOf(m)
+	n.Placed = n.Placed && (m.Spec.Generation != nil || m.Status.State == v1alpha1.MessageCommitted)
 	return n
 }
 
@@ -170,7 +166,8 @@ func (s *snapshot) render() string {
 	}
 	fmt.Fprintln(&b, "history, newest first:")
 	for _, n := range slices.Backward(chain) {
-		fmt.Fprintf(&b, "  %s: %s\n", n.Role, content(s.message(n.Name)))
+		m := s.message(n.Name)
+		fmt.Fprintf(&b, "  %s: %s\n", m.Spec.Role, content(m))
 	}
 	for i := range s.messages {
 		if m := &s.messages[i]; m.Spec.Generation == nil {

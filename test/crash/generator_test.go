@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/testing/playedpod"
 )
 
@@ -24,12 +24,12 @@ const tokens = 15
 // order. An attempt that repeats one which had been answered in full is given the same answer again.
 type generator struct {
 	replies  []reply
-	answered map[parts.Episode]bool
-	full     map[parts.Episode]reply // by the fence without its attempt
+	answered map[fence.Fence]bool
+	full     map[fence.Fence]reply // by the fence without its attempt
 }
 
 func newGenerator() *generator {
-	return &generator{answered: map[parts.Episode]bool{}, full: map[parts.Episode]reply{}}
+	return &generator{answered: map[fence.Fence]bool{}, full: map[fence.Fence]reply{}}
 }
 
 // attempts is the number of attempts that were answered.
@@ -40,7 +40,7 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 	if chat == nil || chat.Status.Generation == nil {
 		return nil
 	}
-	fence := parts.Episode{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
+	fence := fence.Fence{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
 	if g.answered[fence] {
 		return nil
 	}

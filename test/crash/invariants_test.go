@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
 )
 
 // maxPods is how many generation pods a run may leave behind. A crash between the creation of a pod and the status that
@@ -61,17 +61,17 @@ func brokenMessages(s *snapshot, chain []history.Node) []string {
 			out = append(out, fmt.Sprintf("message %s is committed, and is in the history %d times", m.Name, times))
 		case !committed && times != 0:
 			out = append(out, fmt.Sprintf("message %s is %s, and is in the history", m.Name, m.Status.State))
-		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && m.Status.StoppedBy == "" && !answered(chain, m.Name):
+		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && m.Status.StoppedBy == "" && !answered(s, chain, m.Name):
 			out = append(out, fmt.Sprintf("message %s says that it is answered, and is not", m.Name))
 		}
 	}
 	return out
 }
 
-// answered tells whether a reply follows the message, before the next question.
-func answered(chain []history.Node, name string) bool {
+// answered reports whether a reply follows the message, before the next question.
+func answered(s *snapshot, chain []history.Node, name string) bool {
 	at := slices.IndexFunc(chain, func(n history.Node) bool { return n.Name == name })
-	return at >= 0 && at+1 < len(chain) && chain[at+1].Role == history.RoleAssistant
+	return at >= 0 && at+1 < len(chain) && s.message(chain[at+1].Name).Spec.Role == v1alpha1.RoleAssistant
 }
 
 // brokenUsage holds that no step was committed without being added to the chat's sums. That none was added twice shows in

@@ -47,7 +47,7 @@ func newArgo(t *testing.T, ns string, serverSide bool) *argo {
 
 func (*argo) managers() []string { return []string{argoManager} }
 
-// tracks tells whether Argo CD takes the object for one of the application's, by either of its tracking methods.
+// tracks reports whether Argo CD takes the object for one of the application's, by either of its tracking methods.
 func (a *argo) tracks(o *unstructured.Unstructured) bool {
 	return o.GetLabels()[argoLabel] == argoApp || strings.HasPrefix(o.GetAnnotations()[argoAnnotation], argoApp+":")
 }

@@ -4,6 +4,11 @@
 package integration
 
 import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/png"
 	"slices"
 	"strings"
 	"testing"
@@ -39,6 +44,10 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			s.Content = "a"
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("a")}}
 		}), "exactly one of content and parts must be set"},
+		"results for the model alone": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToModel
+			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
+		}), "visibility belongs to User messages"},
 		"a forged reply":            {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }), "role must be User"},
 		"a forged place":            {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Parent = "b" }), "parent and index are set by the operator"},
 		"a part of the wrong shape": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText}} }), "text must be set for the types Text and Reasoning"},
@@ -59,13 +68,16 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			s.Parts = []v1alpha1.MessagePart{p, p}
 		}), "1048576 characters"},
 		"a file without content":        {message(file(v1alpha1.MessageFile{})), "exactly one of data, configMapKeyRef and url must be set"},
-		"a file with two contents":      {message(file(v1alpha1.MessageFile{Data: []byte("a"), URL: "https://a"})), "exactly one of data, configMapKeyRef and url must be set"},
-		"a file of a strange type":      {message(file(v1alpha1.MessageFile{Data: []byte("a"), MediaType: "image"})), "mediaType"},
-		"a file whose name is a path":   {message(file(v1alpha1.MessageFile{Data: []byte("a"), Name: "a/b"})), "name"},
+		"a file with two contents":      {message(file(v1alpha1.MessageFile{Data: "YQ==", URL: "https://a"})), "exactly one of data, configMapKeyRef and url must be set"},
+		"a file of a strange type":      {message(file(v1alpha1.MessageFile{Data: "YQ==", MediaType: "image"})), "mediaType"},
+		"a file whose name is a path":   {message(file(v1alpha1.MessageFile{Data: "YQ==", Name: "a/b"})), "name"},
 		"a file whose URL has a key":    {message(file(v1alpha1.MessageFile{URL: "https://u:p@a/b"})), "url"},
-		"a file over 700 KiB of base64": {message(file(v1alpha1.MessageFile{Data: make([]byte, 716800/4*3+1)})), "data"},
+		"a file over 700 KiB of base64": {message(file(v1alpha1.MessageFile{Data: strings.Repeat("A", 716804)})), "data"},
+		"a file in base64url":           {message(file(v1alpha1.MessageFile{Data: "____"})), "data in body should match"},
+		"a file that is no base64":      {message(file(v1alpha1.MessageFile{Data: "not base64"})), "data in body should match"},
+		"a file without its padding":    {message(file(v1alpha1.MessageFile{Data: "YQ"})), "its length is no multiple of 4"},
 		"files over 1 MiB together": {message(func(s *v1alpha1.ChatMessageSpec) {
-			file(v1alpha1.MessageFile{Data: make([]byte, 716800/4*3)})(s)
+			file(v1alpha1.MessageFile{Data: strings.Repeat("+", 716800)})(s)
 			s.Parts = append(s.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 400000))})
 		}), "the files in base64, may have at most 1048576 characters"},
 		"a part File without one": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}} }), "file must be set for the type File"},
@@ -75,7 +87,34 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		"17 instructions": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: slices.Repeat([]v1alpha1.InstructionsSource{
 			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}},
 		}, 17)}}, "must have at most 16 items"},
-		"the name of a reply to come":   {say(ns, "c", "c-2-1"), "belong to the replies of the chat"},
+		"the name of a reply to come":      {say(ns, "c", "c-2-1"), "belong to generated messages"},
+		"the name of another chat's reply": {say(ns, "no-such-chat", "squat-1-1"), "belong to generated messages"},
+		"the name of a summary to come":    {say(ns, "c", "squat-7-summary"), "belong to generated messages"},
+		"a blank message":                  {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = " \n\u00a0" }), "content is blank: say something"},
+		"a blank prompt":                   {newChat(ns, "t", " \t"), "prompt is blank: say something"},
+		"a Secret that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.APIKey.SecretKeyRef.Name = "../../secrets/kubernetes.io/serviceaccount"
+		}), "spec.apiKey.secretKeyRef.name"},
+		"a key that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = ".." }), "a key is neither . nor begins with .."},
+		"a fallback that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "a/b"}}
+		}), "spec.fallbacks[0].name"},
+		"instructions whose key is a path": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
+			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "."}},
+		}}}, "a key is neither . nor begins with .."},
+		"a parent that is no name": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "A b"}}}, "spec.parentRef.name"},
+		"a region that is a host": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider, s.Region = v1alpha1.ProviderBedrock, "a@10.0.0.1:9090/x?"
+		}), "spec.region"},
+		"an apiVersion that is a query": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider, s.BaseURL, s.APIVersion = v1alpha1.ProviderAzure, "https://a.example", "1&a=b"
+		}), "spec.apiVersion"},
+		"a model that is a path":  {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider, s.Model = v1alpha1.ProviderGoogle, "../../v1/files" }), "model becomes part of a URL"},
+		"a model that is a query": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider, s.Model = v1alpha1.ProviderGoogle, "gemini?alt=x" }), "model becomes part of a URL"},
+		"a model of two lines":    {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Model = "a\nb" }), "spec.model"},
+		"a header of two lines": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Headers = []v1alpha1.Header{{Name: "X-A", Value: "a\r\nX-B: c"}}
+		}), "spec.headers[0].value"},
 		"a reply by hand with results":  {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
 		"a tool of Parley's name":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
 		"a tool of the advisor's name":  {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "advisor"}}}}}, "this is the name of a built-in tool"},
@@ -144,10 +183,32 @@ func file(f v1alpha1.MessageFile) func(*v1alpha1.ChatMessageSpec) {
 	}
 }
 
+// picture is a PNG in base64, in which every character of the alphabet occurs.
+func picture(t *testing.T) string {
+	t.Helper()
+	img := image.NewGray(image.Rect(0, 0, 64, 64))
+	for i := range img.Pix {
+		img.Pix[i] = byte(i*i>>3 + i)
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, img); err != nil {
+		t.Fatal(err)
+	}
+	data := base64.StdEncoding.EncodeToString(out.Bytes())
+	if !strings.Contains(data, "+") || !strings.Contains(data, "/") {
+		t.Fatal("the picture has no unfriendly characters")
+	}
+	return data
+}
+
 func TestAMessageWithFilesIsTaken(t *testing.T) {
 	ns := bareNamespace(t)
 	for name, f := range map[string]v1alpha1.MessageFile{
-		"in-place":  {Data: make([]byte, 716800/4*3)},
+		"in-place":  {Data: strings.Repeat("/", 716800)},
+		"plus":      {Data: "++++"},
+		"slash":     {Data: "////"},
+		"png":       {Data: picture(t)},
+		"log":       {Name: "a.log", MediaType: "text/plain", Data: "++++////IGxpbmUgb2YgYSBsb2cgw7w="},
 		"configmap": {Name: "Übersicht 2.pdf", MediaType: "application/pdf", ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "files", Key: "plan.pdf"}},
 		"url":       {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
 	} {
@@ -155,9 +216,27 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 		m.Spec.Content = ""
 		file(f)(&m.Spec)
 		create(t, m)
-		if got := messageIn(t, ns, name).Spec.Parts; len(got) != 1 || len(got[0].File.Data) != len(f.Data) {
+		if got := messageIn(t, ns, name).Spec.Parts; len(got) != 1 || got[0].File.Data != f.Data {
 			t.Errorf("%s: the file did not come back", name)
 		}
+	}
+}
+
+func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
+	ns := bareNamespace(t)
+	for i, spec := range []v1alpha1.ChatModelConfigSpec{
+		{Provider: v1alpha1.ProviderBedrock, Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0", Region: "us-gov-west-1"},
+		{Provider: v1alpha1.ProviderBedrock, Model: "anthropic.claude-3-5-sonnet-20241022-v2:0", Region: "ap-southeast-2"},
+		{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash-preview-05-20"},
+		{Provider: v1alpha1.ProviderGoogle, Model: "tunedModels/my-model-x1"},
+		{Provider: v1alpha1.ProviderAzure, Model: "gpt-4.1_prod", BaseURL: "https://a.openai.azure.com", APIVersion: "2025-01-01-preview"},
+		{Provider: v1alpha1.ProviderOpenRouter, Model: "deepseek/deepseek-r1:free"},
+		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "/models/Qwen2.5-7B", BaseURL: "http://vllm.models:8000/v1"},
+		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "accounts/fireworks/models/a#accounts/b/deployments/c", BaseURL: "https://api.fireworks.ai/inference/v1"},
+		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M", BaseURL: "http://ollama:11434/v1"},
+	} {
+		spec.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys.of-models", Key: ".data_1-a"}}
+		create(t, &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), Namespace: ns}, Spec: spec})
 	}
 }
 

@@ -62,3 +62,20 @@ func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T)
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"advisor":{"enabled":false}}}`)
 	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }
+
+func TestAChatAtRestSeesThatTheConfigurationThatAnswersNamesAnotherAdvisor(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "hello")
+	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true}
+	create(t, chat)
+	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
+	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Advisor = &v1alpha1.AdvisorPolicy{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "gone"}}
+	})
+	eventually(t, "the chat at rest says that the advisor is missing", func() bool {
+		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+		return c != nil && c.Reason == string(v1alpha1.ErrorModelConfigNotFound)
+	})
+}

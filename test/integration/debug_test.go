@@ -70,3 +70,79 @@ func TestDebugSettingsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// annotated is a recording of chat c with annotations, which the chat owns if it is there.
+func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStepSpec)) *v1alpha1.ChatDebugStep {
+	t.Helper()
+	step := &v1alpha1.ChatDebugStep{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
+		Spec: v1alpha1.ChatDebugStepSpec{
+			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1, Pod: "p",
+			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+		},
+	}
+	if chat != nil {
+		step.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID}}
+	}
+	if change != nil {
+		change(&step.Spec)
+	}
+	create(t, step)
+	return step
+}
+
+func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
+	ns := bareNamespace(t)
+	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
+	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.ChatDebugStepSpec) {
+		s.Status, s.Attempt = v1alpha1.DebugInProgress, 2
+		s.Request.Messages = []v1alpha1.DebugMessage{{Role: "user", Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Text: "what was asked"}}}}
+		for n := range int32(2) {
+			s.Attempts = append(s.Attempts, v1alpha1.DebugAttempt{Number: n + 1, Pod: "no-such-pod", Status: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
+		}
+		s.Attempts[0].Status = v1alpha1.DebugError
+	})
+	eventually(t, "it is interrupted", func() bool {
+		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step); err != nil {
+			t.Fatal(err)
+		}
+		return step.Spec.Status == v1alpha1.DebugInterrupted
+	})
+	s := &step.Spec
+	if s.FinishedAt == nil || s.Attempts[0].Status != v1alpha1.DebugError || s.Attempts[1].Status != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
+		t.Errorf("recorded %+v", s)
+	}
+	if s.Request.Messages[0].Parts[0].Text != "what was asked" || s.Attempts[1].Pod != "no-such-pod" || step.Annotations[v1alpha1.AnnotationInProgress] != "" {
+		t.Errorf("left %+v, %v", s, step.Annotations)
+	}
+}
+
+func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
+	ns := namespace(t)
+	answered(t, ns, "second", "third")
+	of := func(name, history string) *v1alpha1.ChatDebugStep {
+		return annotated(t, ns, name, map[string]string{v1alpha1.AnnotationHistory: history}, nil, nil)
+	}
+	before, edited, after := of("before", "1/1"), of("edited", "3/3"), of("after", "5/5")
+	unsaid, anew := annotated(t, ns, "unsaid", nil, nil, nil), of("anew", "7/3")
+	edit(t, ns, "second", "I meant something else")
+	eventually(t, "the recordings of what was edited have gone", func() bool { return expired(t, edited) && expired(t, after) })
+	if expired(t, before) || expired(t, unsaid) || expired(t, anew) {
+		t.Error("others have gone, too")
+	}
+}
+
+func TestRecordingsGoWhenTheirChatIsArchived(t *testing.T) {
+	ns := namespace(t)
+	answered(t, ns, "second")
+	chat := chatIn(t, ns, "c")
+	mine, other := annotated(t, ns, "mine", nil, chat, nil), annotated(t, ns, "other", nil, nil, nil)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"archived":true}}`))
+	if err := cluster.Client.Patch(t.Context(), chat, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the recording has gone", func() bool { return expired(t, mine) })
+	if expired(t, other) {
+		t.Error("another one has gone, too")
+	}
+}

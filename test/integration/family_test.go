@@ -39,7 +39,7 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
 	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
-	create(t, say(ns, "root", "late")) // It must not begin, or the family would never be put away.
+	create(t, say(ns, "root", "late")) // It must not begin, or the family would never be archived.
 	create(t, answer(busy, nil))
 	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
@@ -51,6 +51,70 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
 	waitForMessage(t, ns, "late", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	eventually(t, "the child is back", func() bool { return !chatIn(t, ns, "child").Status.Archived })
+}
+
+func TestAChatWithoutFamilyThatIsArchivedAtWorkIsArchivedOnceItIsIdle(t *testing.T) {
+	ns := namespace(t)
+	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
+		"answered": func(t *testing.T, chat *v1alpha1.Chat) { create(t, answer(chat, nil)) },
+		"failed": func(t *testing.T, chat *v1alpha1.Chat) {
+			create(t, answer(chat, failed(v1alpha1.ErrorAuthenticationFailed)))
+		},
+		"interrupted": func(t *testing.T, chat *v1alpha1.Chat) {
+			annotate(t, ns, chat.Name, v1alpha1.AnnotationInterrupt, "now")
+			waitForPhase(t, ns, chat.Name, v1alpha1.ChatInterrupting)
+			create(t, answer(chat, interrupted))
+		},
+	} {
+		create(t, newChat(ns, name, "first"))
+		busy := assigned(t, ns, name, 1, 1)
+		patch(t, newChat(ns, name, ""), `{"spec":{"archived":true}}`)
+		eventually(t, "the pass that sees it is over", func() bool { return chatIn(t, ns, name).Status.ObservedGeneration == 2 })
+		ends(t, busy)
+		waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonArchived)
+		if !chatIn(t, ns, name).Status.Archived {
+			t.Errorf("chat %s is not archived", name)
+		}
+	}
+}
+
+func TestASubChatBelowAnArchivedChatIsArchivedUntilTheParentIsTakenBack(t *testing.T) {
+	ns := namespace(t)
+	answered(t, ns)
+	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	create(t, subChat(ns, "child", "c"))
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	if !chatIn(t, ns, "child").Status.Archived {
+		t.Error("the child says that it is archived, and its status does not")
+	}
+	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":false}}`)
+	create(t, answer(assigned(t, ns, "child", 1, 1), nil))
+	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}
+
+func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
+	for name, makeRoom := range map[string]func(*testing.T, string){
+		"a sibling is deleted":  func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
+		"a sibling is archived": func(t *testing.T, ns string) { patch(t, newChat(ns, "k1", ""), `{"spec":{"archived":true}}`) },
+		"the limit is raised": func(t *testing.T, ns string) {
+			patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := namespace(t)
+			root := newChat(ns, "root", "")
+			root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
+			create(t, root)
+			create(t, subChat(ns, "k1", "root"))
+			create(t, answer(assigned(t, ns, "k1", 1, 1), nil))
+			waitForPhase(t, ns, "k1", v1alpha1.ChatWaiting)
+			create(t, subChat(ns, "k0", "root")) // Its name is no reason to come before one that has begun.
+			waitForReady(t, ns, "k0", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+			makeRoom(t, ns)
+			assigned(t, ns, "k0", 1, 1)
+		})
+	}
 }
 
 func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {

@@ -230,6 +230,20 @@ func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testin
 	})
 }
 
+func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://169.254.169.254/v1" }))
+	eventually(t, "the configuration is stalled", func() bool {
+		var c v1alpha1.ChatModelConfig
+		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &c); err != nil {
+			t.Fatal(err)
+		}
+		stalled := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
+		return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonHostNotAllowed &&
+			strings.Contains(stalled.Message, "Leads to 169.254.169.254, where models may not be called")
+	})
+}
+
 func TestAWideListShowsWhatChatsCost(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))

@@ -114,7 +114,7 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 	eventually(t, "one that is gone is counted no more", func() bool { return phasesAre(t, metrics) })
 }
 
-// phasesAre tells whether the metric agrees with the API server, on the chats of all tests.
+// phasesAre reports whether the metric agrees with the API server, on the chats of all tests.
 func phasesAre(t *testing.T, metrics *prometheus.Registry) bool {
 	t.Helper()
 	var chats v1alpha1.ChatList

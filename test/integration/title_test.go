@@ -60,6 +60,21 @@ func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
 	hasTitle(t, ns, "c", "", "")
 }
 
+func TestAChatIsCalledByItsFirstWordsBeforeItsFirstReply(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "Why would a pod be stuck in ContainerCreating?"))
+	assigned(t, ns, "c", 1, 1)
+	hasTitle(t, ns, "c", "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords)
+	edit(t, ns, "c-prompt", "How do I\u202e debug it?")
+	assigned(t, ns, "c", 2, 1)
+	hasTitle(t, ns, "c", "How do I debug it?", v1alpha1.TitleFromFirstWords)
+
+	create(t, newChat(ns, "bare", "")) // The cache keeps nothing of what its first message says.
+	create(t, say(ns, "bare", "q"))
+	assigned(t, ns, "bare", 1, 1)
+	hasTitle(t, ns, "bare", "hello", v1alpha1.TitleFromFirstWords)
+}
+
 func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "")

@@ -68,13 +68,13 @@ type rule struct {
 	from []string
 	// transitive also forbids what the imports import.
 	transitive bool
-	// forbids tells whether the package may not import the path.
+	// forbids reports whether the package may not import the path.
 	forbids func(p goPackage, path string) bool
 }
 
 var pure = []string{
-	"internal/chatstate", "internal/history", "internal/decide", "internal/turn", "internal/status", "internal/placement",
-	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip",
+	"internal/chat", "internal/fence", "internal/chatstate", "internal/family", "internal/decide", "internal/turn", "internal/status", "internal/placement",
+	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/caption",
@@ -87,7 +87,7 @@ var rules = []rule{
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
 		return !p.in("internal/chatstate/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
-	{"parts and clip depend on the standard library alone", []string{"internal/parts", "internal/clip"}, true, func(_ goPackage, path string) bool {
+	{"fence, parts, clip and printable depend on the standard library alone", []string{"internal/fence", "internal/parts", "internal/clip", "internal/printable"}, true, func(_ goPackage, path string) bool {
 		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 	}},
 	{"the relay links neither Kubernetes nor fantasy", []string{"internal/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/testing/realpod"
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
@@ -91,27 +91,28 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	turn := history.Turn{Message: s.Turn.Message, Parent: s.Turn.Parent, Index: s.Turn.Index, Version: s.Turn.HistoryVersion}
-	nodes, err := history.Walk(history.Ref{Head: s.History.Head, Length: s.History.Length, Turn: turn}, func(name string) (history.Node, bool) {
+	nodes, err := history.Walk(history.RefOf(chat), func(name string) (history.Node, bool) {
 		m := byName[name]
-		if m == nil || m.Spec.Generation == nil {
-			return history.Node{Name: name, Role: history.RoleUser}, m != nil
+		if m == nil {
+			return history.Node{}, false
 		}
-		return history.Node{Name: name, Role: history.Role(m.Spec.Role), Placed: true, Parent: m.Spec.Parent, Index: *m.Spec.Index}, true
+		return history.NodeOf(m), true
 	}, nil)
 	if err != nil || len(nodes) != len(list.Items) {
 		t.Fatalf("%d of %d messages are the history: %v", len(nodes), len(list.Items), err)
 	}
-	roles, calls := map[history.Role]int{}, map[string]int{}
+	roles, calls := map[v1alpha1.MessageRole]int{}, map[string]int{}
 	for _, n := range nodes {
-		roles[n.Role]++
+		roles[byName[n.Name].Spec.Role]++
 		for _, part := range byName[n.Name].Spec.Parts {
 			if part.ToolCall != nil {
 				calls[part.ToolCall.ID]++
 			}
 		}
 	}
-	want := map[history.Role]int{history.RoleUser: 1, history.RoleAssistant: toolSteps + 1, history.RoleTool: toolSteps, history.RoleSystem: compactions}
+	want := map[v1alpha1.MessageRole]int{
+		v1alpha1.RoleUser: 1, v1alpha1.RoleAssistant: toolSteps + 1, v1alpha1.RoleTool: toolSteps, v1alpha1.RoleSystem: compactions,
+	}
 	for role, n := range want {
 		if roles[role] != n {
 			t.Errorf("%d messages of role %s, want %d", roles[role], role, n)

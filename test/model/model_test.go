@@ -119,7 +119,7 @@ func (r *runner) work(seed int64, begun time.Time) {
 	}
 }
 
-// wanted tells whether another sequence is to begin.
+// wanted reports whether another sequence is to begin.
 func (r *runner) wanted(begun time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

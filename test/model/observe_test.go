@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,7 +106,7 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 func (d *driver) walk(o objects) (history, wrong []string) {
 	h := o.chat.Status.History
 	inside := map[string]bool{}
-	name := h.Head
+	name, next := h.Head, int64(math.MaxInt64)
 	for i := h.Length - 1; i >= 0; i-- {
 		m := o.messages[name]
 		if m == nil {
@@ -120,7 +121,10 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 		if place.Index != i {
 			wrong = append(wrong, fmt.Sprintf("message %q at index %d of the history says that it is at %d", name, i, place.Index))
 		}
-		name = place.Parent
+		if place.HistoryVersion > next { // One write commits a partial reply and the message that interrupted it.
+			wrong = append(wrong, fmt.Sprintf("message %q was committed with version %d, and what follows with %d", name, place.HistoryVersion, next))
+		}
+		name, next = place.Parent, place.HistoryVersion
 	}
 	slices.Reverse(history)
 	if name != "" {
@@ -134,24 +138,24 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 	return history, wrong
 }
 
-// answers tells whether the message answers the attempt under way: a suspended chat leaves it until it is resumed.
+// answers reports whether the message answers the attempt under way: a suspended chat leaves it until it is resumed.
 func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
 	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion, m.Spec.Generation.Attempt}
 }
 
 // placeOf is where a message says that it is. The chat's turn says so before its own messages do.
 func placeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) v1alpha1.MessagePlace {
-	index, parent := m.Status.Index, m.Status.Parent
+	index, parent, version := m.Status.Index, m.Status.Parent, m.Status.HistoryVersion
 	switch t := chat.Status.Turn; {
 	case m.Spec.Generation != nil:
-		index, parent = m.Spec.Index, m.Spec.Parent
+		index, parent, version = m.Spec.Index, m.Spec.Parent, m.Spec.Generation.HistoryVersion+1
 	case t != nil && t.Message == m.Name:
-		index, parent = &t.Index, t.Parent
+		index, parent, version = &t.Index, t.Parent, t.HistoryVersion
 	case t != nil && t.Results != nil && t.Results.Message == m.Name:
-		index, parent = &t.Results.Index, t.Results.Parent
+		index, parent, version = &t.Results.Index, t.Results.Parent, t.Results.HistoryVersion
 	}
 	if index == nil {
-		return v1alpha1.MessagePlace{Index: -1, Parent: parent}
+		index = new(int64(-1))
 	}
-	return v1alpha1.MessagePlace{Index: *index, Parent: parent}
+	return v1alpha1.MessagePlace{Index: *index, Parent: parent, HistoryVersion: version}
 }

@@ -95,7 +95,7 @@ func init() { // The verbs need parse, and parse needs the verbs.
 	}
 }
 
-// possible tells whether the operation can be carried out now. In a sequence that is being shrunk it may have lost its object.
+// possible reports whether the operation can be carried out now. In a sequence that is being shrunk it may have lost its object.
 func possible(c *reference.Chat, o operation) bool {
 	v, ok := verbs[o.verb]
 	return ok && v.able != nil && v.able(c, o)

@@ -42,7 +42,10 @@ func (d *difference) Error() string { return d.what }
 // run carries a sequence out on a new chat. The error is a difference, or what kept it from being carried out.
 func run(ctx context.Context, namespace, name string, ops []operation, patience time.Duration) (done int, err error) {
 	d := newDriver(namespace, name)
-	defer watched.forget(d.chat)
+	defer func() {
+		watched.forget(d.chat)
+		err = errors.Join(err, d.remove(ctx))
+	}()
 	c := beginning(ops[0])
 	if err := d.begin(ctx, ops[0]); err != nil {
 		return 0, err
@@ -83,6 +86,14 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		return done, at(len(ops)-1, err)
 	}
 	return done, nil
+}
+
+// remove deletes the chat, which may be at work: those that are, the operator lets only be so many.
+func (d *driver) remove(ctx context.Context) error {
+	if err := client.IgnoreNotFound(cluster.Client.Delete(ctx, d.bareChat())); err != nil {
+		return fmt.Errorf("deleting the chat: %w", err)
+	}
+	return nil
 }
 
 func (d *driver) carryOut(ctx context.Context, o operation, patience time.Duration) error {

@@ -22,13 +22,13 @@ var begins = map[string][]string{
 
 func isImage(kind string) bool { return strings.HasPrefix(kind, "image/") && begins[kind] != nil }
 
-// isContent tells whether data is base64 of a file of the kind, as far as its beginning tells.
+// isContent reports whether data is base64 of a file of the kind, as far as its beginning tells.
 func isContent(kind, data string) bool {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	return err == nil && slices.ContainsFunc(begins[kind], func(magic string) bool { return strings.HasPrefix(string(raw), magic) })
 }
 
-// fetchable tells whether a URL is one that a provider would ask. This server asks nobody.
+// fetchable reports whether a URL is one that a provider would ask. This server asks nobody.
 func fetchable(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil
@@ -84,7 +84,7 @@ type openAIFile struct {
 	Filename string `json:"filename"`
 }
 
-// validateOpenAIFiles looks at the files of a message's content. urls tells whether file_data may be a URL, as with OpenRouter.
+// validateOpenAIFiles looks at the files of a message's content. urls reports whether file_data may be a URL, as with OpenRouter.
 func validateOpenAIFiles(at string, content json.RawMessage, urls bool) *apiError {
 	var parts []openAIPart
 	if json.Unmarshal(content, &parts) != nil {

@@ -115,7 +115,7 @@ func (p *plan) geminiUsage(sent int) geminiUsage {
 	}
 }
 
-// signed tells whether the block carries a signature: what comes right after thoughts, and the first call of a reply.
+// signed reports whether the block carries a signature: what comes right after thoughts, and the first call of a reply.
 func (p *plan) signed(index int) bool {
 	if p.blocks[index].kind == reasoningBlock {
 		return false

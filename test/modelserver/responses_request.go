@@ -153,7 +153,7 @@ func responsesPairing(items []responsesItem) *apiError {
 			}
 			open = slices.DeleteFunc(open, func(id string) bool { return id == item.CallID })
 		case "reasoning":
-			if i+1 == len(items) || items[i+1].isMessage() && items[i+1].Role != "assistant" {
+			if i+1 == len(items) || items[i+1].Type == "reasoning" || items[i+1].isMessage() && items[i+1].Role != "assistant" {
 				return badRequest("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", item.ID)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
 )
 
 // broken lists what does not hold of the end.
@@ -64,7 +64,7 @@ func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 		if m == nil {
 			return history.Node{}, false
 		}
-		return nodeOf(m), true
+		return history.NodeOf(m), true
 	}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("walking from %s: %w", chat.Status.History.Head, err)
@@ -74,19 +74,6 @@ func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 		chain[i] = byName[n.Name]
 	}
 	return chain, nil
-}
-
-func nodeOf(m *v1alpha1.ChatMessage) history.Node {
-	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role)}
-	index := m.Status.Index
-	n.Parent = m.Status.Parent
-	if m.Spec.Generation != nil {
-		n.Parent, index = m.Spec.Parent, m.Spec.Index
-	}
-	if index != nil {
-		n.Placed, n.Index = true, *index
-	}
-	return n
 }
 
 // chain is the names of a chat's messages; none if its history is not whole.

@@ -57,7 +57,7 @@ func (l *ledger) see(o any) {
 	l.bell = make(chan struct{})
 }
 
-// isSettled tells whether the message's turn has ended, well or badly. Whose turn failed goes on with the next message, as a
+// isSettled reports whether the message's turn has ended, well or badly. After a failure the next message continues, as a
 // person would; that it failed is found in the end.
 func isSettled(m *v1alpha1.ChatMessage) bool {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)

@@ -1,19 +1,24 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth decides who may follow a chat: a bearer token is shown to the API server (TokenReview), and whom it
-// belongs to must be allowed to get chats/stream of that chat (SubjectAccessReview), a subresource that exists for this
-// question alone.
+// Package auth decides who may listen: a bearer token is shown to the API server (TokenReview), and whom it belongs to must
+// be allowed (SubjectAccessReview) to get chats/stream of a chat, a subresource that exists for this question alone, or, for
+// the list of a namespace's chats, to list and to watch its chats.
+//
+// Tokens are for the audience token.Audience, so that whoever gets hold of one can listen and do nothing else. Those that the
+// API server takes are taken too, where Options say so.
 //
 // Answers are remembered briefly, under a hash of the token: ten seconds if they are good, one if they are not, so that a
-// right that was just granted works at once and one that was withdrawn ends soon. No token is kept.
+// right that was just granted works at once and one that was withdrawn ends soon. No token is kept. The API server is asked
+// a bounded number of questions at a time, and none about what cannot be a token.
 package auth
 
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
-	"net/http"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -24,6 +29,8 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/token"
 )
 
 const (
@@ -36,140 +43,224 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// Error says why somebody may not follow a chat, in the terms of HTTP.
-type Error struct {
-	// Status is 401, 403, or 503 if the API server gave no answer.
-	Status int
-	// Reason is one CamelCase word.
-	Reason string
-	// Message says what is missing and how to come by it.
-	Message string
+// Options say which tokens are taken, and how many questions are asked at a time.
+type Options struct {
+	// APIServerTokens takes tokens of the API server's own audience besides those of token.Audience. Who has one can act as
+	// the caller, so a gateway that takes them is worth more to a thief.
+	APIServerTokens bool
+	// OpaqueTokens asks the API server also about tokens that are no JSON web tokens, as some clouds hand them out. It does
+	// nothing without APIServerTokens.
+	OpaqueTokens bool
+	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that are
+	// open. Default DefaultReviews.
+	Reviews int
+	// Now tells the time, default time.Now.
+	Now func() time.Time
 }
 
-func (e *Error) Error() string { return e.Message }
+// Access is what a caller wants to hear: a chat, or, if Chat is empty, the list of the namespace's chats.
+type Access struct {
+	Namespace, Chat string
+}
 
-// Denied says that the answer is no, and not only late.
-func (e *Error) Denied() bool { return e.Status != http.StatusServiceUnavailable }
+func (a Access) wanted() string {
+	if a.Chat == "" {
+		return "list and watch chats"
+	}
+	return "get chats/stream"
+}
+
+// Grant is leave to listen.
+type Grant struct {
+	// User is the caller's name.
+	User string
+	// At is when the API server was asked, and said yes.
+	At time.Time
+	// Expires is when the token ceases to be good; zero if it does not say.
+	Expires time.Time
+}
 
 // Checker asks the API server. It is safe for concurrent use.
 type Checker struct {
-	tokens authenticationclient.TokenReviewInterface
-	access authorizationclient.SubjectAccessReviewInterface
-	asking singleflight.Group
-	users  *answers[user]
-	grants *answers[*Error]
+	tokens  authenticationclient.TokenReviewInterface
+	access  authorizationclient.SubjectAccessReviewInterface
+	options Options
+	// newcomers and known are where questions about those who come and those who are here are asked, so that a crowd at the
+	// door ends no stream.
+	newcomers, known *lane
+	asking           singleflight.Group
+	users            *answers[user]
+	grants           *answers[bool]
 }
 
-// user is whom a token belongs to, or why it is not good.
+// user is whom a token belongs to.
 type user struct {
-	info    authenticationv1.UserInfo
-	refusal *Error
+	known bool
+	info  authenticationv1.UserInfo
 }
 
-// New makes a checker. now tells the time, default time.Now.
-func New(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, now func() time.Time) *Checker {
-	if now == nil {
-		now = time.Now
+// New makes a checker.
+func New(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, options Options) *Checker {
+	if options.Now == nil {
+		options.Now = time.Now
 	}
-	return &Checker{tokens: tokens, access: access, users: newAnswers[user](now), grants: newAnswers[*Error](now)}
+	if options.Reviews <= 0 {
+		options.Reviews = DefaultReviews
+	}
+	kept := max(1, options.Reviews/4)
+	return &Checker{
+		tokens: tokens, access: access, options: options,
+		newcomers: newLane(max(1, options.Reviews-kept)), known: newLane(kept),
+		users: newAnswers[user](options.Now), grants: newAnswers[bool](options.Now),
+	}
 }
 
-// Check returns nil if the holder of the token may follow the chat.
-func (c *Checker) Check(ctx context.Context, token, namespace, chat string) *Error {
-	if token == "" {
-		return unauthenticated("no bearer token: send the header \"Authorization: Bearer TOKEN\"")
+// Check asks whether somebody who comes may listen.
+func (c *Checker) Check(ctx context.Context, bearer string, access Access) (Grant, *refusal.Error) {
+	return c.check(ctx, c.newcomers, bearer, access)
+}
+
+// Recheck asks whether somebody who listens still may.
+func (c *Checker) Recheck(ctx context.Context, bearer string, access Access) (Grant, *refusal.Error) {
+	return c.check(ctx, c.known, bearer, access)
+}
+
+func (c *Checker) check(ctx context.Context, lane *lane, bearer string, access Access) (Grant, *refusal.Error) {
+	claims, audiences, refused := c.examine(bearer)
+	if refused != nil {
+		return Grant{}, refused
 	}
-	hash := sha256.Sum256([]byte(token))
-	who, err := c.authenticate(ctx, string(hash[:]), token)
+	hash := sha256.Sum256([]byte(bearer))
+	q := questions{Checker: c, lane: lane, hash: string(hash[:])}
+	who, err := q.authenticate(ctx, bearer, audiences)
 	if err != nil {
-		return unavailable("authenticate", err)
+		return Grant{}, unanswered("review a token", err)
 	}
-	if who.refusal != nil {
-		return who.refusal
+	if !who.value.known {
+		return Grant{}, unauthenticated("the cluster does not know this token, or it has expired")
 	}
-	refusal, err := c.authorize(ctx, string(hash[:]), who.info, namespace, chat)
-	if err != nil {
-		return unavailable("authorize", err)
+	grant := Grant{User: who.value.info.Username, At: who.asked, Expires: claims.Expires}
+	for _, attributes := range access.attributes() {
+		allowed, err := q.authorize(ctx, who.value.info, attributes)
+		if err != nil {
+			return Grant{}, unanswered("review access", err)
+		}
+		if !allowed.value {
+			return Grant{}, forbidden(who.value.info.Username, access)
+		}
+		if allowed.asked.Before(grant.At) {
+			grant.At = allowed.asked
+		}
 	}
-	return refusal
+	return grant, nil
 }
 
-func (c *Checker) authenticate(ctx context.Context, hash, token string) (user, error) {
-	return ask(ctx, c, c.users, hash, func(ctx context.Context) (user, bool, error) {
-		review, err := c.tokens.Create(ctx, &authenticationv1.TokenReview{
-			Spec: authenticationv1.TokenReviewSpec{Token: token},
+// examine refuses what needs no question, and finds the audiences to ask for: nil for the API server's own.
+func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error) {
+	if bearer == "" {
+		return token.Claims{}, nil, unauthenticated("no bearer token: send the header \"Authorization: Bearer TOKEN\"")
+	}
+	claims, ok := token.Read(bearer)
+	switch {
+	case len(bearer) > token.MaxBytes:
+		return claims, nil, unauthenticated(fmt.Sprintf("the token is longer than %d bytes", token.MaxBytes))
+	case !ok && (!c.options.OpaqueTokens || !c.options.APIServerTokens):
+		return claims, nil, unauthenticated("the token is no JSON web token")
+	case !claims.Expires.IsZero() && !c.options.Now().Before(claims.Expires):
+		return claims, nil, unauthenticated("the token has expired")
+	case claims.For(token.Audience):
+		return claims, []string{token.Audience}, nil
+	case c.options.APIServerTokens:
+		return claims, nil, nil
+	}
+	return claims, nil, unauthenticated(fmt.Sprintf("the token is not for the audience %s: ask for one with \"kubectl create token ACCOUNT --audience=%s\"",
+		token.Audience, token.Audience))
+}
+
+// attributes are what a caller must be allowed.
+func (a Access) attributes() []authorizationv1.ResourceAttributes {
+	chats := authorizationv1.ResourceAttributes{
+		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "chats", Namespace: a.Namespace,
+	}
+	if a.Chat == "" {
+		list, watch := chats, chats
+		list.Verb, watch.Verb = "list", "watch"
+		return []authorizationv1.ResourceAttributes{list, watch}
+	}
+	chats.Verb, chats.Subresource, chats.Name = "get", "stream", a.Chat
+	return []authorizationv1.ResourceAttributes{chats}
+}
+
+// questions are those about one token.
+type questions struct {
+	*Checker
+	lane *lane
+	hash string
+}
+
+func (q questions) authenticate(ctx context.Context, bearer string, audiences []string) (answer[user], error) {
+	return ask(ctx, q, q.users, q.hash, func(ctx context.Context) (user, bool, error) {
+		review, err := q.tokens.Create(ctx, &authenticationv1.TokenReview{
+			Spec: authenticationv1.TokenReviewSpec{Token: bearer, Audiences: audiences},
 		}, metav1.CreateOptions{})
 		if err != nil {
 			return user{}, false, err
 		}
-		if !review.Status.Authenticated {
-			return user{refusal: unauthenticated("the cluster does not know this token, or it has expired")}, false, nil
-		}
-		return user{info: review.Status.User}, true, nil
+		// An authenticator that knows nothing of audiences names none.
+		good := review.Status.Authenticated && (len(audiences) == 0 || slices.Contains(review.Status.Audiences, token.Audience))
+		return user{known: good, info: review.Status.User}, good, nil
 	})
 }
 
-func (c *Checker) authorize(ctx context.Context, hash string, who authenticationv1.UserInfo, namespace, chat string) (*Error, error) {
-	key := hash + "/" + namespace + "/" + chat
-	return ask(ctx, c, c.grants, key, func(ctx context.Context) (*Error, bool, error) {
+func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo, attributes authorizationv1.ResourceAttributes) (answer[bool], error) {
+	key := q.hash + "/" + attributes.Verb + "/" + attributes.Namespace + "/" + attributes.Name
+	return ask(ctx, q, q.grants, key, func(ctx context.Context) (allowed, positive bool, err error) {
 		extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 		for k, v := range who.Extra {
 			extra[k] = authorizationv1.ExtraValue(v)
 		}
-		review, err := c.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "get", Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version,
-				Resource: "chats", Subresource: "stream", Namespace: namespace, Name: chat,
-			},
+		review, err := q.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra, ResourceAttributes: &attributes,
 		}}, metav1.CreateOptions{})
 		if err != nil {
-			return nil, false, err
+			return false, false, err
 		}
-		if !review.Status.Allowed {
-			return forbidden(who.Username, namespace), false, nil
-		}
-		return nil, true, nil
+		return review.Status.Allowed, review.Status.Allowed, nil
 	})
 }
 
 // ask returns a remembered answer, or asks once for all who ask at the same time. Who asks may go away; the question is
 // then answered for the others.
-func ask[V any](ctx context.Context, c *Checker, known *answers[V], key string, question func(context.Context) (V, bool, error)) (V, error) {
+func ask[V any](ctx context.Context, q questions, known *answers[V], key string, question func(context.Context) (V, bool, error)) (answer[V], error) {
 	if v, ok := known.get(key); ok {
 		return v, nil
 	}
-	result := c.asking.DoChan(key, func() (any, error) {
+	flight := key
+	if q.lane == q.known {
+		flight = "again/" + key
+	}
+	result := q.asking.DoChan(flight, func() (any, error) {
 		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
-		v, positive, err := question(asking)
-		if err == nil {
+		leave, err := q.lane.enter(asking)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		v := answer[V]{asked: q.options.Now()}
+		var positive bool
+		if v.value, positive, err = question(asking); err == nil {
 			known.put(key, v, positive)
 		}
 		return v, err
 	})
-	var none V
 	select {
 	case r := <-result:
 		if r.Err != nil {
-			return none, r.Err
+			return answer[V]{}, r.Err
 		}
-		return r.Val.(V), nil
+		return r.Val.(answer[V]), nil
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return answer[V]{}, errors.Join(ctx.Err(), context.Cause(ctx))
 	}
-}
-
-func unauthenticated(message string) *Error {
-	return &Error{Status: http.StatusUnauthorized, Reason: "Unauthorized", Message: message}
-}
-
-func forbidden(username, namespace string) *Error {
-	return &Error{Status: http.StatusForbidden, Reason: "Forbidden", Message: fmt.Sprintf(
-		"%s may not get chats/stream in namespace %s: ask for the ClusterRole parley-chat-viewer", username, namespace)}
-}
-
-func unavailable(what string, err error) *Error {
-	return &Error{Status: http.StatusServiceUnavailable, Reason: "ServiceUnavailable",
-		Message: fmt.Sprintf("could not %s with the API server, try again: %v", what, err)}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 )
 
 var (
@@ -22,6 +23,8 @@ var (
 // Committed is a message at its place in a chat's history. It never changes, and is shared between streams: a message that
 // is edited gets another one, with another Version.
 type Committed struct {
+	// Chat is the short identity of the chat.
+	Chat string
 	// Name of the ChatMessage.
 	Name string
 	// Parent is the name of the message before it; empty for the first.
@@ -40,7 +43,14 @@ type Committed struct {
 
 // ID is the id of the message's event.
 func (c *Committed) ID() string {
-	return Position{Version: c.Version, Number: c.Index + 1}.String()
+	return Position{Chat: c.Chat, Version: c.Version, Number: c.Index + 1}.String()
+}
+
+// bare is the message without its data, for those who want to know where it stands only.
+func (c *Committed) bare() *Committed {
+	bare := *c
+	bare.Data = nil
+	return &bare
 }
 
 // Place is where in a chat's history a message is looked for.
@@ -57,8 +67,8 @@ type Place struct {
 // placeOf is the place of the message with a name, before one that is known; nil for the newest.
 func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
 	place := Place{Name: name, Index: index}
-	if _, version, ok := recorded(chat, name, index); ok {
-		place.Version = version
+	if n, ok := recorded(chat, name, index); ok {
+		place.Version = n.Version
 	} else if next != nil {
 		place.Version = next.Base
 	}
@@ -67,42 +77,33 @@ func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 
 // recorded is the place of a message as the chat's own status says it: it does of the message that began the turn and of
 // the newest results of a client, before the messages do themselves.
-func recorded(chat *v1alpha1.Chat, name string, index int64) (parent string, version int64, ok bool) {
-	turn := chat.Status.Turn
-	if turn == nil {
-		return "", 0, false
-	}
-	if turn.Message == name && turn.Index == index {
-		return turn.Parent, turn.HistoryVersion, true
-	}
-	if r := turn.Results; r != nil && r.Message == name && r.Index == index {
-		return r.Parent, r.HistoryVersion, true
-	}
-	return "", 0, false
+func recorded(chat *v1alpha1.Chat, name string, index int64) (history.Node, bool) {
+	n, ok := history.RecordedBy(chat, name)
+	return n, ok && n.Index == index
 }
 
 // Commit finds a message's place: a generated message says it in its spec; one of a person or a client in its status, or
 // before that is written in the status of the chat. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Committed, error) {
-	c := &Committed{Name: msg.Name, Index: index}
+	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: index}
 	if msg.Spec.ChatRef.Name != chat.Name {
 		return nil, fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
 	}
-	parent, version, placed := recorded(chat, msg.Name, index)
-	switch g := msg.Spec.Generation; {
-	case g != nil && g.ChatUID != string(chat.UID), msg.Status.ChatUID != "" && msg.Status.ChatUID != string(chat.UID):
+	n, placed := recorded(chat, msg.Name, index)
+	switch g, uid := msg.Spec.Generation, history.ChatUID(msg); {
+	case uid != string(chat.UID) && (g != nil || uid != ""):
 		return nil, fmt.Errorf("%s is a message of an earlier chat %s: %w", msg.Name, chat.Name, ErrMissing)
 	case g != nil:
-		c.Parent, c.Version, c.Attempt, c.Base = msg.Spec.Parent, g.HistoryVersion+1, g.Attempt, g.HistoryVersion
+		n, c.Attempt, c.Base = history.NodeOf(msg), g.Attempt, g.HistoryVersion
 	case placed:
-		c.Parent, c.Version = parent, version
 	case msg.Status.State == v1alpha1.MessageCommitted:
-		c.Parent, c.Version = msg.Status.Parent, msg.Status.HistoryVersion
+		n = history.NodeOf(msg)
 	default:
 		return nil, fmt.Errorf("%s: %w", msg.Name, ErrUnsettled)
 	}
-	data, err := json.Marshal(MessageCommitted{HistoryVersion: c.Version, Index: index, Message: messageOf(msg)})
+	c.Parent, c.Version = n.Parent, n.Version
+	data, err := json.Marshal(MessageCommitted{HistoryVersion: c.Version, Index: index, Message: messageOf(chat, msg)})
 	if err != nil {
 		return nil, fmt.Errorf("encode message %s: %w", msg.Name, err)
 	}
@@ -110,17 +111,23 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 	return c, nil
 }
 
-func messageOf(msg *v1alpha1.ChatMessage) Message {
+func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) Message {
 	m := Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
-		Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts), CreatedAt: msg.CreationTimestamp,
+		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts), CreatedAt: msg.CreationTimestamp,
+		CallsGivenUpBefore: msg.Status.CallsGivenUpBefore,
+		CreatedBy:          msg.Annotations[v1alpha1.AnnotationCreatedBy], EditedBy: msg.Annotations[v1alpha1.AnnotationEditedBy],
 	}
 	for i := range m.Parts {
 		m.Parts[i].ProviderMetadata = ""
 	}
 	if g := msg.Spec.Generation; g != nil {
-		m.Attempt, m.Outcome, m.FinishReason, m.Truncated = g.Attempt, g.Outcome, g.FinishReason, g.Truncated
-		m.Model, m.Usage = g.Model, g.Usage
+		m.Attempt, m.Action, m.Outcome, m.FinishReason, m.Truncated = g.Attempt, g.Action, g.Outcome, g.FinishReason, g.Truncated
+		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
+		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
+		m.CallsGivenUpBefore = g.CallsGivenUpBefore
+	} else if t := chat.Status.Turn; t != nil && t.Message == msg.Name { // Its own status may not say it yet.
+		m.CallsGivenUpBefore = t.CallsGivenUpBefore
 	}
 	return m
 }

@@ -5,6 +5,7 @@ package follow
 
 import (
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,6 +25,7 @@ const (
 	EventPreviewReset = "preview_reset"
 	EventHistoryReset = "history_reset"
 	EventDeleted      = "deleted"
+	EventClosing      = "closing"
 )
 
 // Event is one event of the stream.
@@ -61,17 +63,33 @@ type Message struct {
 	Parts   []v1alpha1.MessagePart `json:"parts,omitempty"`
 	// Attempt that yielded a generated message, on the history version before the message's own.
 	Attempt      int32                      `json:"attempt,omitempty"`
+	Action       v1alpha1.GenerationAction  `json:"action,omitempty"`
 	Outcome      v1alpha1.GenerationOutcome `json:"outcome,omitempty"`
 	FinishReason string                     `json:"finishReason,omitempty"`
 	Truncated    bool                       `json:"truncated,omitempty"`
 	Model        *v1alpha1.ModelIdentity    `json:"model,omitempty"`
 	Usage        *v1alpha1.TokenUsage       `json:"usage,omitempty"`
-	CreatedAt    metav1.Time                `json:"createdAt"`
+	Cost         *v1alpha1.Cost             `json:"cost,omitempty"`
+	// Context is how full the model's context was.
+	Context *v1alpha1.ContextStatus `json:"context,omitempty"`
+	// Compaction says what a System message stands for.
+	Compaction *v1alpha1.CompactionAccount `json:"compaction,omitempty"`
+	// Warnings are about settings and files that were left out of the call.
+	Warnings []string `json:"warnings,omitempty"`
+	// Visibility is Model for a message whose text transcripts for people leave out.
+	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
+	// CallsGivenUpBefore is why calls of the reply before the message have no result.
+	CallsGivenUpBefore v1alpha1.CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+	// CreatedBy and EditedBy are who wrote and last changed what a person said, where the cluster stamps that.
+	CreatedBy string      `json:"createdBy,omitempty"`
+	EditedBy  string      `json:"editedBy,omitempty"`
+	CreatedAt metav1.Time `json:"createdAt"`
 }
 
 // QueueUpdate is the data of EventQueueUpdate.
 type QueueUpdate struct {
-	Queue []string `json:"queue"`
+	// Queue has the messages that wait, next first.
+	Queue []QueuedMessage `json:"queue"`
 }
 
 // Status is the data of EventStatus.
@@ -85,23 +103,36 @@ type Status struct {
 	HistoryVersion int64                     `json:"historyVersion"`
 	Attempt        int32                     `json:"attempt,omitempty"`
 	Action         v1alpha1.GenerationAction `json:"action,omitempty"`
-	Length         int64                     `json:"length"`
-	Model          string                    `json:"model,omitempty"`
+	// Pod is the generation pod that has the attempt.
+	Pod    string `json:"pod,omitempty"`
+	Length int64  `json:"length"`
+	Model  string `json:"model,omitempty"`
 	// ContextStart is the index of the first message that the model sees.
 	ContextStart int64 `json:"contextStart,omitempty"`
 	// Turn is the name of the User message whose turn is under way, or was the last one.
 	Turn string `json:"turn,omitempty"`
 	// Result is how it ended; absent while it is under way.
 	Result v1alpha1.TurnResult `json:"result,omitempty"`
+	// CallsGivenUp is why calls of the turn's newest reply have no result, until something follows that says it.
+	CallsGivenUp v1alpha1.CallsGivenUp `json:"callsGivenUp,omitempty"`
 }
 
 // Error is the data of EventError.
 type Error struct {
 	HistoryVersion int64                `json:"historyVersion"`
 	Reason         v1alpha1.ErrorReason `json:"reason"`
-	Message        string               `json:"message,omitempty"`
-	Provider       string               `json:"provider,omitempty"`
-	StatusCode     int32                `json:"statusCode,omitempty"`
+	// Message says what is wrong, and Advice what to do about it.
+	Message    string `json:"message,omitempty"`
+	Advice     string `json:"advice,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	StatusCode int32  `json:"statusCode,omitempty"`
+	// Retryable is whether the same call may succeed later, with nothing changed.
+	Retryable bool `json:"retryable"`
+}
+
+// Text is the message and the advice, as people read them together.
+func (e *Error) Text() string {
+	return (&v1alpha1.GenerationError{Message: e.Message, Advice: e.Advice}).Text()
 }
 
 // ActionRequired is the data of EventAction.
@@ -120,11 +151,15 @@ type Retry struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	// Attempt that failed.
 	Attempt int32 `json:"attempt"`
-	// At is when the next one begins.
-	At metav1.MicroTime `json:"at"`
+	// At is when the next one begins, and DelayMS how long after the failure that is, in milliseconds.
+	At      metav1.MicroTime `json:"at"`
+	DelayMS int64            `json:"delayMs"`
 	// Reason and Message say why it failed.
 	Reason  v1alpha1.ErrorReason `json:"reason"`
 	Message string               `json:"message,omitempty"`
+	// Provider that answered, and the HTTP status of its answer, if there was one.
+	Provider   string `json:"provider,omitempty"`
+	StatusCode int32  `json:"statusCode,omitempty"`
 	// ModelConfig is the name of the ChatModelConfig that is asked next.
 	ModelConfig string `json:"modelConfig,omitempty"`
 }
@@ -133,6 +168,40 @@ type Retry struct {
 type PreviewReset struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	Attempt        int32 `json:"attempt"`
+}
+
+// Closing is the data of EventClosing: the gateway ends the stream, though the chat continues. As an error it is why a stream
+// ended.
+type Closing struct {
+	// Reason is one of the constants below.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Reasons why the gateway ends a stream.
+const (
+	// ClosingExpired means that the token has expired.
+	ClosingExpired = "TokenExpired"
+	// ClosingWithdrawn means that the caller may not listen any more.
+	ClosingWithdrawn = "AccessWithdrawn"
+	// ClosingUnverified means that the API server has not said for a minute whether the caller may.
+	ClosingUnverified = "AccessUnverified"
+	// ClosingShutdown means that the gateway ends.
+	ClosingShutdown = "ShuttingDown"
+)
+
+func (c *Closing) Error() string { return c.Reason + ": " + c.Message }
+
+// Event is the event that tells a client.
+func (c *Closing) Event() (Event, error) { return encoded(EventClosing, "", c) }
+
+// encoded is an event with data.
+func encoded(name, id string, data any) (Event, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return Event{}, fmt.Errorf("encode event %s: %w", name, err)
+	}
+	return Event{Name: name, ID: id, Data: raw}, nil
 }
 
 func statusOf(chat *v1alpha1.Chat) Status {
@@ -149,34 +218,31 @@ func statusOf(chat *v1alpha1.Chat) Status {
 		}
 	}
 	if g := chat.Status.Generation; g != nil {
-		s.Attempt, s.Action = g.Attempt, g.Action
+		s.Attempt, s.Action, s.Pod = g.Attempt, g.Action, g.Pod
 	}
 	if chat.Status.Turn != nil {
-		s.Turn, s.Result = chat.Status.Turn.Message, chat.Status.Turn.Result
+		s.Turn, s.Result, s.CallsGivenUp = chat.Status.Turn.Message, chat.Status.Turn.Result, chat.Status.Turn.CallsGivenUp
 	}
 	return s
 }
 
-func queueOf(chat *v1alpha1.Chat) []string {
-	names := make([]string, 0, len(chat.Status.Queue))
-	for _, q := range chat.Status.Queue {
-		names = append(names, q.Name)
-	}
-	return names
-}
-
 func retryOf(chat *v1alpha1.Chat) Retry {
 	r := chat.Status.Retry
-	return Retry{
-		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, At: r.At, Reason: r.Reason, Message: r.Message, ModelConfig: r.ModelConfig,
+	retry := Retry{
+		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, At: r.At, Reason: r.Reason, Message: r.Message,
+		Provider: r.Provider, StatusCode: r.StatusCode, ModelConfig: r.ModelConfig,
 	}
+	if !r.FailedAt.IsZero() {
+		retry.DelayMS = max(0, r.At.Sub(r.FailedAt.Time).Milliseconds())
+	}
+	return retry
 }
 
 func errorOf(chat *v1alpha1.Chat) Error {
 	e := chat.Status.LastError
 	return Error{
 		HistoryVersion: chat.Status.History.Version,
-		Reason:         e.Reason, Message: e.Text(), Provider: e.Provider, StatusCode: e.StatusCode,
+		Reason:         e.Reason, Message: e.Message, Advice: e.Advice, Provider: e.Provider, StatusCode: e.StatusCode, Retryable: e.Retryable,
 	}
 }
 

@@ -5,14 +5,12 @@ package follow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 )
 
@@ -41,7 +39,7 @@ type Messages interface {
 type Parts interface {
 	// Subscribe yields the frames of an episode behind number after from the relay of a pod. It ends without an error
 	// when the episode is over.
-	Subscribe(ctx context.Context, namespace, pod string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error]
+	Subscribe(ctx context.Context, namespace, pod string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error]
 }
 
 // Follower follows one chat for one client.
@@ -50,6 +48,10 @@ type Follower struct {
 	Chats    Chats
 	Messages Messages
 	Parts    Parts
+	// Queue looks at messages that wait; nil: their names are all that is told of them.
+	Queue Queue
+	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
+	Memory Memory
 	// Send takes an event to the client. An error ends the stream.
 	Send func(Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
@@ -64,8 +66,9 @@ type Follower struct {
 
 // shown is what the client was told of the present.
 type shown struct {
-	queue         []string
+	queue         []QueuedMessage
 	queued        bool // whether queue was sent at all
+	queueRetry    bool // whether it was sent without all that should be known
 	status        *Status
 	errorVersion  int64
 	actionVersion int64
@@ -105,19 +108,24 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 	news, err := f.news(ctx, chat)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 		f.retry = min(max(2*f.retry, firstRetry), lastRetry)
 		return time.After(f.retry), nil
 	}
 	f.retry = 0
-	if err := f.sendHistory(ctx, chat, news); err != nil {
+	err = f.sendHistory(ctx, chat, news)
+	f.release(news.messages)
+	if err != nil {
 		return nil, err
 	}
-	if err := f.sendPresent(chat); err != nil {
+	if err := f.sendPresent(ctx, chat); err != nil {
 		return nil, err
 	}
 	f.follow(ctx, chat)
+	if f.shown.queueRetry {
+		return time.After(lastRetry), nil
+	}
 	return nil, nil
 }
 
@@ -135,29 +143,40 @@ func (f *Follower) sendHistory(ctx context.Context, chat *v1alpha1.Chat, n news)
 		}
 	}
 	f.enter(chat, n)
-	for _, item := range n.messages {
-		message, err := f.load(ctx, chat, item)
-		if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
-			continue // it has left the history since, which the chat will say
-		}
-		if err != nil {
-			return err
-		}
-		if err := f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data}); err != nil {
+	for i := range n.messages {
+		if err := f.sendMessage(ctx, chat, &n.messages[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// load fetches a message again that was too much to be kept while the history was walked.
-func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, item item) (*Committed, error) {
+// sendMessage sends a message and lets go of it.
+func (f *Follower) sendMessage(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
+	if message := item.message; message != nil {
+		defer f.letGo(item)
+		return f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+	}
+	giveBack, err := f.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	message, err := f.load(ctx, chat, item.place)
+	if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+		return nil // it has left the history since, which the chat will say
+	}
+	if err != nil {
+		return err
+	}
+	return f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+}
+
+// load fetches a message again that was not kept while the history was walked.
+func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
 	pause := firstRetry
 	for {
-		if item.message != nil {
-			return item.message, nil
-		}
-		message, err := f.Messages.Get(ctx, chat, item.place)
+		message, err := f.Messages.Get(ctx, chat, place)
 		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
 			return message, err
 		}
@@ -165,18 +184,15 @@ func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, item item) (*C
 		case <-time.After(pause):
 			pause = min(2*pause, lastRetry)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
 // sendPresent sends the queue, the status, the error and what a person must do, as far as the client was not told.
-func (f *Follower) sendPresent(chat *v1alpha1.Chat) error {
-	if queue := queueOf(chat); !f.shown.queued || !slices.Equal(queue, f.shown.queue) {
-		if err := f.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
-			return err
-		}
-		f.shown.queue, f.shown.queued = queue, true
+func (f *Follower) sendPresent(ctx context.Context, chat *v1alpha1.Chat) error {
+	if err := f.sendQueue(ctx, chat); err != nil {
+		return err
 	}
 	if status := statusOf(chat); f.shown.status == nil || *f.shown.status != status {
 		if err := f.send(EventStatus, "", status); err != nil {
@@ -257,7 +273,7 @@ func (f *Follower) sendPart(frame parts.Frame) error {
 	if frame.Seq != f.seq+1 {
 		return nil
 	}
-	at := Position{Version: f.version, Attempt: f.attempt, Number: frame.Seq, Length: f.next}
+	at := Position{Chat: f.identity, Version: f.version, Attempt: f.attempt, Number: frame.Seq, Length: f.next}
 	err := f.send(EventMessagePart, at.String(), MessagePart{
 		HistoryVersion: f.version, Attempt: f.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
 	})
@@ -268,9 +284,9 @@ func (f *Follower) sendPart(frame parts.Frame) error {
 }
 
 func (f *Follower) send(name, id string, data any) error {
-	encoded, err := json.Marshal(data)
+	event, err := encoded(name, id, data)
 	if err != nil {
-		return fmt.Errorf("encode event %s: %w", name, err)
+		return err
 	}
-	return f.Send(Event{Name: name, ID: id, Data: encoded})
+	return f.Send(event)
 }

@@ -22,9 +22,11 @@ type cursor struct {
 	// resume is where the client was before this stream; nil once that was compared with the chat.
 	resume *Position
 	uid    types.UID
-	next   int64  // index of the first message that the client does not have
-	head   string // name of the last one that it has
-	final  bool   // whether that one was generated, so that nothing else can ever have its name
+	// identity is the short form of uid, as event ids have it.
+	identity string
+	next     int64  // index of the first message that the client does not have
+	head     string // name of the last one that it has
+	final    bool   // whether that one was generated, so that nothing else can ever have its name
 	preview
 }
 
@@ -52,12 +54,12 @@ func (p preview) current(chat *v1alpha1.Chat) bool {
 // goal is where a walk from the head of the history ends: the last message that the client has. That it is there still,
 // and unchanged, proves that what is before it is as well, since an edit or a deletion cuts off everything behind it.
 type goal struct {
-	// next is the index behind that message; -1 if only the version is known.
+	// next is the index behind that message.
 	next int64
 	// head is that message's name, if known, and final whether the name alone identifies it.
 	head  string
 	final bool
-	// version of the history when the client had it. The message's own is no greater, or else it was committed anew; it is
+	// version of the history when the client had it. The message's own is no greater, or else it was committed again; it is
 	// the same if exact.
 	version int64
 	exact   bool
@@ -67,14 +69,12 @@ type goal struct {
 func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
 	history := chat.Status.History
 	switch p := c.resume; {
-	case p == nil && c.uid != chat.UID:
+	case p == nil && c.uid != chat.UID, p != nil && p.Chat != "" && p.Chat != identity(chat.UID):
 		return goal{}, false
 	case p == nil:
 		g = goal{next: c.next, head: c.head, final: c.final, version: c.version}
 	case p.Now:
 		g = goal{next: history.Length, head: history.Head, version: history.Version}
-	case p.Attempt > 0 && p.Length == 0:
-		g = goal{next: -1, version: p.Version}
 	case p.Attempt > 0:
 		g = goal{next: p.Length, version: p.Version}
 	default:
@@ -83,7 +83,7 @@ func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
 	return g, g.next <= history.Length && g.version <= history.Version
 }
 
-// item is a message to send. The message is nil if it has to be fetched again.
+// item is a message to send. The message is nil if it has to be fetched again; otherwise its data is kept.
 type item struct {
 	place   Place
 	message *Committed
@@ -101,15 +101,15 @@ type news struct {
 	bytes int
 }
 
-// add takes a message in, the newest first.
-func (n *news) add(place Place, message *Committed, held preview) {
+// add takes a message in, the newest first. Its data is kept if there is room for it.
+func (f *Follower) add(n *news, place Place, message *Committed, held preview) {
 	if len(n.messages) == 0 {
 		n.final = message.Base > 0
 	}
 	n.yielded = n.yielded || held.yielded(message)
-	found := item{place: place, message: message}
-	if n.bytes += len(message.Data); n.bytes > keepBytes {
-		found.message = nil
+	found := item{place: place}
+	if n.bytes += len(message.Data); n.bytes <= keepBytes && f.keep(len(message.Data)) {
+		found.message = message
 	}
 	n.messages = append(n.messages, found)
 }
@@ -124,13 +124,14 @@ func (f *Follower) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) 
 		if err != nil || right {
 			return n, err
 		}
+		f.release(n.messages)
 	}
 	n, _, err := f.walk(ctx, chat, goal{})
 	n.reset = true
 	return n, err
 }
 
-// yielded tells whether the attempt of the preview yielded the message.
+// yielded reports whether the attempt of the preview yielded the message.
 func (p preview) yielded(m *Committed) bool {
 	return p.attempt > 0 && m.Attempt == p.attempt && m.Version == p.version+1
 }
@@ -145,26 +146,27 @@ func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n new
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
 		place := placeOf(chat, name, index, next)
 		if index < g.next {
-			right, err = f.holds(ctx, chat, g, place, next)
-			return n, right, err
+			if right, err = f.holds(ctx, chat, g, place, next); err != nil {
+				f.release(n.messages)
+				return news{}, false, err
+			}
+			return n, right, nil
 		}
 		message, err := f.Messages.Get(ctx, chat, place)
 		if errors.Is(err, ErrMissing) {
 			return n, true, nil
 		}
 		if err != nil {
+			f.release(n.messages)
 			return news{}, false, err
 		}
-		if g.next < 0 && message.Version <= g.version {
-			return n, g.version == chat.Status.History.Version || next.follows(g.version), nil
-		}
-		n.add(place, message, held)
-		name, next = message.Parent, message
+		f.add(&n, place, message, held)
+		name, next = message.Parent, message.bare()
 	}
 	return n, g.next == 0, nil
 }
 
-// holds tells whether the message at a place is the one at which the walk was to end. Next is the one behind it, if any.
+// holds reports whether the message at a place is the one at which the walk was to end. Next is the one behind it, if any.
 func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool, error) {
 	switch {
 	case g.head != "" && g.head != place.Name:
@@ -182,7 +184,7 @@ func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place
 	return message.Version == g.version || !g.exact && message.Version < g.version, nil
 }
 
-// follows tells whether a message was generated on a version of the history: so that history is what is before it.
+// follows reports whether a message was generated on a version of the history: so that history is what is before it.
 func (c *Committed) follows(version int64) bool {
 	return c != nil && c.Base > 0 && c.Base == version
 }
@@ -204,6 +206,6 @@ func (f *Follower) enter(chat *v1alpha1.Chat, n news) {
 		now.seq = held.seq
 	}
 	f.cursor = cursor{
-		uid: chat.UID, next: chat.Status.History.Length, head: chat.Status.History.Head, final: n.final, preview: now,
+		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head, final: n.final, preview: now,
 	}
 }

@@ -5,32 +5,45 @@ package follow
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Position is where in a chat's story a client is. The zero value is the start.
 type Position struct {
 	// Now is true for a client that wants nothing of what was committed before it came. The other fields do not count.
 	Now bool
+	// Chat is the short identity of the chat, which tells it from others that had its name; empty at the start.
+	Chat string
 	// Version of the history.
 	Version int64
 	// Attempt whose parts the client was reading; 0 if it last saw a message.
 	Attempt int32
 	// Number of the last part (Attempt > 0), or of messages that the client holds (Attempt == 0).
 	Number int64
-	// Length of the history that the attempt builds on; 0 if it is not known.
+	// Length of the history that the attempt builds on; 0 without an attempt.
 	Length int64
 }
 
-// ParsePosition reads an event id, "V.0.N" or "V.A.S.N", where N may be left out. The empty id is the start.
+// identity is a short form of a chat's UID, 8 hexadecimal digits.
+func identity(uid types.UID) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid)) // It never fails.
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// ParsePosition reads an event id, "CHAT.V.0.N" or "CHAT.V.A.S.N". The empty id is the start.
 func ParsePosition(id string) (Position, error) {
 	if id == "" {
 		return Position{}, nil
 	}
-	fields := strings.Split(id, ".")
-	if len(fields) != 3 && len(fields) != 4 {
+	chat, rest, _ := strings.Cut(id, ".")
+	fields := strings.Split(rest, ".")
+	if !isIdentity(chat) || len(fields) != 3 && len(fields) != 4 {
 		return Position{}, malformed(id)
 	}
 	var numbers [4]int64
@@ -41,21 +54,25 @@ func ParsePosition(id string) (Position, error) {
 		}
 		numbers[i] = int64(number)
 	}
-	if numbers[1] == 0 && len(fields) == 4 {
+	if (numbers[1] == 0) != (len(fields) == 3) {
 		return Position{}, malformed(id)
 	}
-	return Position{Version: numbers[0], Attempt: int32(numbers[1]), Number: numbers[2], Length: numbers[3]}, nil
+	return Position{Chat: chat, Version: numbers[0], Attempt: int32(numbers[1]), Number: numbers[2], Length: numbers[3]}, nil
 }
 
+func isIdentity(s string) bool {
+	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// malformed quotes no more of an id than one can have.
 func malformed(id string) error {
-	return fmt.Errorf("event id %q is not of the form VERSION.ATTEMPT.NUMBER or VERSION.ATTEMPT.NUMBER.LENGTH", id)
+	return fmt.Errorf("event id %.100q is not of the form CHAT.VERSION.0.NUMBER or CHAT.VERSION.ATTEMPT.NUMBER.LENGTH", id)
 }
 
 // String is the event id of the position.
 func (p Position) String() string {
-	id := fmt.Sprintf("%d.%d.%d", p.Version, p.Attempt, p.Number)
-	if p.Attempt > 0 && p.Length > 0 {
-		return fmt.Sprintf("%s.%d", id, p.Length)
+	if p.Attempt == 0 {
+		return fmt.Sprintf("%s.%d.0.%d", p.Chat, p.Version, p.Number)
 	}
-	return id
+	return fmt.Sprintf("%s.%d.%d.%d.%d", p.Chat, p.Version, p.Attempt, p.Number, p.Length)
 }

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 )
 
 // pump reads the parts of one attempt in the background, until it is stopped or the episode is over. The relay may be
 // unreachable, or the pod have no address yet: it keeps trying.
 type pump struct {
-	episode parts.Episode
+	episode fence.Fence
 	pod     string
 	frames  chan parts.Frame
 	stop    context.CancelFunc
@@ -28,7 +30,7 @@ func (f *Follower) follow(ctx context.Context, chat *v1alpha1.Chat) {
 		f.stopPump()
 		return
 	}
-	ep := parts.Episode{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: g.Attempt}
+	ep := attempts.Of(chat.UID, &chat.Status)
 	if f.pump != nil && f.pump.episode == ep && f.pump.pod == g.Pod {
 		return
 	}

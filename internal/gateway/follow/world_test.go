@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 )
 
@@ -25,14 +27,16 @@ type world struct {
 	mu       sync.Mutex
 	chat     *v1alpha1.Chat
 	messages map[string]*v1alpha1.ChatMessage
-	frames   map[parts.Episode][]parts.Frame
-	failures int // of the next Gets
+	frames   map[fence.Fence][]parts.Frame
+	failures int // of the next Gets and Looks
+	looks    int
+	memory   Memory
 	changed  chan struct{}
 	onGet    func(Place) // called under mu
 }
 
 func newWorld() *world {
-	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[parts.Episode][]parts.Frame{}, changed: make(chan struct{})}
+	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{}, changed: make(chan struct{})}
 	w.chat = newChat("uid-1")
 	return w
 }
@@ -103,7 +107,22 @@ func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Commi
 	return Commit(chat, msg, place.Index)
 }
 
-func (w *world) Subscribe(ctx context.Context, _, _ string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {
+// Look implements Queue.
+func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (QueuedMessage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looks++
+	if w.failures > 0 {
+		w.failures--
+		return QueuedMessage{}, errors.New("the API server is away")
+	}
+	if msg := w.messages[name]; msg != nil {
+		return Queued(chat, msg)
+	}
+	return QueuedMessage{}, ErrMissing
+}
+
+func (w *world) Subscribe(ctx context.Context, _, _ string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
 	return func(yield func(parts.Frame, error) bool) {
 		for {
 			w.mu.Lock()
@@ -174,7 +193,7 @@ func (w *world) attempt(n int32) {
 }
 
 func (w *world) say(n int) {
-	ep := parts.Episode{ChatUID: string(w.chat.UID), HistoryVersion: w.chat.Status.History.Version, Attempt: w.chat.Status.Generation.Attempt}
+	ep := fence.Fence{ChatUID: string(w.chat.UID), HistoryVersion: w.chat.Status.History.Version, Attempt: w.chat.Status.Generation.Attempt}
 	for range n {
 		seq := int64(len(w.frames[ep]) + 1)
 		w.frames[ep] = append(w.frames[ep], parts.Frame{Seq: seq, Role: "Assistant",
@@ -226,7 +245,7 @@ func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	numbered := 0
-	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Send: func(e Event) error {
+	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Memory: c.w.memory, Send: func(e Event) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.events = append(c.events, e)
@@ -269,7 +288,7 @@ func (c *client) waitID(id string) []Event {
 	c.t.Helper()
 	return c.wait("event "+id, func(events []Event) bool {
 		for _, e := range events {
-			if e.ID == id {
+			if short(e.ID) == id {
 				return true
 			}
 		}
@@ -296,7 +315,7 @@ func show(events []Event) []string {
 	var out []string
 	for _, e := range events {
 		if e.ID != "" {
-			out = append(out, e.ID)
+			out = append(out, short(e.ID))
 		} else {
 			out = append(out, e.Name)
 		}
@@ -320,4 +339,23 @@ func decode[T any](t *testing.T, e Event) (v T) {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// at is where a client is behind an event of the first chat, whose id is written without the chat's identity.
+func at(t *testing.T, id string) Position {
+	t.Helper()
+	if id != "" {
+		id = identity("uid-1") + "." + id
+	}
+	p, err := ParsePosition(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// short is an event id without the chat's identity.
+func short(id string) string {
+	_, rest, _ := strings.Cut(id, ".")
+	return rest
 }

@@ -49,8 +49,12 @@ func (Tool) InputSchema() map[string]any {
 	}
 }
 
-// On tells whether the chat may ask for advice.
-func (Tool) On(chat *v1alpha1.Chat) bool { return chat.Spec.HasAdvisor() }
+// On reports whether the chat may ask for advice. Its spec.advisor is the one in force: see modelconfig.Advisor.
+func (Tool) On(chat *v1alpha1.Chat) bool { return on(chat) }
+
+func on(chat *v1alpha1.Chat) bool {
+	return chat.Spec.Advisor != nil && chat.Spec.Advisor.Enabled && chat.Spec.ParentRef == nil
+}
 
 // Exclusive because an advice is worth nothing to calls that are made at the same time.
 func (Tool) Exclusive() {}

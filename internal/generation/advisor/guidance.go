@@ -15,7 +15,7 @@ yourself counts more.`
 
 // Guidance are the blocks of the system message about the advisor: none for a chat without one.
 func Guidance(chat *v1alpha1.Chat) []string {
-	if !chat.Spec.HasAdvisor() {
+	if !on(chat) {
 		return nil
 	}
 	return []string{guidance}

@@ -9,25 +9,15 @@ package caption
 import (
 	"encoding/json"
 	"strings"
-	"unicode"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/firstwords"
+	"parley.dev/parley/internal/printable"
 )
-
-// firstWords is how many words of a message make a title.
-const firstWords = 6
 
 const ellipsis = "…"
 
 // FirstWords is how a text begins, with an ellipsis if it goes on; empty if it says nothing that can be shown.
-func FirstWords(text string) string {
-	// More than that is never shown, and a message may be long.
-	words := strings.Fields(shown(clip.Bytes(text, 4*maxAsked)))
-	if len(words) > firstWords {
-		return Title.cut(strings.Join(words[:firstWords], " ") + ellipsis)
-	}
-	return Title.cut(strings.Join(words, " "))
-}
+func FirstWords(text string) string { return firstwords.OfText(text) }
 
 // Clean is the caption in what a model answered; empty if there is none. Models add to it whatever comes to them: an
 // introduction, quotes, marks of formatting, their thoughts, a full stop.
@@ -84,20 +74,9 @@ func (f Form) short(line string) string {
 	return f.cut(strings.Join(words[:min(len(words), f.Words)], " "))
 }
 
-// shown is the text with a space for everything that is no character of its own: control characters, and what changes the
-// direction of writing or cannot be seen.
+// shown is the text in one line, without what cannot be shown.
 func shown(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == unicode.ReplacementChar:
-			return -1
-		case unicode.IsSpace(r), unicode.Is(unicode.Cc, r):
-			return ' '
-		case unicode.Is(unicode.Cf, r) && r != '\u200d', unicode.Is(unicode.Co, r): // A zero-width joiner is part of emojis.
-			return -1
-		}
-		return r
-	}, text)
+	return printable.Line(strings.ReplaceAll(text, "\ufffd", ""))
 }
 
 // cut is the text with as many characters as there may be.

@@ -20,9 +20,10 @@ const (
 	newestTurns = 3
 )
 
-// Of is what the first User message of a history says; empty if there is none, or it has no text.
+// Of is what the first User message of a history that is meant for people says; empty if there is none, or it has no text.
 func Of(messages []v1alpha1.ChatMessage) string {
-	if i := slices.IndexFunc(messages, asks); i >= 0 {
+	shown := func(m v1alpha1.ChatMessage) bool { return asks(m) && m.Spec.Visibility != v1alpha1.VisibleToModel }
+	if i := slices.IndexFunc(messages, shown); i >= 0 {
 		return Text(&messages[i].Spec)
 	}
 	return ""

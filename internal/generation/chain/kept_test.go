@@ -57,7 +57,7 @@ func TestEveryKindOfContentCounts(t *testing.T) {
 		"text":     {Text: &long},
 		"call":     {ToolCall: &v1alpha1.ToolCall{Input: long}},
 		"result":   {ToolResult: &v1alpha1.ToolResult{Output: long}},
-		"file":     {File: &v1alpha1.MessageFile{Data: []byte(long)}},
+		"file":     {File: &v1alpha1.MessageFile{Data: long}},
 		"metadata": {ProviderMetadata: long},
 	} {
 		got := sizeOf([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{part}}}})

@@ -19,7 +19,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/history"
+	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/content"
 )
 
 // maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
@@ -40,7 +41,17 @@ func (e *BrokenError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// Broken tells whether reading again would not help.
+// EditedError means that a message says something else than what was committed: the chat is about to begin again from there.
+type EditedError struct {
+	// Message that was edited.
+	Message string
+}
+
+func (e *EditedError) Error() string {
+	return fmt.Sprintf("message %s has been edited since it was committed", e.Message)
+}
+
+// Broken reports whether reading again would not help.
 func Broken(err error) bool {
 	_, ok := errors.AsType[*BrokenError](err)
 	return ok
@@ -58,13 +69,15 @@ func NewLoader(client *apiclient.Client) *Loader {
 }
 
 // Load returns the messages that the model can see: from the one at which the chat's context starts to its head. If they
-// make no whole history, the error is a *BrokenError.
+// make no whole history, the error is a *BrokenError; if one of them was edited and the chat does not know yet, an *EditedError.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
-	known := from(chat.Status.History.ContextStart, upToDate(chat, l.kept.get(string(chat.UID))))
+	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
 	p := &pass{ctx: ctx, loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
-		p.place[p.known[i].Name] = i
+		if isFinal(chat, &p.known[i]) {
+			p.place[p.known[i].Name] = i
+		}
 	}
 	nodes, err := history.Walk(refOf(chat), p.lookup, p.isKnown)
 	if p.err != nil {
@@ -73,19 +86,21 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 	if err != nil {
 		return nil, &BrokenError{err}
 	}
+	if err := p.unedited(nodes); err != nil {
+		return nil, err
+	}
 	messages := p.join(nodes)
 	l.kept.put(string(chat.UID), messages)
 	return messages, nil
 }
 
-// upToDate is the part of what is known before the message that began the turn, if that has been edited since it was read.
-func upToDate(chat *v1alpha1.Chat, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
-	for i := range known {
-		if t := chat.Status.Turn; t != nil && known[i].Name == t.Message && known[i].Status.HistoryVersion != t.HistoryVersion {
-			return known[:i:i]
-		}
-	}
-	return known
+// isFinal reports whether what is kept of a message is what it says: nothing that was generated ever changes. People edit theirs,
+// and delete and create them again, so that a name proves nothing; of the message that began the turn, its commit does. A history
+// is cut at what was changed. So what is kept before a final message is as it was, and nothing else has to be read again.
+func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	t := chat.Status.Turn
+	return m.Spec.Generation != nil ||
+		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion && t.ContentHash == content.Hash(&m.Spec)
 }
 
 // from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an earlier
@@ -94,7 +109,7 @@ func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	if len(known) == 0 {
 		return nil
 	}
-	switch first := nodeOf(&known[0]).Index; {
+	switch first := history.NodeOf(&known[0]).Index; {
 	case first > start:
 		return nil
 	case first < start:
@@ -131,7 +146,7 @@ func (p *pass) isKnown(n history.Node) bool {
 
 func (p *pass) lookup(name string) (history.Node, bool) {
 	if i, ok := p.place[name]; ok {
-		return nodeOf(&p.known[i]), true
+		return history.NodeOf(&p.known[i]), true
 	}
 	if p.fetched[name] == nil && p.err == nil {
 		p.err = p.fetch(name)
@@ -140,7 +155,7 @@ func (p *pass) lookup(name string) (history.Node, bool) {
 	if m == nil || p.err != nil {
 		return history.Node{}, false
 	}
-	return nodeOf(m), true
+	return history.NodeOf(m), true
 }
 
 func (p *pass) fetch(name string) error {
@@ -177,8 +192,32 @@ func (p *pass) fetch(name string) error {
 
 // mayBeSeen is false for a message that says of itself that it stands before the context.
 func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
-	n := nodeOf(m)
+	n := history.NodeOf(m)
 	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart
+}
+
+// unedited makes sure that the User messages that were fetched say what was committed. Of one that was edited, an answer would
+// count for nothing; and if the edit is taken back before the chat sees it, what it said in between must not be kept.
+func (p *pass) unedited(nodes []history.Node) error {
+	for _, n := range nodes {
+		m := p.fetched[n.Name]
+		if hash := committedHash(p.chat, m); hash != "" && hash != content.Hash(&m.Spec) {
+			return fmt.Errorf("reading the messages of chat %s: %w", p.chat.Name, &EditedError{Message: m.Name})
+		}
+	}
+	return nil
+}
+
+// committedHash is the hash of what a User message said when it was committed; empty if it is not known.
+func committedHash(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
+	t := chat.Status.Turn
+	switch {
+	case m.Spec.Role != v1alpha1.RoleUser:
+		return ""
+	case t != nil && t.Message == m.Name:
+		return t.ContentHash
+	}
+	return m.Status.ContentHash
 }
 
 // join puts what is known before what was fetched.
@@ -189,17 +228,20 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 	before := p.upTo(nodes[0].Parent)
 	messages := append(before[:len(before):len(before)], make([]v1alpha1.ChatMessage, 0, len(nodes))...)
 	for _, n := range nodes {
-		messages = append(messages, placed(p.fetched[n.Name], n))
+		messages = append(messages, p.placed(p.fetched[n.Name], n))
 	}
 	return messages
 }
 
 // placed is a copy of the message that says where it stands. A User message that was read before its own status was
 // written does not, and by the next turn nobody else says it any more.
-func placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
+func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
 	out := *m
 	if out.Spec.Generation == nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
+	}
+	if t := p.chat.Status.Turn; t != nil && t.Message == out.Name {
+		out.Status.CallsGivenUpBefore = t.CallsGivenUpBefore
 	}
 	return out
 }
@@ -211,27 +253,9 @@ func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
 	return nil
 }
 
+// refOf is the part of the chat's history that its model can see.
 func refOf(chat *v1alpha1.Chat) history.Ref {
-	h := &chat.Status.History
-	ref := history.Ref{Head: h.Head, Length: h.Length, From: h.ContextStart}
-	if turn := chat.Status.Turn; turn != nil {
-		ref.Turn = history.Turn{Message: turn.Message, Parent: turn.Parent, Index: turn.Index, Version: turn.HistoryVersion}
-		if r := turn.Results; r != nil {
-			ref.Results = history.Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
-		}
-	}
+	ref := history.RefOf(chat)
+	ref.From = chat.Status.History.ContextStart
 	return ref
-}
-
-func nodeOf(m *v1alpha1.ChatMessage) history.Node {
-	n := history.Node{Name: m.Name, Role: history.Role(m.Spec.Role)}
-	index := m.Status.Index
-	n.Parent, n.Version = m.Status.Parent, m.Status.HistoryVersion
-	if g := m.Spec.Generation; g != nil {
-		n.Parent, n.Version, index = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index
-	}
-	if index != nil {
-		n.Placed, n.Index = true, *index
-	}
-	return n
 }

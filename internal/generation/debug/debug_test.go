@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"charm.land/fantasy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -201,15 +202,115 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 	}
 }
 
-func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
-	s := newSession(t)
-	for range 100 {
-		ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
+// chats is how many chats a pod serves in these tests.
+const chats = 100
+
+// crowd begins and ends a recorded call of so many chats before anything can be written.
+func (s *session) crowd(n int) {
+	for i := range n {
+		chat := s.chat.DeepCopy()
+		chat.Name = fmt.Sprintf("c%d", i)
+		ctx, recording := s.recorder.Begin(s.t.Context(), chat, v1alpha1.ActionGenerateAssistant)
 		read(debug.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).Stream(ctx, fantasy.Call{}))
 		recording.End(v1alpha1.DebugCompleted, nil)
 	}
+}
+
+func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
+	s := newSession(t)
+	for range 3 { // A title, a reply and what follows its tools may all wait.
+		s.crowd(chats)
+		s.chat.Status.History.Version++
+	}
+	s.flush()
+	if len(s.store.steps) != 3*chats || s.log.Len() != 0 || len(s.lost) != 0 {
+		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost, s.log)
+	}
+	for name, step := range s.store.steps {
+		if step.Spec.Status != v1alpha1.DebugCompleted {
+			t.Errorf("%s is %s", name, step.Spec.Status)
+		}
+	}
+}
+
+func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
+	s := newSession(t)
+	s.crowd(5 * chats)
 	if log := s.log.String(); !strings.Contains(log, "QueueFull") || strings.Contains(log, "secret words") {
 		t.Errorf("logged %s", log)
+	}
+	if s.flush(); len(s.store.steps)+len(s.lost)/2 != 5*chats || slices.Compact(s.lost)[0] != "QueueFull" {
+		t.Errorf("%d are recorded, and %d writes counted as lost", len(s.store.steps), len(s.lost))
+	}
+}
+
+func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
+	s := newSession(t)
+	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
+	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
+	s.subject.Config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+	ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
+	recording.By("alice")
+	stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish, Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(ctx, fantasy.Call{})
+	s.flush()
+	begun := s.store.steps[name]
+	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 || fields[0] != "pod" || fields[1] != "1" {
+		t.Errorf("in progress: %v", begun.Annotations)
+	}
+	read(stream, nil)
+	recording.End(v1alpha1.DebugCompleted, nil)
+	s.flush()
+	step := s.store.steps[name]
+	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Spec.Turn == nil || *step.Spec.Turn != want || step.Spec.Head != "c-6-1" {
+		t.Errorf("recorded %+v, %s", step.Spec.Turn, step.Spec.Head)
+	}
+	if c := step.Spec.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
+		t.Errorf("it cost %+v", c)
+	}
+	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still || step.Annotations[v1alpha1.AnnotationHistory] != "7/4" {
+		t.Errorf("annotated %v", step.Annotations)
+	}
+}
+
+func TestNothingIsRecordedWhereThatIsSwitchedOff(t *testing.T) {
+	s := newSession(t)
+	s.recorder.Off = true
+	s.crowd(1)
+	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
+		t.Errorf("recorded %v, logged %s", s.names(), s.log)
+	}
+}
+
+func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLost(t *testing.T) {
+	s := newSession(t)
+	asked := 0
+	s.store.before = func(string) error {
+		asked++
+		return apierrors.NewForbidden(resource, name, errors.New("recordings of model calls are disabled"))
+	}
+	for range 5 {
+		s.crowd(3)
+		s.flush()
+		s.now = s.now.Add(20 * time.Second)
+	}
+	if asked != 6 { // All of the three calls that were begun before the answer came, twice.
+		t.Errorf("asked %d times", asked)
+	}
+	if kinds := slices.Compact(slices.Clone(s.lost)); len(s.lost) != 15 || len(kinds) != 1 || kinds[0] != "Forbidden" {
+		t.Errorf("lost %q", s.lost)
+	}
+}
+
+func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
+	s := newSession(t)
+	ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
+	stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).Stream(ctx, fantasy.Call{})
+	s.flush()
+	delete(s.store.steps, name)
+	read(stream, nil)
+	recording.End(v1alpha1.DebugInterrupted, nil)
+	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
+		t.Errorf("recorded %v, logged %s", s.names(), s.log)
 	}
 }
 

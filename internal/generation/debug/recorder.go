@@ -15,9 +15,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -25,8 +27,12 @@ import (
 const (
 	// writeTimeout bounds the writing of one recording, and of all that are left when the process ends.
 	writeTimeout = 5 * time.Second
-	// queueLength is how many recordings may wait to be written: two for each of 32 chats.
-	queueLength = 64
+	// queued is how many recordings may wait to be written for each chat at work: of an attempt's call and of the one after a
+	// tool, of a title and of a summary.
+	queued = 4
+	// refusedFor is how long nothing is recorded after the API server has refused a recording for want of rights, which it does
+	// where they are disabled.
+	refusedFor = time.Minute
 )
 
 // Store keeps recordings: ChatDebugSteps of one namespace.
@@ -42,8 +48,14 @@ type Options struct {
 	Store Store
 	// Namespace and Pod that this is.
 	Namespace, Pod string
+	// Chats is how many chats may be at work at once.
+	Chats int
+	// Off keeps every recording from being made.
+	Off bool
 	// Log is told of recordings that were lost; never content.
 	Log *slog.Logger
+	// Lost counts recordings that were lost, by reason; nil: nobody does.
+	Lost func(reason string)
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -51,46 +63,64 @@ type Options struct {
 // Recorder writes recordings while Run runs.
 type Recorder struct {
 	Options
-	queue chan snapshot
+	queue *queue
+	// refusedUntil is the time, in Unix nanoseconds, until which nothing is recorded.
+	refusedUntil atomic.Int64
 }
 
 // New returns a recorder.
 func New(o Options) *Recorder {
-	return &Recorder{Options: o, queue: make(chan snapshot, queueLength)}
+	return &Recorder{Options: o, queue: newQueue(queued * max(1, o.Chats))}
+}
+
+// off reports whether a call that begins now is not to be recorded. One that the API server would refuse counts as lost; the log says
+// no more of it than of the refusal.
+func (r *Recorder) off() bool {
+	if r.Off {
+		return true
+	}
+	refused := r.Now().UnixNano() < r.refusedUntil.Load()
+	if refused && r.Lost != nil {
+		r.Lost(string(metav1.StatusReasonForbidden))
+	}
+	return refused
 }
 
 // Run writes recordings until ctx is done, and then those that are left, for at most 5 seconds.
 func (r *Recorder) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		select {
-		case s := <-r.queue:
+		if s, ok := r.queue.take(); ok {
 			r.write(context.WithoutCancel(ctx), s)
+			continue
+		}
+		select {
+		case <-r.queue.filled:
 		case <-ctx.Done():
 		}
 	}
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	for {
-		select {
-		case s := <-r.queue:
-			r.write(rest, s)
-		default:
+		s, ok := r.queue.take()
+		if !ok {
 			return
 		}
+		r.write(rest, s)
 	}
 }
 
 // submit hands a snapshot over to be written. It does not wait: where too many do, the newest is lost.
 func (r *Recorder) submit(s snapshot) {
-	select {
-	case r.queue <- s:
-	default:
+	if !r.queue.put(s) {
 		r.lost(s, "QueueFull")
 	}
 }
 
 func (r *Recorder) lost(s snapshot, reason string) {
 	r.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()), slog.String("reason", reason))
+	if r.Lost != nil {
+		r.Lost(reason)
+	}
 }
 
 // errForeign means that the name is taken by a recording of a deleted chat of the same name, which is about to go too.
@@ -106,6 +136,9 @@ func (r *Recorder) write(ctx context.Context, s snapshot) {
 	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := r.save(writing, s); err != nil {
+		if apierrors.IsForbidden(err) {
+			r.refusedUntil.Store(r.Now().Add(refusedFor).UnixNano())
+		}
 		// The error itself can quote the object.
 		r.lost(s, reasonOf(err))
 	}
@@ -135,15 +168,20 @@ func (r *Recorder) save(ctx context.Context, s snapshot) error {
 func (r *Recorder) saveOnce(ctx context.Context, s snapshot) error {
 	there, err := r.Store.Get(ctx, s.name())
 	switch {
+	case apierrors.IsNotFound(err) && s.written.Load(): // It was deleted meanwhile, and stays so.
+		return nil
 	case apierrors.IsNotFound(err):
-		_, err = r.Store.Create(ctx, s.object(r.Namespace, r.Pod, r.Now()))
+		if _, err = r.Store.Create(ctx, s.object(r.Namespace, r.Pod, r.Now())); err == nil {
+			s.written.Store(true)
+		}
 		return err
 	case err != nil:
 		return err
 	case there.Spec.ChatUID != s.chatUID:
 		return errForeign
 	}
-	s.addTo(&there.Spec, r.Pod)
+	s.written.Store(true)
+	s.addTo(there, r.Pod, r.Now())
 	_, err = r.Store.Update(ctx, there)
 	return err
 }

@@ -6,6 +6,7 @@ package debug
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -21,8 +22,23 @@ type Recording struct {
 	chat     *v1alpha1.Chat
 	action   v1alpha1.GenerationAction
 
-	mu    sync.Mutex
-	calls []*call
+	mu     sync.Mutex
+	author string
+	calls  []*call
+}
+
+// By says who created the message whose turn this is, for the calls that are still to be made.
+func (rec *Recording) By(author string) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.author = author
+}
+
+// CreatedBy is who created that message; empty if nobody has said so.
+func (rec *Recording) CreatedBy() string {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.author
 }
 
 type recordingKey struct{}
@@ -58,12 +74,12 @@ func begin(ctx context.Context, of *Subject, operation v1alpha1.DebugOperation, 
 	if ok && rec.chat.Spec.Debug.On() {
 		settings = rec.chat.Spec.Debug
 	}
-	if !ok || !settings.On() {
+	if !ok || !settings.On() || rec.recorder.off() {
 		return nil
 	}
 	c := &call{
 		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
-		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.Now(),
+		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.Now(), author: rec.CreatedBy(), written: new(atomic.Bool),
 	}
 	rec.mu.Lock()
 	if len(rec.calls) == maxCalls {
@@ -86,6 +102,9 @@ type call struct {
 	number      int32
 	expireAfter time.Duration
 	startedAt   time.Time
+	author      string
+	// written is true once the store has the recording.
+	written *atomic.Bool
 
 	mu         sync.Mutex
 	status     v1alpha1.DebugStatus
@@ -130,13 +149,24 @@ func (c *call) failed(ctx context.Context, err error) {
 	}
 }
 
+// turn is the one that the call is part of.
+func (c *call) turn() *v1alpha1.DebugTurn {
+	t := c.rec.chat.Status.Turn
+	if t == nil {
+		return nil
+	}
+	return &v1alpha1.DebugTurn{Message: t.Message, Version: t.HistoryVersion, CreatedBy: bound(c.author, 1024)}
+}
+
 // snapshot is the call as it stands.
 func (c *call) snapshot() snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	chat := c.rec.chat
 	s := snapshot{
-		chat: v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID), historyVersion: chat.Status.History.Version,
+		turn: c.turn(), head: chat.Status.History.Head, length: chat.Status.History.Length, written: c.written,
+		pricing: c.subject.Config.Spec.Pricing,
+		chat:    v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID), historyVersion: chat.Status.History.Version,
 		attempt: chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
 		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
 		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status, fault: c.fault,

@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/generation/debug/redact"
 )
 
@@ -34,6 +36,11 @@ type snapshot struct {
 	request               request
 	reply                 reply
 	redactor              redact.Redactor
+	pricing               *v1alpha1.Pricing
+	turn                  *v1alpha1.DebugTurn
+	head                  string
+	length                int64
+	written               *atomic.Bool
 	expireAfter           time.Duration
 	startedAt, finishedAt time.Time
 	status                v1alpha1.DebugStatus
@@ -62,16 +69,17 @@ func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDe
 		},
 		Spec: v1alpha1.ChatDebugStepSpec{
 			ChatRef: s.chat, ChatUID: s.chatUID, HistoryVersion: s.historyVersion, Action: s.action, Call: s.call,
-			StartedAt: metav1.NewMicroTime(s.startedAt),
+			Turn: s.turn, Head: s.head, StartedAt: metav1.NewMicroTime(s.startedAt),
 		},
 	}
-	s.addTo(&step.Spec, pod)
+	s.addTo(step, pod, now)
 	return step
 }
 
 // addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a whole
 // says; those before it that nobody has ended were broken off.
-func (s *snapshot) addTo(spec *v1alpha1.ChatDebugStepSpec, pod string) {
+func (s *snapshot) addTo(step *v1alpha1.ChatDebugStep, pod string, now time.Time) {
+	spec := &step.Spec
 	spec.Pod = pod
 	spec.Attempts = slices.DeleteFunc(spec.Attempts, func(a v1alpha1.DebugAttempt) bool { return a.Number == s.attempt })
 	spec.Attempts = append(spec.Attempts, s.record(pod))
@@ -87,8 +95,26 @@ func (s *snapshot) addTo(spec *v1alpha1.ChatDebugStepSpec, pod string) {
 		spec.Operation, spec.Model = s.operation, s.model
 		spec.Request = s.request.record(s.redactor)
 		spec.Response = s.reply.response(v1alpha1.ModelProvider(s.model.Provider), s.redactor)
+		spec.Cost = nil
+		if spec.Response != nil {
+			spec.Cost = cost.Of(s.pricing, spec.Response.Usage)
+		}
+		s.annotate(step, pod, now)
 	}
 	fit(spec)
+}
+
+// annotate says in the metadata what the operator needs to know, which reads no more.
+func (s *snapshot) annotate(step *v1alpha1.ChatDebugStep, pod string, now time.Time) {
+	if step.Annotations == nil {
+		step.Annotations = map[string]string{}
+	}
+	step.Annotations[v1alpha1.AnnotationHistory] = fmt.Sprintf("%d/%d", s.historyVersion, s.length)
+	if s.status == v1alpha1.DebugInProgress {
+		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", pod, s.attempt, now.UTC().Format(time.RFC3339))
+	} else {
+		delete(step.Annotations, v1alpha1.AnnotationInProgress)
+	}
 }
 
 func (s *snapshot) record(pod string) v1alpha1.DebugAttempt {

@@ -74,15 +74,18 @@ type session struct {
 	t        *testing.T
 	store    *store
 	log      *bytes.Buffer
+	lost     []string
+	now      time.Time
 	recorder *debug.Recorder
 	chat     *v1alpha1.Chat
 	subject  debug.Subject
 }
 
 func newSession(t *testing.T) *session {
-	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}}
+	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}, now: time.Now()}
 	s.recorder = debug.New(debug.Options{
-		Store: s.store, Namespace: "ns", Pod: "pod", Now: time.Now, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
+		Store: s.store, Namespace: "ns", Pod: "pod", Chats: chats, Now: func() time.Time { return s.now },
+		Lost: func(reason string) { s.lost = append(s.lost, reason) }, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
 	})
 	s.chat = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
 	s.chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}

@@ -50,7 +50,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // exchange is an HTTP request and its response while they are recorded.
 type exchange struct {
 	call *call
-	// givenUp tells whether the request was given up.
+	// givenUp reports whether the request was given up.
 	givenUp func() error
 	exchangeFacts
 }

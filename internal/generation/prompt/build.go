@@ -12,11 +12,10 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
 )
 
 const (
-	// unanswered is what the model reads in place of a result that never came.
-	unanswered = "This call has no result: it was cancelled, interrupted or not answered in time."
 	// nothing is what the model reads in place of a result without text: providers refuse empty texts.
 	nothing = "(no output)"
 	// maxToolName is the longest name of a tool that every provider takes.
@@ -33,10 +32,7 @@ type builder struct {
 
 // add adds a message, unless it says nothing. Providers refuse one that ends with reasoning or is nothing else.
 func (b *builder) add(role fantasy.MessageRole, content []fantasy.MessagePart) {
-	for n := len(content); n > 0 && content[n-1].GetType() == fantasy.ContentTypeReasoning; n = len(content) {
-		content = content[:n-1]
-	}
-	if len(content) > 0 {
+	if content = withoutLastReasoning(content); len(content) > 0 {
 		b.messages = append(b.messages, message(role, content...))
 	}
 }
@@ -74,18 +70,18 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 // assistant adds a reply, and the results of its calls right after it.
 func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	var said, results []fantasy.MessagePart
-	own := b.wrote(m)
+	own := b.Dialect.wrote(m)
 	for j := range m.Spec.Parts {
 		part := &m.Spec.Parts[j]
 		switch call := part.ToolCall; {
 		case call == nil:
-			said = appendPart(said, b.spoken(part, own))
+			said = append(said, b.spoken(part, own)...)
 		case call.ProviderExecuted:
-			said = append(said, b.ownCall(place{i, j}, part, own)...)
+			said = b.withOwnCall(said, b.ownCall(place{i, j}, part, own))
 		default:
 			id := b.paired.ids[place{i, j}]
 			said = append(said, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input), ProviderOptions: b.options(part, own)})
-			results = append(results, resultPart(id, b.paired.answers[place{i, j}]))
+			results = append(results, b.result(id, b.answer(place{i, j})))
 		}
 	}
 	if b.Dialect.JoinTexts {
@@ -95,52 +91,74 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	b.add(fantasy.MessageRoleTool, results)
 }
 
-// signed puts the mark before the first call, if the provider wants one and has not signed the reply itself.
+// withOwnCall adds a call of a tool that the provider ran itself. Where nothing is told of it, neither is the reasoning that led to it
+// where a provider takes none without.
+func (b *builder) withOwnCall(said, call []fantasy.MessagePart) []fantasy.MessagePart {
+	if len(call) == 0 && b.Dialect.ReasoningLeads {
+		return withoutLastReasoning(said)
+	}
+	return append(said, call...)
+}
+
+// withoutLastReasoning is the content up to the reasoning that it ends with.
+func withoutLastReasoning(content []fantasy.MessagePart) []fantasy.MessagePart {
+	for n := len(content); n > 0 && content[n-1].GetType() == fantasy.ContentTypeReasoning; n = len(content) {
+		content = content[:n-1]
+	}
+	return content
+}
+
+// signed puts the mark before the first call, if the provider wants one and has not signed the call itself. What stands before a text
+// signs the text.
 func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
+	signed := b.Dialect.CallMark == nil
 	for i, part := range content {
-		if b.Dialect.CallMark == nil || part.GetType() == fantasy.ContentTypeReasoning && part.Options() != nil {
-			return content
-		}
-		if part.GetType() == fantasy.ContentTypeToolCall {
+		switch part.GetType() {
+		case fantasy.ContentTypeReasoning:
+			signed = signed || part.Options() != nil
+		case fantasy.ContentTypeText:
+			signed = b.Dialect.CallMark == nil
+		case fantasy.ContentTypeToolCall:
+			if signed {
+				return content
+			}
 			return slices.Insert(content, i, fantasy.MessagePart(fantasy.ReasoningPart{ProviderOptions: b.Dialect.CallMark}))
 		}
 	}
 	return content
 }
 
-func appendPart(content []fantasy.MessagePart, part fantasy.MessagePart) []fantasy.MessagePart {
-	if part == nil {
-		return content
-	}
-	return append(content, part)
-}
-
-// wrote tells whether the provider can read the message back as its own. Of a message that does not say who wrote it, the
+// wrote reports whether the provider can read the message back as its own. Of a message that does not say who wrote it, the
 // metadata tell.
-func (b *builder) wrote(m *v1alpha1.ChatMessage) bool {
+func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	if g == nil || g.Model == nil {
 		return true
 	}
-	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == b.Dialect.Origin
+	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == d.Origin
 }
 
-// spoken is text or reasoning; nil if it says nothing. Another provider's reasoning is not told: it is signed for that one,
+// spoken is text or reasoning; none if it says nothing. Another provider's reasoning is not told: it is signed for that one,
 // and would be this model's own words.
-func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) fantasy.MessagePart {
+func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
 	if part.Text == nil {
 		return nil
 	}
 	text := clean(*part.Text)
 	switch part.Type {
 	case v1alpha1.PartText:
-		if !blank(text) {
-			return fantasy.TextPart{Text: text, ProviderOptions: b.options(part, own)}
+		options := b.options(part, own)
+		switch {
+		case blank(text):
+		case b.Dialect.TextsSigned && options != nil:
+			return []fantasy.MessagePart{fantasy.ReasoningPart{ProviderOptions: options}, fantasy.TextPart{Text: text}}
+		default:
+			return []fantasy.MessagePart{fantasy.TextPart{Text: text, ProviderOptions: options}}
 		}
 	case v1alpha1.PartReasoning:
 		// What was signed is given back as it was, blank or not.
 		if options := b.options(part, own); own && (options != nil || !blank(text)) {
-			return fantasy.ReasoningPart{Text: text, ProviderOptions: options}
+			return []fantasy.MessagePart{fantasy.ReasoningPart{Text: text, ProviderOptions: options}}
 		}
 	}
 	return nil
@@ -167,6 +185,9 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 	if blank(output) {
 		return nil
 	}
+	if b.ResultBytes > 0 {
+		output = tools.Cap(output, b.ResultBytes)
+	}
 	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name), call.Input, output)}}
 }
 
@@ -177,7 +198,7 @@ func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
 		if id, ok := b.paired.ids[place{i, j}]; ok {
 			r := m.Spec.Parts[j].ToolResult
 			calls = append(calls, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(r.Name), Input: "{}"})
-			results = append(results, resultPart(id, r))
+			results = append(results, b.result(id, r))
 		}
 	}
 	b.add(fantasy.MessageRoleAssistant, b.signed(calls))
@@ -191,12 +212,19 @@ func toolName(name string) string {
 	return "unknown_tool"
 }
 
-// resultPart is a result; nil: none came.
+// result is a result of a tool that no provider ran, as far as the model is to read it.
+func (b *builder) result(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
+	if b.ResultBytes > 0 && len(r.Output) > b.ResultBytes {
+		cut := *r
+		cut.Output = tools.Cap(r.Output, b.ResultBytes)
+		r = &cut
+	}
+	return resultPart(id, r)
+}
+
+// resultPart is a result.
 func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	part := fantasy.ToolResultPart{ToolCallID: id}
-	if r == nil {
-		r = &v1alpha1.ToolResult{Output: unanswered, IsError: true}
-	}
 	output := clean(r.Output)
 	if blank(output) {
 		output = nothing

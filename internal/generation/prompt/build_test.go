@@ -4,6 +4,7 @@
 package prompt_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +196,45 @@ func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
 	})
 	if got := strings.Join(prompt.Texts(messages), "|"); !strings.HasPrefix(got, `sys|q|hm|{"x":1}|1|{}|This call has no result`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
+	kimi := func(id, given string) v1alpha1.ChatMessage {
+		part := call(id, "{}")
+		part.ToolCall.ProviderID = given
+		return by(v1alpha1.ProviderOpenAICompatible, "kimi-k2", assistant(part))
+	}
+	history := []v1alpha1.ChatMessage{
+		user("q"), kimi("functions_t_0", "functions.t:0"), tool(result("functions_t_0", "1")),
+		kimi("functions_t_0-9", "functions.t:0"), tool(result("functions_t_0-9", "2")),
+		kimi("call_a_b", "call a.b"), tool(result("call_a_b", "3")), kimi("x_1", "x.1"), tool(result("x_1", "4")),
+	}
+	for name, c := range map[string]struct {
+		dialect prompt.Dialect
+		want    []string
+	}{
+		"itself":           {dialect(v1alpha1.ProviderOpenAICompatible, "kimi-k2"), []string{"functions.t:0", "functions.t:0", "call_a_b", "x.1"}},
+		"Kimi elsewhere":   {dialect(v1alpha1.ProviderOpenRouter, "moonshotai/kimi-k2"), []string{"functions.t:0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"Anthropic":        {dialect(v1alpha1.ProviderAnthropic, "claude"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"a gateway":        {dialect(v1alpha1.ProviderOpenRouter, "anthropic/claude"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"another protocol": {dialect(v1alpha1.ProviderGoogle, "gemini-3"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls, results []string
+			for _, m := range prompt.Build(prompt.Input{History: history, Dialect: c.dialect}) {
+				for _, part := range m.Content {
+					switch part := part.(type) {
+					case fantasy.ToolCallPart:
+						calls = append(calls, part.ToolCallID)
+					case fantasy.ToolResultPart:
+						results = append(results, part.ToolCallID)
+					}
+				}
+			}
+			if !slices.Equal(calls, c.want) || !slices.Equal(results, c.want) {
+				t.Errorf("calls %q, results %q, want %q", calls, results, c.want)
+			}
+		})
 	}
 }

@@ -158,6 +158,7 @@ func (c *checker) answered(results []string) error {
 
 var (
 	validID   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	keptID    = regexp.MustCompile(`^[!-~]+$`)
 	validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 )
 
@@ -165,6 +166,10 @@ func (c *checker) calls(m fantasy.Message) error {
 	limit := 64
 	if c.dialect.MaxCallID > 0 {
 		limit = c.dialect.MaxCallID
+	}
+	form := validID
+	if c.dialect.KeepsID != nil {
+		form = keptID
 	}
 	for _, p := range m.Content {
 		p, ok := p.(fantasy.ToolCallPart)
@@ -175,7 +180,7 @@ func (c *checker) calls(m fantasy.Message) error {
 		switch {
 		case m.Role != fantasy.MessageRoleAssistant:
 			return fmt.Errorf("%s calls", m.Role)
-		case !validID.MatchString(p.ToolCallID) || len(p.ToolCallID) > limit || c.ids[p.ToolCallID]:
+		case !form.MatchString(p.ToolCallID) || len(p.ToolCallID) > limit || c.ids[p.ToolCallID]:
 			return fmt.Errorf("id %q is not valid, or used before", p.ToolCallID)
 		case !validName.MatchString(p.ToolName):
 			return fmt.Errorf("name %q is not valid", p.ToolName)

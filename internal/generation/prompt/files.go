@@ -73,12 +73,21 @@ func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File, d Dial
 
 func contentOf(file *v1alpha1.MessageFile, key FileKey, fetched map[FileKey]File) File {
 	if file.ConfigMapKeyRef == nil && file.URL == "" {
-		return File{Data: file.Data}
+		return InPlace(file)
 	}
 	if f, ok := fetched[key]; ok {
 		return f
 	}
 	return File{Problem: "it was not read"}
+}
+
+// InPlace is the content that a message itself holds of a file.
+func InPlace(file *v1alpha1.MessageFile) File {
+	content, err := file.Content()
+	if err != nil {
+		return File{Problem: "its data is not base64"}
+	}
+	return File{Data: content}
 }
 
 // file is what the model sees of a file: the file itself if the provider takes it, its text, or why there is nothing to see.

@@ -5,6 +5,7 @@ package prompt_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func file(f v1alpha1.MessageFile) v1alpha1.MessagePart {
 }
 
 func inPlace(name, mediaType, data string) v1alpha1.MessagePart {
-	return file(v1alpha1.MessageFile{Name: name, MediaType: mediaType, Data: []byte(data)})
+	return file(v1alpha1.MessageFile{Name: name, MediaType: mediaType, Data: base64.StdEncoding.EncodeToString([]byte(data))})
 }
 
 func elsewhere(name, mediaType string) v1alpha1.MessagePart {
@@ -54,6 +55,7 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 		"a text with fences":                     {claude, inPlace("a.md", "text/markdown", "```go\n````\n"), prompt.File{}, "File \"a.md\" (text/markdown):\n`````\n```go\n````\n`````"},
 		"a text by another name":                 {claude, inPlace("a.json", "application/json", "{}"), prompt.File{}, "File \"a.json\" (application/json):\n```\n{}\n```"},
 		"a text that is none":                    {claude, inPlace("a.txt", "text/plain", "a\x00\xff"), prompt.File{}, "File \"a.txt\" (text/plain):\n```\na\uFFFD\uFFFD\n```"},
+		"a file that is no base64":               {claude, file(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "a b"}), prompt.File{}, `[File "a.png" (image/png) cannot be shown: its data is not base64.]`},
 		"an empty file":                          {claude, inPlace("a.txt", "text/plain", ""), prompt.File{}, `[File "a.txt" (text/plain) cannot be shown: it is empty.]`},
 		"a file from elsewhere":                  {claude, elsewhere("a.png", "image/png"), prompt.File{Data: []byte(png)}, "<a.png image/png 12>"},
 		"a file that could not be had":           {claude, elsewhere("a.png", "image/png"), prompt.File{Problem: "ConfigMap a does not exist"}, `[File "a.png" (image/png) cannot be shown: ConfigMap a does not exist.]`},

@@ -31,6 +31,13 @@ type Input struct {
 	// of what came before. A message that is neither a reply nor results is told as a user's: providers take system messages
 	// at the front alone.
 	History []v1alpha1.ChatMessage
+	// CallsGivenUp is why calls of the newest reply have no result, if nothing follows it yet; empty: none was given up. Of other
+	// replies, what follows them says it.
+	CallsGivenUp v1alpha1.CallsGivenUp
+	// ResultBytes is the most that the model reads of each result of a tool, whoever ran it; what is longer is cut in its middle,
+	// and says so. 0: all. It follows from the model alone, so that the prompt of a longer history begins with that of a shorter
+	// one.
+	ResultBytes int
 	// Files are the contents of the files that are not in the history itself.
 	Files map[FileKey]File
 	// Dialect is what the provider wants.
@@ -52,28 +59,38 @@ type Dialect struct {
 	ReplyBetween bool
 	// MaxCallID is the greatest length of the id of a call; 0: 64.
 	MaxCallID int
-	// Images and PDFs tell whether the provider takes files of these kinds.
+	// KeepsID reports whether the provider takes the id of a call as it came, own: from itself. nil: it takes letters, digits, "_" and
+	// "-" only.
+	KeepsID func(id string, own bool) bool
+	// RepeatsIDs is true where a provider that has used an id again takes it again: each result follows its call.
+	RepeatsIDs bool
+	// Images and PDFs report whether the provider takes files of these kinds.
 	Images, PDFs bool
 	// FileURLs are the media types of the files that the provider fetches itself if it is handed a URL. nil: none.
 	FileURLs []string
 	// CacheMark is set on the messages up to which the provider is to keep the prompt: the system message and the last two.
 	// nil: the provider keeps what it wants by itself.
 	CacheMark fantasy.ProviderOptions
+	// ReasoningLeads is true where a reasoning goes back only before what it led to, and is left out with a call that is not told.
+	ReasoningLeads bool
+	// TextsSigned is true where the signature of a text goes, with an empty reasoning, before the text.
+	TextsSigned bool
 	// CallMark goes, with an empty reasoning, before the first call of a reply that this provider has not signed. nil: none
 	// needs it.
 	CallMark fantasy.ProviderOptions
-	// Replays tells whether the provider takes back a call of its own tools with its result, with the metadata that they came
+	// Replays reports whether the provider takes back a call of its own tools with its result, with the metadata that they came
 	// with. nil: it takes none.
 	Replays func(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool
 }
 
 // Origin names who wrote a message, as far as it matters for whether a provider can read it back as its own. Anthropic's
-// signatures are good wherever Anthropic's models run. Behind providers of many makers' models, the model tells.
+// signatures are good wherever Anthropic's models run. Behind providers of many makers' models, the model tells, and with OpenAI, whose
+// encrypted reasoning is for the model that it came from.
 func Origin(provider v1alpha1.ModelProvider, model string) string {
 	switch provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return string(v1alpha1.ProviderAnthropic)
-	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel:
+	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel, v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		return string(provider) + "/" + model
 	}
 	return string(provider)
@@ -81,7 +98,7 @@ func Origin(provider v1alpha1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
-	b := &builder{Input: in, paired: pair(in.History, in.Dialect.maxCallID()), files: fileBudget(in.History, in.Files, in.Dialect)}
+	b := &builder{Input: in, paired: pair(in.History, in.Dialect), files: fileBudget(in.History, in.Files, in.Dialect)}
 	for i := range in.History {
 		b.message(i, &in.History[i])
 	}

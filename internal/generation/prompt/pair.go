@@ -4,6 +4,7 @@
 package prompt
 
 import (
+	"cmp"
 	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -24,8 +25,9 @@ type place struct{ message, part int }
 
 // pairing says which result answers which call, and what each call is called.
 type pairing struct {
-	maxID int
-	used  map[string]bool
+	dialect Dialect
+	maxID   int
+	used    map[string]bool
 	// ids are the names of the calls, of those of the provider's own tools too, and of results that answer no call.
 	ids map[place]string
 	// answers are the results of calls.
@@ -40,15 +42,15 @@ type pairing struct {
 
 // pair finds the result of each call. A result belongs to the newest calls before it that have its id: providers use ids
 // again in later replies. It can come after other messages, such as one of a user.
-func pair(history []v1alpha1.ChatMessage, maxID int) *pairing {
+func pair(history []v1alpha1.ChatMessage, dialect Dialect) *pairing {
 	p := &pairing{
-		maxID: maxID, used: map[string]bool{}, ids: map[place]string{}, answers: map[place]*v1alpha1.ToolResult{},
+		dialect: dialect, maxID: dialect.maxCallID(), used: map[string]bool{}, ids: map[place]string{}, answers: map[place]*v1alpha1.ToolResult{},
 		own: map[place]*v1alpha1.MessagePart{}, waiting: map[string][]place{}, called: map[string]bool{},
 	}
 	for i := range history {
 		switch history[i].Spec.Role {
 		case v1alpha1.RoleAssistant:
-			p.calls(i, history[i].Spec.Parts)
+			p.calls(i, &history[i])
 			p.results(i, history[i].Spec.Parts)
 		case v1alpha1.RoleTool:
 			p.results(i, history[i].Spec.Parts)
@@ -57,15 +59,19 @@ func pair(history []v1alpha1.ChatMessage, maxID int) *pairing {
 	return p
 }
 
-func (p *pairing) calls(message int, parts []v1alpha1.MessagePart) {
-	here := map[string]bool{}
+func (p *pairing) calls(message int, m *v1alpha1.ChatMessage) {
+	here, kept, own, parts := map[string]bool{}, map[string]bool{}, p.dialect.wrote(m), m.Spec.Parts
 	for j := range parts {
 		call := parts[j].ToolCall
 		if call == nil {
 			continue
 		}
 		at := place{message, j}
-		p.ids[at] = p.unique(call.ID)
+		if id := cmp.Or(call.ProviderID, call.ID); !kept[id] && p.keeps(call, own) {
+			p.ids[at], p.used[id], kept[id] = id, true, true
+		} else {
+			p.ids[at] = p.unique(call.ID)
+		}
 		if call.ProviderExecuted {
 			p.own[at] = ownResult(parts[j+1:], call.ID)
 			continue
@@ -76,6 +82,16 @@ func (p *pairing) calls(message int, parts []v1alpha1.MessagePart) {
 		p.called[call.ID] = true
 		p.waiting[call.ID] = append(p.waiting[call.ID], at)
 	}
+}
+
+// keeps reports whether a call keeps the id that its provider gave it. Where the provider itself has used an id again, it gets it
+// back again if its protocol finds a result by its place.
+func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
+	id := cmp.Or(call.ProviderID, call.ID)
+	if call.ProviderExecuted || p.dialect.KeepsID == nil || len(id) > p.maxID || !p.dialect.KeepsID(id, own) {
+		return false
+	}
+	return !p.used[id] || own && call.ProviderID != "" && p.dialect.RepeatsIDs
 }
 
 // ownResult is the result of a call of the provider's own tools: it is in the same message, before the id is used again.

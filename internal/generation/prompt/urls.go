@@ -57,7 +57,7 @@ func handed(file *v1alpha1.MessageFile, from string) fantasy.FilePart {
 	}
 }
 
-// PublicURL tells whether somebody outside of the cluster and its network may be sent to a URL: it is https, names no user,
+// PublicURL reports whether somebody outside of the cluster and its network may be sent to a URL: it is https, names no user,
 // and its host is neither an address nor a name of a private network. It is told by the URL alone, so that it is the same
 // each time; a public name can still lead to a private address.
 func PublicURL(raw string) bool {

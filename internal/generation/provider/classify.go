@@ -46,6 +46,9 @@ func Classify(err error, about Subject) *v1alpha1.GenerationError {
 		Reason: r.reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
 		Retryable: r.retryable(f), Message: clip.Ellipsis(why.wrong, maxText), Advice: clip.Ellipsis(why.advice, maxText),
 	}
+	if e.Reason == v1alpha1.ErrorContextTooLong {
+		e.ContextLimit = f.limit()
+	}
 	if e.Retryable && f.wait > 0 {
 		e.RetryAfterSeconds = new(int32(math.Ceil(f.wait.Seconds())))
 	}

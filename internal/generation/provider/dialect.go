@@ -23,6 +23,9 @@ const maxChatCallID = 40
 // DialectOf is what the provider of a configuration wants of a prompt.
 func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	d := prompt.Dialect{Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true}
+	if spec.Provider != v1alpha1.ProviderAnthropic && spec.Provider != v1alpha1.ProviderBedrock {
+		d.KeepsID = keepsID(spec.Model)
+	}
 	if fetches, ok := fileURLsOf(spec); ok {
 		d.FileURLs = fetches.kinds
 	}
@@ -30,24 +33,49 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		d.Metadata, d.CacheMark, d.Replays = anthropic.Name, cacheMark(), replaysSearch
 	case v1alpha1.ProviderGoogle:
-		d.Metadata, d.Alternate = google.Name, true
+		d.Metadata, d.Alternate, d.TextsSigned = google.Name, true, true
 		if !unsignedCalls.MatchString(spec.Model) {
 			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: unsigned}}
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		d.Metadata = openai.Name
+		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
 		if spec.Transport != v1alpha1.TransportResponses {
-			d.JoinTexts, d.MaxCallID = true, maxChatCallID
+			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 		}
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
+		d.RepeatsIDs = true
 	default:
 		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the content where
 		// that is one text, as in most messages: there is nothing to count on, so that there are none.
-		d.JoinTexts, d.MaxCallID = true, maxChatCallID
+		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 	}
 	return d
+}
+
+var (
+	// readsIDs are the models that read the ids of calls in the history: Kimi, by the guidance for its tool calls.
+	readsIDs = regexp.MustCompile(`(?i)kimi`)
+	// kimiID is how Kimi's ids look.
+	kimiID = regexp.MustCompile(`^functions\.[A-Za-z0-9_-]+:\d+$`)
+)
+
+// keepsID lets a provider have its own ids as it gave them, and a model that reads ids also those of its form that came from
+// elsewhere. Others' could end at a provider that takes letters, digits, "_" and "-" only: gateways hand them on.
+func keepsID(model string) func(string, bool) bool {
+	reads := readsIDs.MatchString(model)
+	return func(id string, own bool) bool { return own && visible(id) || reads && kimiID.MatchString(id) }
+}
+
+// visible reports whether the text has visible ASCII characters only.
+func visible(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text != ""
 }
 
 // unsigned stands for the signature of a call that has none; it is base64, as all signatures here.
@@ -64,7 +92,7 @@ func cacheMark() fantasy.ProviderOptions {
 // serverToolID is the id of a call of Anthropic's own tools.
 var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 
-// replaysSearch tells whether Anthropic takes the call and its result back: a web search with the result as it was.
+// replaysSearch reports whether Anthropic takes the call and its result back: a web search with the result as it was.
 func replaysSearch(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool {
 	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
 	return ok && call.ToolName == "web_search" && serverToolID.MatchString(call.ToolCallID) && (len(search.Results) > 0) != (search.ErrorCode != "")

@@ -120,7 +120,7 @@ func googleEffort(o *google.ProviderOptions, model string, effort v1alpha1.Reaso
 	}
 }
 
-// ThinksOnlyIfTold tells whether the provider's models think only where they are told to, so that all of them can be told not to:
+// ThinksOnlyIfTold reports whether the provider's models think only where they are told to, so that all of them can be told not to:
 // Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
 func ThinksOnlyIfTold(p v1alpha1.ModelProvider) bool {
 	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock

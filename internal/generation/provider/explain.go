@@ -21,14 +21,14 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 	v1alpha1.ErrorCanceled:             {"The call of {provider} was canceled", "Send a message to go on"},
 	v1alpha1.ErrorProviderSilent:       {"{provider} sent nothing for {silence}", "Send a message to try again"},
 	v1alpha1.ErrorInternal:             {"The URLs of files could not be written into the request to {provider}, and nothing was sent", "Give these files in place or in a ConfigMap instead, or allow their hosts with --file-hosts, then go on"},
-	v1alpha1.ErrorHistoryRejected:      {"{provider} finds that the messages of this conversation do not fit together{status}", "Delete the newest reply, or start a new chat"},
+	v1alpha1.ErrorHistoryRejected:      {"{provider} rejected the message history as inconsistent{status}", "Delete the newest reply, or start a new chat"},
 	v1alpha1.ErrorOverloaded:           {"{provider} has no capacity at the moment{status}", "Wait a little, then send a message to go on"},
 	v1alpha1.ErrorUsageLimitReached:    {"The quota or credit at {provider} is used up{status}", "Check billing there, then send a message to go on"},
 	v1alpha1.ErrorProviderDisabled:     {"{provider} has disabled the account of the API key of ChatModelConfig {config}, or its API{status}", "Have its administrator enable it, or name another ChatModelConfig, then send a message to go on"},
 	v1alpha1.ErrorAuthenticationFailed: {"{provider} refused the API key of ChatModelConfig {config}{status}", "{key}, then send a message to go on"},
 	v1alpha1.ErrorPermissionDenied:     {"The API key of ChatModelConfig {config} may not use model {model}{status}", "Grant it at {provider}, or name another model, then send a message to go on"},
 	v1alpha1.ErrorRateLimited:          {"{provider} limits the rate of requests{status}", "Wait a little, then send a message to go on"},
-	v1alpha1.ErrorTLSFailed:            {"{host} does not prove with a certificate that it is {provider}", "Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to go on"},
+	v1alpha1.ErrorTLSFailed:            {"TLS verification of {host} failed", "Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to go on"},
 	v1alpha1.ErrorModelConfigInvalid:   {"baseURL of ChatModelConfig {config} is no URL that can be called", "Correct it, then send a message to go on"},
 	v1alpha1.ErrorProviderUnavailable:  {"{provider} cannot be reached or broke off its answer{status}", "Check baseURL of ChatModelConfig {config} and the network, then send a message to go on"},
 	v1alpha1.ErrorContentFiltered:      {"{provider} does not answer this content{status}", "Edit the message, then go on"},
@@ -41,13 +41,16 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 
 // The explanations of rules that know more than their reason.
 var (
-	explainTruncated   = explanation{"{provider} ended its answer before its end", "Send a message to try again"}
-	explainNoTLS       = explanation{"{host} speaks no TLS that can be used", "Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to go on"}
-	explainUnresolved  = explanation{"The name {host} cannot be resolved", "Check baseURL of ChatModelConfig {config} and the cluster's DNS, then send a message to go on"}
-	explainRefused     = explanation{"{host} cannot be reached: nobody accepts connections there", "Check baseURL of ChatModelConfig {config} and the network, then send a message to go on"}
-	explainTimedOut    = explanation{"{host} did not answer in time", "Check baseURL of ChatModelConfig {config} and the network, then send a message to go on"}
-	explainExceedsRate = explanation{"The conversation is longer than the rate of tokens that {provider} allows for model {model}{status}", "Start a new chat, or have the limit raised"}
-	explainElsewhere   = explanation{"There is no model behind baseURL of ChatModelConfig {config}{status}", "Check its path, which often ends with /v1, then send a message to go on"}
+	explainTruncated     = explanation{"{provider} ended its answer before its end", "Send a message to try again"}
+	explainNoTLS         = explanation{"{host} speaks no TLS that can be used", "Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to go on"}
+	explainUnresolved    = explanation{"The name {host} cannot be resolved", "Check baseURL of ChatModelConfig {config} and the cluster's DNS, then send a message to go on"}
+	explainRefused       = explanation{"{host} refused the connection", "Check baseURL of ChatModelConfig {config} and the network, then send a message to go on"}
+	explainTimedOut      = explanation{"{host} did not answer in time", "Check baseURL of ChatModelConfig {config} and the network, then send a message to go on"}
+	explainExceedsRate   = explanation{"The conversation is longer than the rate of tokens that {provider} allows for model {model}{status}", "Start a new chat, or have the limit raised"}
+	explainRedirect      = explanation{"{provider} redirects calls to {host}{status}, and redirects are not followed, since the conversation and the API key would go along", "If that is where the model is, name it in baseURL of ChatModelConfig {config}, then send a message to go on"}
+	explainOversized     = explanation{"{provider} sent more than an answer can have{status}", "Check baseURL of ChatModelConfig {config} and who answers there, then send a message to try again"}
+	explainElsewhere     = explanation{"There is no model behind baseURL of ChatModelConfig {config}{status}", "Check its path, which often ends with /v1, then send a message to go on"}
+	explainForbiddenHost = explanation{"ChatModelConfig {config} leads to {host}, where models may not be called", "Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a message to go on"}
 )
 
 // maxSaid is how many characters of the provider's own message are told.

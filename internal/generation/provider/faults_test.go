@@ -64,7 +64,7 @@ func faultCases() []faultCase {
 		{"disabled", everyOpenAI, problem(modelserver.ProblemDisabled), want{v1alpha1.ErrorProviderDisabled, false, 401, 0, "has been deactivated"}},
 		{"disabled", onlyClaude, problem(modelserver.ProblemDisabled), want{v1alpha1.ErrorProviderDisabled, false, 400, 0, "has been disabled"}},
 		{"setting", everyone, problem(modelserver.ProblemSetting), want{v1alpha1.ErrorRequestRejected, false, 400, 0, "temperature"}},
-		{"history", everyone, problem(modelserver.ProblemHistory), want{v1alpha1.ErrorHistoryRejected, false, 400, 0, "do not fit together"}},
+		{"history", everyone, problem(modelserver.ProblemHistory), want{v1alpha1.ErrorHistoryRejected, false, 400, 0, "rejected the message history"}},
 		{"capacity", everyOpenAI, problem(modelserver.ProblemCapacity), want{v1alpha1.ErrorOverloaded, again, 503, 0, ""}},
 		{"capacity", onlyClaude, problem(modelserver.ProblemCapacity), want{v1alpha1.ErrorOverloaded, again, 529, 0, ""}},
 		{"too long", everyone, modelserver.Fault{Kind: modelserver.FaultContextTooLong}, want{v1alpha1.ErrorContextTooLong, false, 400, 0, "Start a new chat"}},

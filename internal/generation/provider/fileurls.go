@@ -68,7 +68,7 @@ func fileURLsOf(spec *v1alpha1.ChatModelConfigSpec) (fileURLs, bool) {
 	return fileURLs{}, false
 }
 
-// inPrivate tells whether a baseURL leads into a private network; none leads to the provider itself.
+// inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.
 func inPrivate(baseURL string) bool {
 	if baseURL == "" {
 		return false

@@ -168,7 +168,7 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 	for name, spec := range fetchers {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec)
-			messages := f.asked(at("a.png", "image/png"), v1alpha1.MessageFile{Name: "in.png", MediaType: "image/png", Data: []byte("\x89PNG\r\n\x1a\nrest")},
+			messages := f.asked(at("a.png", "image/png"), v1alpha1.MessageFile{Name: "in.png", MediaType: "image/png", Data: "iVBORw0KGgpyZXN0"},
 				at("b.pdf", pdfType), at("c.txt", "text/plain"), at("d.gif", "image/gif"))
 			for range 2 { // The same bytes each time.
 				if text, warnings, err := f.ask(t, messages); err != nil || text != "ok" || len(warnings) > 0 {

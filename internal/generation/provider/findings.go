@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -24,15 +25,22 @@ type findings struct {
 	status int
 	// contextTooLong and unauthenticated are what fantasy makes out.
 	contextTooLong, unauthenticated bool
+	// contextLimit is how many tokens the model's context holds, as fantasy makes it out; 0: it does not.
+	contextLimit int64
 	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
 	network network
 	host    string
+	// forbiddenHost is whether models may not be called at host, so that it was not called.
+	forbiddenHost bool
 	// notHanded is whether the request could not be made for the URLs of files in it.
 	notHanded bool
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
 	// page is whether a web page came in place of an answer.
 	page bool
+	// redirect and oversized are answers that were not read; nil: there was none such.
+	redirect  *redirectError
+	oversized *oversizedError
 	// answer is what the provider said.
 	answer
 	// text is what it said for comparisons: in small letters, without addresses, and not endless.
@@ -43,11 +51,14 @@ type findings struct {
 
 func find(err error, about Subject) *findings {
 	f := &findings{canceled: about.Canceled, silence: about.Silence, notHanded: errors.Is(err, errNotHanded)}
+	if f.unread(err, about.HTTP) {
+		return f
+	}
 	var told map[string]string
 	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
 	case ok:
 		told = e.ResponseHeaders
-		f.contextTooLong, f.unauthenticated = e.IsContextTooLarge(), e.AuthError
+		f.contextTooLong, f.unauthenticated, f.contextLimit = e.IsContextTooLarge(), e.AuthError, int64(e.ContextMaxTokens)
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
 		if e.Cause != nil {
@@ -74,6 +85,26 @@ func find(err error, about Subject) *findings {
 	return f
 }
 
+// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's library tells of the half event before it
+// instead.
+func (f *findings) unread(err error, notes *HTTPNotes) bool {
+	if e, ok := errors.AsType[*forbiddenHostError](err); ok {
+		f.host, f.forbiddenHost = e.host, true
+		return true
+	}
+	f.redirect, _ = errors.AsType[*redirectError](err)
+	if f.oversized, _ = errors.AsType[*oversizedError](err); f.oversized == nil {
+		f.oversized = notes.tooMuch()
+	}
+	switch {
+	case f.redirect != nil:
+		f.status, f.host = f.redirect.status, cmp.Or(f.redirect.to, "another address")
+	case f.oversized != nil:
+		f.status = errorStatus(f.oversized.status)
+	}
+	return f.redirect != nil || f.oversized != nil
+}
+
 // errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say anything.
 func errorStatus(number int) int {
 	if number < http.StatusBadRequest || number > 599 {
@@ -82,17 +113,17 @@ func errorStatus(number int) int {
 	return number
 }
 
-// is tells whether one of these, in small letters, is the provider's name for the error.
+// is reports whether one of these, in small letters, is the provider's name for the error.
 func (f *findings) is(names ...string) bool {
 	return slices.ContainsFunc(f.names, func(name string) bool { return slices.Contains(names, name) })
 }
 
-// says tells whether the provider's message has one of these, in small letters, in it.
+// says reports whether the provider's message has one of these, in small letters, in it.
 func (f *findings) says(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.text, phrase) })
 }
 
-// has tells whether the status is one of these.
+// has reports whether the status is one of these.
 func (f *findings) has(statuses ...int) bool { return slices.Contains(statuses, f.status) }
 
 // maxCompared is how much of a message is looked at: the point of an error is made early.

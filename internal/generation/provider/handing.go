@@ -4,10 +4,8 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -137,18 +135,10 @@ func (t handingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		return nil, fmt.Errorf("%w: it has no body", errNotHanded)
 	}
-	body, err := io.ReadAll(r.Body)
-	_ = r.Body.Close() // What was read is what counts.
+	r, err := rewritten(r, func(body []byte) ([]byte, error) { return t.form.write(body, urls) })
 	if err != nil {
 		return nil, err
 	}
-	if body, err = t.form.write(body, urls); err != nil {
-		return nil, err
-	}
-	r = r.Clone(r.Context()) // A transport must not change its caller's request.
-	r.ContentLength = int64(len(body))
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	return t.next.RoundTrip(r)
 }
 

@@ -65,7 +65,7 @@ func (m *handingModel) handover(messages fantasy.Prompt) *handover {
 	return h
 }
 
-// handsAny tells whether the next request hands over a file.
+// handsAny reports whether the next request hands over a file.
 func (h *handover) handsAny() bool { return len(h.without) < len(h.files) }
 
 // request is the next request: for each file that it hands over, random bytes as the content, which the transport finds in

@@ -25,7 +25,7 @@ import (
 // userAgent names Parley to providers.
 const userAgent = "parley/v1alpha1"
 
-// New returns the model of a configuration. It calls nobody.
+// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded, whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	build, ok := builders[spec.Provider]
 	if !ok {
@@ -35,11 +35,15 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	for _, h := range spec.Headers {
 		headers[h.Name] = h.Value
 	}
+	client = guarded(client, spec.Provider)
 	fetches, handed := fileURLsOf(spec)
 	if handed {
 		client = handing(client, fetches.form)
 	}
-	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: noting(client)})
+	if spec.Transport == v1alpha1.TransportResponses {
+		client = sealing(client)
+	}
+	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: listening(noting(client))})
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
 	}
@@ -47,13 +51,27 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	if err != nil {
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
-	if spec.Provider == v1alpha1.ProviderGoogle {
-		model = countedModel{model}
-	}
+	model = mended(streamedModel{model}, spec)
 	if handed {
 		model = newHandingModel(model, spec)
 	}
 	return model, nil
+}
+
+// mended is the model, with what fantasy loses of its protocol.
+func mended(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+	model = withSchemas(model, spec.Provider)
+	switch {
+	case spec.Provider == v1alpha1.ProviderGoogle:
+		return listeningModel{model, func() ear { return &geminiEar{} }}
+	case spec.Provider == v1alpha1.ProviderAnthropic:
+		return listeningModel{model, newAnthropicEar}
+	case spec.Provider == v1alpha1.ProviderBedrock:
+		return model
+	case spec.Transport == v1alpha1.TransportResponses:
+		return listeningModel{newSealedModel(model, spec), newResponsesEar}
+	}
+	return listeningModel{model, newChatEar(spec)}
 }
 
 type settings struct {
@@ -107,7 +125,7 @@ func newAnthropic(s settings) (fantasy.Provider, error) {
 
 func newGoogle(s settings) (fantasy.Provider, error) {
 	options := []google.Option{
-		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(counting(s.client)), google.WithUserAgent(userAgent),
+		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(withSchemaTransport(s.client)), google.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, google.WithBaseURL(s.spec.BaseURL))

@@ -12,7 +12,7 @@ import (
 // two texts have so many in common by chance, and if they do, no more is lost than the provider's own words.
 const quoteLength = 18
 
-// quotes tells whether a provider's error message repeats part of the prompt, however it is spaced, escaped or written in
+// quotes reports whether a provider's error message repeats part of the prompt, however it is spaced, escaped or written in
 // capitals. A message that does is not told: people other than those who may read a conversation read conditions and
 // events.
 func quotes(said string, private []string) bool {

@@ -42,6 +42,11 @@ var rules = []rule{
 	{v1alpha1.ErrorCanceled, never, func(f *findings) bool { return f.canceled }, explanation{}},
 	{v1alpha1.ErrorProviderSilent, always, func(f *findings) bool { return f.silence > 0 }, explanation{}},
 	{v1alpha1.ErrorInternal, never, func(f *findings) bool { return f.notHanded }, explanation{}},
+	{v1alpha1.ErrorModelConfigInvalid, never, func(f *findings) bool { return f.forbiddenHost }, explainForbiddenHost},
+	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
+	// Who sends that without an error is no model, or would be paid again for as much.
+	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.oversized != nil && f.status == 0 }, explainOversized},
+	{v1alpha1.ErrorProviderError, always, func(f *findings) bool { return f.oversized != nil }, explainOversized},
 	{v1alpha1.ErrorHistoryRejected, never, historyRejected, explanation{}},
 	{v1alpha1.ErrorRequestRejected, unless, func(f *findings) bool { return f.page && f.status == 0 }, explainElsewhere},
 	{v1alpha1.ErrorProviderUnavailable, always, func(f *findings) bool { return f.truncated }, explainTruncated},
@@ -68,7 +73,7 @@ var rules = []rule{
 	{v1alpha1.ErrorUnknown, unless, func(*findings) bool { return true }, explanation{}},
 }
 
-// rejected tells whether the provider says more precisely what it minds than a status for permission or rate does.
+// rejected reports whether the provider says more precisely what it minds than a status for permission or rate does.
 func rejected(f *findings) bool {
 	return filtered(f) || exceedsRate(f) || tooLong(f) || modelUnknown(f)
 }

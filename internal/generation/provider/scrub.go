@@ -7,10 +7,10 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"unicode"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
 )
 
 const redacted = "[redacted]"
@@ -35,7 +35,7 @@ func tellable(said string, about Subject) string {
 	if quotes(said, about.Private) {
 		return ""
 	}
-	return scrub(oneLine(said), about)
+	return scrub(printable.Line(said), about)
 }
 
 // scrub replaces what is, or looks like, a secret.
@@ -109,18 +109,4 @@ func commonPrefix(text, secret string, length int) int {
 		n++
 	}
 	return n
-}
-
-// oneLine joins lines and leaves out what does not print.
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
 }

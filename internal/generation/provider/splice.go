@@ -25,22 +25,36 @@ type splicer struct {
 // splice replaces the objects in the list named blocks of each object in the list named turns of the body, as replace says;
 // nil leaves one as it is. Everything else is the body's, byte for byte.
 func splice(body []byte, turns, blocks string, replace func(block []byte) ([]byte, error)) ([]byte, error) {
-	s := &splicer{body: body, in: json.NewDecoder(bytes.NewReader(body))}
-	within := func(name string, each func() error) func(string) error {
-		return func(field string) error {
-			if field == name {
-				return s.list(each)
-			}
-			return s.skip()
-		}
-	}
-	err := s.object(within(turns, func() error {
-		return s.object(within(blocks, func() error { return s.block(replace) }))
-	}))
-	if err != nil {
+	return newSplicer(body).run(turns, func(s *splicer) error {
+		return s.object(s.within(blocks, func() error { return s.block(replace) }))
+	})
+}
+
+// spliceList is splice for the objects in a list of the body itself.
+func spliceList(body []byte, list string, replace func(element []byte) ([]byte, error)) ([]byte, error) {
+	return newSplicer(body).run(list, func(s *splicer) error { return s.block(replace) })
+}
+
+func newSplicer(body []byte) *splicer {
+	return &splicer{body: body, in: json.NewDecoder(bytes.NewReader(body))}
+}
+
+// run reads the body, each an element of its list of that name, and returns what has become of it.
+func (s *splicer) run(list string, each func(*splicer) error) ([]byte, error) {
+	if err := s.object(s.within(list, func() error { return each(s) })); err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
-	return append(s.out, body[s.copied:]...), nil
+	return append(s.out, s.body[s.copied:]...), nil
+}
+
+// within reads the fields of an object: one of that name as a list, the others over.
+func (s *splicer) within(name string, each func() error) func(field string) error {
+	return func(field string) error {
+		if field == name {
+			return s.list(each)
+		}
+		return s.skip()
+	}
 }
 
 // object reads an object; each reads the value of one of its fields.

@@ -224,7 +224,7 @@ func TestWhatTheNetworkDoesIsToldApart(t *testing.T) {
 		through func(w wire) wire
 		want    want
 	}{
-		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 cannot be reached"}},
+		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
 		"no such name": {func(w wire) wire {
 			return wire{w.protocol, "http://user:x-query@models.example", &http.Client{Transport: unresolvable}}
 		},
@@ -232,7 +232,7 @@ func TestWhatTheNetworkDoesIsToldApart(t *testing.T) {
 		"no answer in time":  {func(w wire) wire { return wire{w.protocol, w.url, &http.Client{Transport: late}} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
 		"no TLS":             {func(w wire) wire { return wire{w.protocol, "https" + strings.TrimPrefix(w.url, "http"), w.client} }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
 		"no such protocol":   {func(w wire) wire { return wire{w.protocol, "gopher://models.example", w.client} }, want{v1alpha1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
-		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "does not prove with a certificate"}},
+		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
 	} {
 		for _, p := range everyone {
 			t.Run(fmt.Sprint(p.provider, p.transport, " ", name), func(t *testing.T) {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -16,6 +18,9 @@ import (
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
 )
 
 // advice is what asking the advisor has used up, which model that was, and what it warned of.
@@ -25,6 +30,23 @@ type advice struct {
 	warnings []string
 	// given is how many pieces of advice came of it.
 	given int32
+}
+
+// withAdvisorInForce is the chat with the advisor that it has by its own word and by that of the ChatModelConfig which it names.
+// While that one cannot be asked, a model is not offered it. A call that has been made is answered: by why there is no advice.
+func (r *Runner) withAdvisorInForce(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	var configs []v1alpha1.ChatModelConfig
+	for _, object := range r.configs.GetStore().List() {
+		configs = append(configs, *object.(*v1alpha1.ChatModelConfig))
+	}
+	answers, _ := modelconfig.Resolve(configs, &chat.Spec)
+	advised := *chat
+	advised.Spec.Advisor = modelconfig.Advisor(&chat.Spec, answers)
+	unavailable := meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+	if unavailable && chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+		advised.Spec.Advisor = nil
+	}
+	return &advised
 }
 
 // guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
@@ -88,7 +110,7 @@ func told(e *v1alpha1.GenerationError) string {
 // cutAdvice marks an advice that is not whole.
 const cutAdvice = "\n\n[The advice ends here: it reached its limit of tokens.]"
 
-// advise asks the advisor, once and without tools.
+// advise asks the advisor, without tools.
 func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, question string) (string, *v1alpha1.GenerationError) {
 	t, err := a.advisorTarget(ctx)
 	if err != nil {
@@ -104,7 +126,7 @@ func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, q
 		return "", err
 	}
 	call.Tools, call.private = nil, append(prompt.Texts(built), question)
-	o := a.ask(ctx, t, call, messages, v1alpha1.RoleTool, unheard{})
+	o := a.askTwice(ctx, t, call, messages)
 	a.advice.usage, a.advice.warnings = o.step.Usage, o.step.Warnings
 	switch {
 	case o.kind == v1alpha1.OutcomeInterrupted:
@@ -120,6 +142,40 @@ func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, q
 		return *said.Parts[0].Text + cutAdvice, nil
 	}
 	return *said.Parts[0].Text, nil
+}
+
+const (
+	// adviceRetry is how long an advisor whose error may pass is left alone before it is asked once more.
+	adviceRetry = time.Second
+	// maxAdviceRetry is the longest wait that its provider may ask for: the model waits meanwhile, and can ask again itself.
+	maxAdviceRetry = 10 * time.Second
+)
+
+// askTwice asks the advisor, once more if its first error may pass. One that was silent has had its time.
+func (a *attempt) askTwice(ctx context.Context, t *target, call request, messages []v1alpha1.ChatMessage) outcome {
+	o := a.ask(ctx, t, call, messages, v1alpha1.RoleTool, shownByTool{ctx: ctx})
+	if o.err == nil || !o.err.Retryable || o.err.Reason == v1alpha1.ErrorProviderSilent || o.err.RetryAfter() > maxAdviceRetry {
+		return o
+	}
+	select {
+	case <-ctx.Done():
+		return outcome{kind: v1alpha1.OutcomeInterrupted}
+	case <-time.After(max(adviceRetry, o.err.RetryAfter())):
+	}
+	return a.ask(ctx, t, call, messages, v1alpha1.RoleTool, shownByTool{ctx: ctx})
+}
+
+// shownByTool is the episode of an advice: its text is what the tool shows while it runs.
+type shownByTool struct {
+	unheard
+	ctx context.Context
+}
+
+// Publish shows a piece of the advice.
+func (s shownByTool) Publish(_ string, p parts.Part) {
+	if p.Type == parts.Text {
+		tools.Show(s.ctx, p.Text)
+	}
 }
 
 // advisorTarget is the model that gives advice, with settings for that: the bound on its length, and nothing that its
@@ -165,18 +221,35 @@ func (a *attempt) overBudget(config *v1alpha1.ChatModelConfig) *v1alpha1.Generat
 	return nil
 }
 
-// withoutStore is the provider's options without the one that keeps replies at the provider: nothing refers to an advice.
+// withoutStore is the provider's options without the one that keeps replies at the provider, also among the fields that go into
+// the request as they are: nothing refers to an advice.
 func withoutStore(options *runtime.RawExtension) *runtime.RawExtension {
-	var members map[string]json.RawMessage
-	if options == nil || json.Unmarshal(options.Raw, &members) != nil || members["store"] == nil {
-		return options
+	if options == nil {
+		return nil
 	}
-	delete(members, "store")
-	raw, err := json.Marshal(members)
+	raw, err := without(options.Raw, "store")
 	if err != nil {
-		return options
+		return options // Options that cannot be read make no call.
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) == nil && members["extra_body"] != nil {
+		if members["extra_body"], err = without(members["extra_body"], "store"); err == nil {
+			if raw, err = json.Marshal(members); err != nil {
+				return options
+			}
+		}
 	}
 	return &runtime.RawExtension{Raw: raw}
+}
+
+// without is a JSON object without that member.
+func without(object []byte, name string) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	delete(members, name)
+	return json.Marshal(members)
 }
 
 // seen is the prompt that the model had when it asked: all before the reply with its call.

@@ -24,7 +24,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 		status func(*v1alpha1.ChatStatus)
 		asked  int
 	}{
-		"a refusal that passes": {reply: failing(429), want: "(RateLimited). Go on without its advice, or ask again later.", asked: 1},
+		"a refusal that passes": {reply: failing(429), want: "(RateLimited). Go on without its advice, or ask again later.", asked: 2},
 		"one that does not":     {reply: failing(400), want: "(RequestRejected). Go on without its advice. ", asked: 1},
 		"nothing said":          {reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}}, want: "strong wrote nothing", asked: 1},
 		"nothing within the limit": {

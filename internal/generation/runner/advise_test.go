@@ -128,8 +128,8 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 			t.Errorf("the advisor was sent %s", text)
 		}
 	}
-	if text, _, _ := p.relay.heard(c.fence()); text != r.Output {
-		t.Errorf("those who watch saw %q", text)
+	if text, _, _ := p.relay.heard(c.fence()); text != "Make a copy first."+r.Output {
+		t.Errorf("those who watch saw %q, not the advice as it came and then the result", text)
 	}
 
 	c.commit(answer, v1alpha1.ActionGenerateAssistant)

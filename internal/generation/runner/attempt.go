@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/history"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
-	"parley.dev/parley/internal/tools"
 )
 
 var (
@@ -35,7 +35,7 @@ var (
 type attempt struct {
 	*Runner
 	chat  *v1alpha1.Chat
-	fence parts.Episode
+	fence fence.Fence
 	// cancel ends the attempt without a result.
 	cancel context.CancelCauseFunc
 	// working is what calls of the model and of tools run in; interrupt ends it, and the attempt hands over what it has.
@@ -66,6 +66,8 @@ type outcome struct {
 	kind v1alpha1.GenerationOutcome
 	step step.Step
 	err  *v1alpha1.GenerationError
+	// bare is true for a result that holds nothing which came from a provider.
+	bare bool
 }
 
 func failed(err *v1alpha1.GenerationError) outcome {
@@ -93,7 +95,7 @@ func (a *attempt) run(ctx context.Context) {
 	messages := <-loading
 	switch {
 	case errors.Is(err, relayclient.ErrExists):
-		a.report(ctx, a.afterCrash(ctx))
+		a.report(ctx, a.afterCrash(ctx, messages.messages))
 		return
 	case err != nil:
 		// Without a relay nobody can watch; the answer is worth as much.
@@ -110,13 +112,14 @@ func (a *attempt) run(ctx context.Context) {
 	}
 }
 
-// afterCrash is the outcome of an attempt that a former life of this process has begun. If it is to hand over what it has,
-// that is what the relay has heard of it.
-func (a *attempt) afterCrash(ctx context.Context) outcome {
-	if !a.interrupted() {
+// afterCrash is the outcome of an attempt that a former life of this process has begun: what the relay has heard of it, if it was
+// interrupted or calls of tools had ended. Anything else is lost.
+func (a *attempt) afterCrash(ctx context.Context, messages []v1alpha1.ChatMessage) outcome {
+	action := a.chat.Status.Generation.Action
+	switch {
+	case !a.interrupted() && action != v1alpha1.ActionExecuteTools:
 		return outcome{kind: v1alpha1.OutcomeLost}
-	}
-	if a.chat.Status.Generation.Action == v1alpha1.ActionCompact {
+	case action == v1alpha1.ActionCompact:
 		return outcome{kind: v1alpha1.OutcomeInterrupted}
 	}
 	reading, cancel := context.WithTimeout(ctx, openTimeout)
@@ -125,7 +128,10 @@ func (a *attempt) afterCrash(ctx context.Context) outcome {
 	if err != nil {
 		a.Log.DebugContext(ctx, "the relay does not say what was said", a.about(), slog.Any("error", err))
 	}
-	return outcome{kind: v1alpha1.OutcomeInterrupted, step: step.FromFrames(frames)}
+	if a.interrupted() {
+		return outcome{kind: v1alpha1.OutcomeInterrupted, step: step.FromFrames(frames)}
+	}
+	return a.resumeTools(messages, frames)
 }
 
 // openTimeout bounds the wait for a relay that does not answer.
@@ -158,6 +164,7 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		})
 	}
 	a.entitle(messages)
+	a.recording.By(a.authorOf(messages))
 	switch a.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
 		return a.executeTools(messages, episode) //nolint:contextcheck // It works in a.working, which is derived from ctx.
@@ -167,7 +174,8 @@ func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, 
 	return a.generate(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
 }
 
-// load reads the history. Trouble with the API server passes: it is asked again until it answers.
+// load reads the history. Trouble with the API server passes: it is asked again until it answers. So does an edit that the chat does
+// not know of yet, and with it this attempt.
 func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		messages, err := a.histories.Load(ctx, a.chat)
@@ -195,23 +203,6 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 		Message: fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300)),
 		Advice:  "Start a new chat",
 	}
-}
-
-// executeTools runs the calls of the newest reply that are Parley's to run now.
-func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
-	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	results := append(a.Tools.Execute(a.withAdvisor(a.observeTools(a.working), messages), a.chat.Spec.Tools, calls.Run), calls.Denied...)
-	s := step.Results(results, tools.ResultLimit(a.contextLimit()))
-	a.countDenied(calls.Denied)
-	for i := range s.Parts {
-		r := s.Parts[i].ToolResult
-		episode.Publish(string(v1alpha1.RoleTool), parts.Part{Type: parts.ToolResult, ID: r.ID, Name: r.Name, Text: r.Output, IsError: r.IsError})
-	}
-	if a.interrupted() {
-		return outcome{kind: v1alpha1.OutcomeInterrupted, step: s}
-	}
-	s.StoppedBy = a.chat.Spec.Tools.StoppedBy(results)
-	return outcome{kind: v1alpha1.OutcomeCompleted, step: s}
 }
 
 func (a *attempt) interrupted() bool { return errors.Is(context.Cause(a.working), errInterrupted) }

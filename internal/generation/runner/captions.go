@@ -36,6 +36,7 @@ type wanted struct {
 // no usage.
 func (a *attempt) writeCaption(ctx context.Context, t *target, w wanted) (text string, account *v1alpha1.CallAccount) {
 	ctx, recording := a.recorder.Begin(ctx, a.chat, w.action)
+	recording.By(a.recording.CreatedBy())
 	log := a.Log.With(a.about(), slog.String("action", string(w.action)))
 	var failure *v1alpha1.GenerationError
 	defer func() {
@@ -113,7 +114,7 @@ func (a *attempt) generateCaption(ctx context.Context, t *target, w wanted, plai
 	return t.model.Generate(calling, call)
 }
 
-// refusesTools tells whether the call may have failed for the tool that it demands: servers that know none answer as they
+// refusesTools reports whether the call may have failed for the tool that it demands: servers that know none answer as they
 // like.
 func refusesTools(err error) bool {
 	refusal, ok := errors.AsType[*fantasy.ProviderError](err)
@@ -127,7 +128,7 @@ func refusesTools(err error) bool {
 	return false
 }
 
-// keepsBudget tells whether the chat's budget, if it has one, can count what is spent at these prices.
+// keepsBudget reports whether the chat's budget, if it has one, can count what is spent at these prices.
 func (a *attempt) keepsBudget(pricing *v1alpha1.Pricing) bool {
 	limits := a.chat.Spec.Limits
 	return limits == nil || limits.Budget == nil || pricing != nil && pricing.Currency == limits.Budget.Currency

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 )
 
 // conversation plays the reconciler for one chat: it alone writes the chat's status.
@@ -87,13 +88,13 @@ func (c *conversation) commit(m *v1alpha1.ChatMessage, next v1alpha1.GenerationA
 }
 
 // fence is that of the attempt under way.
-func (c *conversation) fence() parts.Episode {
-	return parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: c.chat.Status.History.Version, Attempt: c.chat.Status.Generation.Attempt}
+func (c *conversation) fence() fence.Fence {
+	return attempts.Of(c.chat.UID, &c.chat.Status)
 }
 
 // resultName is the name of the result of the attempt under way.
 func (c *conversation) resultName() string {
-	return fmt.Sprintf("%s-%d-%d", c.chat.Name, c.chat.Status.History.Version, c.chat.Status.Generation.Attempt)
+	return c.fence().ResultName(c.chat.Name)
 }
 
 // message reads a message; nil if it does not exist.

@@ -6,6 +6,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"charm.land/fantasy"
@@ -13,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/modelconfig"
 )
 
 // compact asks the model for a summary of the context, all but the messages that nobody has answered yet. It works in a.working.
@@ -31,7 +33,7 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		})
 	}
 	source := a.compactionSource()
-	budget := compaction.Budget(limitOf(t), source, input)
+	budget := compaction.Budget(a.limitOf(t).Tokens, source, input)
 	o := a.askSummary(ctx, messages, compaction.Input(input, budget), episode)
 	if o.err != nil && o.err.Reason == v1alpha1.ErrorContextTooLong { // Without a summary the chat could not go on.
 		o = a.askSummary(ctx, messages, compaction.Input(input, compaction.Less(budget, input)), episode)
@@ -48,6 +50,10 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		}).paidFor(o.step)
 	}
 	a.compaction = &v1alpha1.CompactionAccount{Source: source, Messages: int64(len(input)), ContextStart: a.chat.Status.History.Length - int64(unanswered)}
+	if cause := a.chat.Status.Generation.Compaction; cause != nil {
+		a.compaction.CompactionCause = *cause
+	}
+	a.logCompaction(ctx, t, o.step.Usage)
 	return o
 }
 
@@ -87,11 +93,19 @@ func onlyText(s step.Step) step.Step {
 	return s
 }
 
-func limitOf(t *target) int64 {
-	if t.config.Spec.ContextLimit == nil {
-		return 0
-	}
-	return *t.config.Spec.ContextLimit
+// logCompaction logs the numbers of a compaction, and nothing of what was said.
+func (a *attempt) logCompaction(ctx context.Context, t *target, used v1alpha1.TokenUsage) {
+	c := a.compaction
+	a.Log.InfoContext(ctx, "the context was summarised", a.about(),
+		slog.String("source", string(c.Source)), slog.String("modelConfig", t.config.Name), slog.Int64("messages", c.Messages),
+		slog.Int("thresholdPercent", int(c.ThresholdPercent)), slog.Int("usagePercent", int(c.UsagePercent)),
+		slog.Int64("contextTokens", c.ContextTokens), slog.Int64("contextLimit", c.ContextLimit),
+		slog.Int64("inputTokens", used.InputTokens+used.CacheReadTokens+used.CacheWriteTokens), slog.Int64("summaryTokens", used.OutputTokens))
+}
+
+// limitOf is how many tokens the target's context holds, as far as it is known.
+func (a *attempt) limitOf(t *target) modelconfig.Limit {
+	return modelconfig.ContextLimit(t.config, a.chat.Status.LearnedContextLimit)
 }
 
 // contextLimit is how many tokens the context holds of the model that replied last; 0: that is not known.
@@ -106,11 +120,15 @@ func (a *attempt) contextLimit() int64 {
 func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
+	if tokens == 0 { // Some servers tell the total alone, which will be in the context of the next call.
+		tokens = s.Usage.TotalTokens
+	}
+	limit := a.limitOf(a.target)
 	if before := a.chat.Status.Context; tokens == 0 && before != nil { // Of an interrupted call the provider tells nothing.
 		tokens = before.Tokens
 	}
 	return &v1alpha1.ContextStatus{
 		Tokens: tokens,
-		Limit:  limitOf(a.target), Replies: replies + 1, Compacted: compacted,
+		Limit:  limit.Tokens, LimitSource: limit.Source, Replies: replies + 1, Compacted: compacted,
 	}
 }

@@ -66,7 +66,7 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 	c.ask("long-2", "and pears")
 	summary := c.compact(v1alpha1.CompactionManual)
 
-	if m := summary.Spec; m.Role != v1alpha1.RoleSystem || len(m.Parts) != 1 || *m.Parts[0].Text != "They spoke about apples." {
+	if m := summary.Spec; m.Role != v1alpha1.RoleSystem || m.Visibility != v1alpha1.VisibleToModel || len(m.Parts) != 1 || *m.Parts[0].Text != "They spoke about apples." {
 		t.Errorf("the summary is %+v", m)
 	}
 	if got, want := *summary.Spec.Generation.Compaction, (v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: 2}); got != want {

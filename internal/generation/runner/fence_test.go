@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	parleyrelay "parley.dev/parley/internal/relay"
@@ -140,7 +141,7 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: parleyrelay.LocalHandler(store)}
+	server := &http.Server{Handler: parleyrelay.LocalHandler(store, nil)}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return func(incarnation string) runner.Relay {
@@ -150,11 +151,11 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 
 type realRelay struct{ client *relayclient.Client }
 
-func (r realRelay) Open(ctx context.Context, name parts.Episode) (runner.Episode, error) {
+func (r realRelay) Open(ctx context.Context, name fence.Fence) (runner.Episode, error) {
 	return r.client.Open(ctx, name)
 }
 
-func (r realRelay) SoFar(ctx context.Context, name parts.Episode) ([]parts.Frame, error) {
+func (r realRelay) SoFar(ctx context.Context, name fence.Fence) ([]parts.Frame, error) {
 	return r.client.SoFar(ctx, name)
 }
 
@@ -164,7 +165,7 @@ func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrup
 	c := p.newChat("crashed", nil)
 	c.say("crashed-u", "hello")
 	former := relays("first-life")
-	name := parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1}
+	name := fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1}
 	opened, err := former.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
 	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
 	c := p.newChat("crashed", nil)
 	former := relays("first-life")
-	opened, err := former.Open(t.Context(), parts.Episode{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1})
+	opened, err := former.Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +213,12 @@ func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
 // stuckRelay accepts and never answers.
 type stuckRelay struct{}
 
-func (stuckRelay) Open(ctx context.Context, _ parts.Episode) (runner.Episode, error) {
+func (stuckRelay) Open(ctx context.Context, _ fence.Fence) (runner.Episode, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (stuckRelay) SoFar(ctx context.Context, _ parts.Episode) ([]parts.Frame, error) {
+func (stuckRelay) SoFar(ctx context.Context, _ fence.Fence) ([]parts.Frame, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

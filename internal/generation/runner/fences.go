@@ -3,30 +3,30 @@
 
 package runner
 
-import "parley.dev/parley/internal/parts"
+import "parley.dev/parley/internal/fence"
 
 // maxFences is how many fences are remembered. A late event repeats one of the last few, not one of thousands ago.
 const maxFences = 4096
 
 // fences remembers the fences that were attempted last. The zero value is empty.
 type fences struct {
-	seen map[parts.Episode]bool
-	ring []parts.Episode
+	seen map[fence.Fence]bool
+	ring []fence.Fence
 	next int
 }
 
-func (f *fences) has(fence parts.Episode) bool { return f.seen[fence] }
+func (f *fences) has(of fence.Fence) bool { return f.seen[of] }
 
-func (f *fences) add(fence parts.Episode) {
+func (f *fences) add(of fence.Fence) {
 	if f.seen == nil {
-		f.seen = map[parts.Episode]bool{}
+		f.seen = map[fence.Fence]bool{}
 	}
-	f.seen[fence] = true
+	f.seen[of] = true
 	if len(f.ring) < maxFences {
-		f.ring = append(f.ring, fence)
+		f.ring = append(f.ring, of)
 		return
 	}
 	delete(f.seen, f.ring[f.next])
-	f.ring[f.next] = fence
+	f.ring[f.next] = of
 	f.next = (f.next + 1) % maxFences
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"charm.land/fantasy"
 
@@ -34,13 +33,14 @@ func (a *attempt) generate(ctx context.Context, messages []v1alpha1.ChatMessage,
 	if invalid != nil {
 		return failed(invalid)
 	}
+	a.measureClients(messages)
 	a.askTitle(t, messages)
 	if a.wantsSummary(t) {
 		a.question = questionOf(messages)
 	}
 	o := a.ask(ctx, t, call, messages, v1alpha1.RoleAssistant, episode)
 	if o.kind == v1alpha1.OutcomeCompleted {
-		o.step = a.withAwaits(o.step)
+		o.step = a.withAwaits(t, o.step)
 	}
 	a.context = a.contextOf(o.step, messages)
 	return o
@@ -58,16 +58,16 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 	defer cancel(nil)
 	calling, notes := provider.WithHTTPNotes(calling)
 	silence := t.config.Spec.SilenceTimeoutOrDefault()
-	guard := time.AfterFunc(silence, func() { cancel(errSilent) })
-	defer guard.Stop()
+	defer guardSilence(notes, silence, cancel)()
+	defer a.endings.expect(calling, stuckAfter)()
 
 	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
 	if a.chat.Status.History.ContextStart > 0 {
 		reply.EarlierCallsUnknown()
 	}
+	reply.TellTime(a.Now)
 	reply.Warn(call.warnings)
 	err = a.stream(calling, t, call.Call, func(p *fantasy.StreamPart) {
-		guard.Reset(silence)
 		if part, ok := reply.Add(p); ok {
 			episode.Publish(string(role), part)
 		}
@@ -89,14 +89,14 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 }
 
 // withAwaits says of each call what it waits for besides Parley.
-func (a *attempt) withAwaits(s step.Step) step.Step {
+func (a *attempt) withAwaits(t *target, s step.Step) step.Step {
 	if a.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			if call.Awaits = tools.Awaits(a.chat.Spec.Tools, call.Name); call.Awaits != "" {
+			if call.Awaits = tools.Awaits(a.chat.Spec.Tools, t.config.Spec.Tools, call.Name); call.Awaits != "" {
 				s.AwaitingCalls++
 			}
 			calls = append(calls, *call)
@@ -165,6 +165,10 @@ func (a *attempt) call(t *target, built []fantasy.Message) (request, *v1alpha1.G
 	call.Prompt = built
 	for _, tool := range append(tools.Suited(a.Tools.Active(a.chat.Spec.Tools), a.chat), tools.OfClient(a.chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
+	}
+	if a.chat.Spec.Tools != nil {
+		own, missing := provider.OwnTools(spec, a.chat.Spec.Tools.Provider)
+		call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
 	}
 	return request{Call: call, warnings: warnings}, nil
 }

@@ -14,12 +14,19 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/tools"
 )
 
 // prompt builds the prompt from what the model is to see of the history. The outcome tells why there is none.
 func (a *attempt) prompt(ctx context.Context, t *target, view []v1alpha1.ChatMessage) ([]fantasy.Message, *outcome) {
 	spec := &a.chat.Spec
-	in := prompt.Input{SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: a.guidance(), History: view, Dialect: provider.DialectOf(&t.config.Spec)}
+	in := prompt.Input{
+		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: a.guidance(), History: view, Dialect: provider.DialectOf(&t.config.Spec),
+		ResultBytes: tools.ResultLimit(a.limitOf(t).Tokens),
+	}
+	if t := a.chat.Status.Turn; t != nil {
+		in.CallsGivenUp = t.CallsGivenUp
+	}
 	var err error
 	in.Instructions, err = a.sources.Instructions(ctx, a.Namespace, spec.InstructionsFrom)
 	if err == nil {

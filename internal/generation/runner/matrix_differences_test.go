@@ -10,15 +10,13 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// difference is what some wire forms commit in place of what the others do, and why. One that is fantasy's doing fails
-// here with the version that mends it.
+// difference is what some wire forms commit in place of what the others do, and why.
 type difference struct {
 	wires []string
 	// scenario is the one that it is in; "": any.
-	scenario      string
-	from, to      string
-	protocol      string // what of the provider's protocol it comes from
-	fantasysFault string // or what fantasy does
+	scenario string
+	from, to string
+	protocol string // what of the provider's protocol it comes from
 }
 
 var differences = []difference{
@@ -27,16 +25,8 @@ var differences = []difference{
 		protocol: "OpenAI keeps reasoning to itself here, and fantasy reads no field of imitators",
 	},
 	{
-		wires: []string{"openai responses", "azure responses"}, from: `"hm"`, to: `"\nhm"`,
-		fantasysFault: "it begins each part of a summary with a line feed",
-	},
-	{
 		wires: []string{"openrouter deepseek/deepseek-r1", "vercel deepseek/deepseek-r1"}, from: `"hm" with metadata`, to: `"hm"`,
 		protocol: "reasoning has no proof here",
-	},
-	{
-		wires: []string{"openrouter deepseek/deepseek-r1"}, from: `"hm"`, to: `"m"`,
-		fantasysFault: "it drops the first piece of reasoning in a form that it does not know",
 	},
 	{
 		wires: []string{"openai-compatible"}, from: `"hm" with metadata`, to: `"hm"`,
@@ -55,8 +45,12 @@ var differences = []difference{
 		protocol: "as above",
 	},
 	{
-		wires: []string{"google"}, scenario: "reasoning, text, then a call", from: "ToolCall", to: `Reasoning "" with metadata; ToolCall`,
-		protocol: "as above",
+		wires: []string{"google"}, scenario: "reasoning, text, then a call", from: `"hm" with metadata; Text "Let me look."; ToolCall`,
+		to: `"hm"; Text "Let me look." with metadata; Reasoning "" with metadata; ToolCall`, protocol: "as above, and the text has one, not the reasoning",
+	},
+	{
+		wires: []string{"google"}, scenario: "reasoning, then text", from: `"hm" with metadata; Text "Paris."`, to: `"hm"; Text "Paris." with metadata`,
+		protocol: "the text has a signature, not the reasoning",
 	},
 	{wires: []string{"google"}, scenario: "a wrong key", from: "401", to: "400", protocol: "a wrong key is a bad request"},
 	{wires: []string{"bedrock"}, scenario: "a wrong key", from: "401", to: "403", protocol: "a wrong key is forbidden"},
@@ -74,11 +68,7 @@ func (w wireForm) expects(scenario, committed string) (string, []string) {
 			continue
 		}
 		committed = strings.Replace(committed, d.from, d.to, 1)
-		if d.fantasysFault != "" {
-			because = append(because, "fantasy: "+d.fantasysFault)
-		} else {
-			because = append(because, d.protocol)
-		}
+		because = append(because, d.protocol)
 	}
 	return committed, because
 }

@@ -82,6 +82,12 @@ func (r *Runner) target(ctx context.Context, name string) (*target, *v1alpha1.Ge
 			Advice:  "Create it again, or name another one in the chat, then send a message to go on",
 		}
 	}
+	if config.Spec.Disabled {
+		return nil, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
+			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to go on",
+		}
+	}
 	t := &target{config: config}
 	if t.key, err = r.key(&t.config.Spec); err != nil {
 		return nil, keyError(t.config, err)

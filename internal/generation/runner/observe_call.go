@@ -113,7 +113,9 @@ func (c *observedCall) outcome(err error) (outcome, reason string) {
 		return string(v1alpha1.OutcomeCompleted), ""
 	case !c.beside && c.interrupted():
 		return string(v1alpha1.OutcomeInterrupted), ""
-	case errors.Is(cause, errSilent), errors.Is(cause, context.DeadlineExceeded):
+	case errors.Is(cause, errSilent):
+		return string(v1alpha1.OutcomeFailed), string(v1alpha1.ErrorProviderSilent)
+	case errors.Is(cause, context.DeadlineExceeded): // Of a call beside the attempt, which nothing waits for.
 		return string(v1alpha1.OutcomeFailed), string(v1alpha1.ErrorProviderUnavailable)
 	case cause != nil:
 		return telemetry.OutcomeAbandoned, ""

@@ -15,12 +15,10 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// observeTools is the context to run tools in, so that each call is measured.
-func (a *attempt) observeTools(ctx context.Context) context.Context {
-	return tools.WithObserver(ctx, func(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, func(*v1alpha1.ToolResult)) {
-		ctx, span := a.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue { return a.toolAttributes(call) })
-		return ctx, func(result *v1alpha1.ToolResult) { a.toolEnded(ctx, span, result, builtIn) }
-	})
+// observeTool measures a call: it returns the context to run it in, and what to tell of its result.
+func (a *attempt) observeTool(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, func(*v1alpha1.ToolResult)) {
+	ctx, span := a.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue { return a.toolAttributes(call) })
+	return ctx, func(result *v1alpha1.ToolResult) { a.toolEnded(ctx, span, result, builtIn) }
 }
 
 func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, builtIn bool) {
@@ -32,12 +30,31 @@ func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 		// What a tool says went wrong can hold content.
 		outcome, errorType = telemetry.CallFailed, telemetry.ToolError
 	}
-	a.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, len(result.Output))
+	a.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, a.readable(result))
 	span.Set(tracing.Outcome(outcome))
 	if a.Tracer.Content() {
 		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
 	}
 	span.End(errorType)
+}
+
+// readable is how many bytes of a result the model gets.
+func (a *attempt) readable(result *v1alpha1.ToolResult) int {
+	return min(len(result.Output), tools.ResultLimit(a.contextLimit()))
+}
+
+// measureClients measures the results of clients that the model is about to read for the first time.
+func (a *attempt) measureClients(messages []v1alpha1.ChatMessage) {
+	if a.fence.Attempt > 1 {
+		return
+	}
+	for i := len(messages) - 1; i >= 0 && messages[i].Spec.Role != v1alpha1.RoleAssistant; i-- {
+		for j := range messages[i].Spec.Parts {
+			if result := messages[i].Spec.Parts[j].ToolResult; result != nil && messages[i].Spec.Generation == nil {
+				a.Metrics.ClientResult(a.readable(result))
+			}
+		}
+	}
 }
 
 func (a *attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {

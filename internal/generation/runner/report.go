@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/cost"
 )
 
@@ -24,9 +25,10 @@ const (
 	createTimeout = 30 * time.Second
 )
 
-// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for.
+// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for. An
+// attempt whose result cannot be named is ended by the chat, which sees the same message.
 func (a *attempt) report(ctx context.Context, o outcome) {
-	message, began := a.message(o), a.Now()
+	message, began, said := a.message(o), a.Now(), false
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
 		created, err := a.create(ctx, message)
 		switch {
@@ -37,14 +39,11 @@ func (a *attempt) report(ctx context.Context, o outcome) {
 			}
 			a.summarize(o, message.Spec.Generation)
 			return
-		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name):
+		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name, &said):
 			a.foundStep(o)
 			return
-		case a.isFinal(err, began) && o.kind == v1alpha1.OutcomeCompleted:
-			a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
-			a.Metrics.ResultRefused(string(apierrors.ReasonForError(err)))
-			a.titles.returnCall(a.titleOf, message.Spec.Generation.TitleCall)
-			o = failed(refusedError(err)).paidFor(o.step)
+		case a.isFinal(err, began) && !o.bare:
+			o = a.lessThan(ctx, o, message, err)
 			message = a.message(o)
 			continue
 		}
@@ -65,18 +64,43 @@ func (a *attempt) create(ctx context.Context, message *v1alpha1.ChatMessage) (*v
 	return a.Client.Messages(a.Namespace).Create(creating, message)
 }
 
-// isMine tells whether the message that exists is this attempt's result, by an earlier create whose answer was lost. A
-// message of a deleted chat of the same name is not; it will be collected.
-func (a *attempt) isMine(ctx context.Context, name string) bool {
+// isMine reports whether the message that exists is this attempt's result, by an earlier create whose answer was lost. A message of
+// a deleted chat of the same name is not; it will be collected. That somebody else's has the name is said once.
+func (a *attempt) isMine(ctx context.Context, name string, said *bool) bool {
 	m, err := a.Client.Messages(a.Namespace).Get(ctx, name)
-	if err != nil || m.Spec.Generation == nil {
+	if err != nil {
 		return false
 	}
-	g := m.Spec.Generation
-	return g.ChatUID == a.fence.ChatUID && g.HistoryVersion == a.fence.HistoryVersion && g.Attempt == a.fence.Attempt
+	switch g := m.Spec.Generation; {
+	case g != nil && g.ChatUID != a.fence.ChatUID:
+		return false
+	case g != nil && attempts.Answered(m) == a.fence && g.Pod == a.Pod:
+		return true
+	}
+	if !*said {
+		*said = true
+		a.Log.ErrorContext(ctx, "a message of somebody else has the name of the result", a.about(), slog.String("reason", string(v1alpha1.ErrorResultNameTaken)))
+		a.Metrics.ResultRefused(string(v1alpha1.ErrorResultNameTaken))
+	}
+	return false
 }
 
-// isFinal tells whether the API server would refuse the same object again. For want of rights it refuses everybody for a
+// lessThan is what is offered in place of a result that the API server will never take: first a failure that says what the call
+// cost, then one that says nothing which came from elsewhere. An interruption that may not say what it has says nothing.
+func (a *attempt) lessThan(ctx context.Context, o outcome, refused *v1alpha1.ChatMessage, err error) outcome {
+	reason := string(apierrors.ReasonForError(err))
+	a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", reason))
+	a.Metrics.ResultRefused(reason)
+	a.titles.returnCall(a.titleOf, refused.Spec.Generation.TitleCall)
+	less := outcome{kind: o.kind}
+	if o.kind == v1alpha1.OutcomeCompleted || o.kind == v1alpha1.OutcomeFailed {
+		less = failed(refusedError(err))
+	}
+	less.bare = o.kind != v1alpha1.OutcomeCompleted
+	return less.paidFor(o.step)
+}
+
+// isFinal reports whether the API server would refuse the same object again. For want of rights it refuses everybody for a
 // moment after it was started.
 func (a *attempt) isFinal(err error, began time.Time) bool {
 	if apierrors.IsForbidden(err) {
@@ -105,15 +129,20 @@ var roles = map[v1alpha1.GenerationAction]v1alpha1.MessageRole{
 func (a *attempt) message(o outcome) *v1alpha1.ChatMessage {
 	status := &a.chat.Status
 	role := roles[status.Generation.Action]
+	visibility := v1alpha1.MessageVisibility("")
+	if role == v1alpha1.RoleSystem { // A summary is for the model: people have what it stands for.
+		visibility = v1alpha1.VisibleToModel
+	}
 	return &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            fmt.Sprintf("%s-%d-%d", a.chat.Name, a.fence.HistoryVersion, a.fence.Attempt),
+			Name:            a.fence.ResultName(a.chat.Name),
 			Namespace:       a.Namespace,
 			OwnerReferences: []metav1.OwnerReference{ownedBy(a.chat)},
 		},
 		Spec: v1alpha1.ChatMessageSpec{
 			ChatRef:    v1alpha1.ChatReference{Name: a.chat.Name},
 			Role:       role,
+			Visibility: visibility,
 			Parts:      o.step.Parts,
 			Parent:     status.History.Head,
 			Index:      new(status.History.Length),
@@ -126,11 +155,13 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 	g := &v1alpha1.MessageGeneration{
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
 		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
-		Truncated: o.step.Truncated, FinishReason: o.step.FinishReason, PendingCalls: o.step.PendingCalls, AwaitingCalls: o.step.AwaitingCalls, WaitsFor: o.step.WaitsFor, Preview: o.step.Preview,
-		StoppedBy: o.step.StoppedBy,
-		Warnings:  o.step.Warnings,
 		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
 	}
+	if o.bare {
+		return g
+	}
+	g.Truncated, g.FinishReason, g.Preview, g.Warnings = o.step.Truncated, o.step.FinishReason, o.step.Preview, o.step.Warnings
+	g.PendingCalls, g.AwaitingCalls, g.WaitsFor, g.StoppedBy = o.step.PendingCalls, o.step.AwaitingCalls, o.step.WaitsFor, o.step.StoppedBy
 	if o.kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = a.context, a.compaction
 	}
@@ -142,6 +173,9 @@ func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
 	}
 	if a.target != nil {
 		g.Cost = cost.Of(a.target.config.Spec.Pricing, o.step.Usage)
+	}
+	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
+		g.CallsGivenUpBefore = t.CallsGivenUp
 	}
 	a.accountAdvice(g)
 	a.addTitle(g, o)

@@ -4,6 +4,7 @@
 package runner_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"testing"
 
@@ -19,7 +20,7 @@ func (c *conversation) askPicture() {
 	copy(data, "\x89PNG\r\n\x1a\n")
 	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: v1alpha1.RoleUser,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: data}}},
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: base64.StdEncoding.EncodeToString(data)}}},
 	}}
 	m.Name, m.Namespace = c.chat.Name+"-u", c.ns
 	create(c.t, m)

@@ -21,10 +21,14 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -36,9 +40,9 @@ const DefaultForbidden = time.Minute
 // Relay takes the parts of attempts.
 type Relay interface {
 	// Open begins an episode. It fails with relayclient.ErrExists if a former life of this process has begun it.
-	Open(ctx context.Context, ep parts.Episode) (Episode, error)
+	Open(ctx context.Context, ep fence.Fence) (Episode, error)
 	// SoFar reads the parts of an episode that a former life of this process has left behind.
-	SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error)
+	SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error)
 }
 
 // Episode takes the parts of one attempt.
@@ -49,7 +53,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but FileHosts, Forbidden, PromptRoom, Metrics and Tracer.
+// Options of a Runner. All are required but FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -69,10 +73,16 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
+	// ModelHosts are the hosts that models may be called at; empty: all. See provider.Within.
+	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0: DefaultPromptRoom.
 	PromptRoom int64
+	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
+	Capacity int
+	// NoRecordings keeps model calls from being recorded, whatever chats and model configurations say.
+	NoRecordings bool
 	// Metrics and Tracer say how attempts go; nil: nobody is told.
 	Metrics *telemetry.Generator
 	Tracer  *tracing.Tracer
@@ -94,7 +104,10 @@ type Runner struct {
 	attempts map[string]*attempt // by chat UID
 	done     fences
 	draining bool
-	running  sync.WaitGroup
+	// pulse is when the watch of chats was heard of, endings what was told to end.
+	pulse   pulse
+	endings endings
+	running sync.WaitGroup
 	// titles and summaries are written beside attempts.
 	titles    titles
 	summaries summaries
@@ -108,11 +121,14 @@ func New(o Options) *Runner {
 	if o.PromptRoom == 0 {
 		o.PromptRoom = DefaultPromptRoom
 	}
+	if o.Capacity == 0 {
+		o.Capacity = placement.DefaultCapacity
+	}
 	if o.Tracer == nil {
 		o.Tracer = tracing.Off()
 	}
 	return &Runner{
-		Options: o, histories: chain.NewLoader(o.Client), models: newModels(debug.Client(o.HTTP)), attempts: map[string]*attempt{},
+		Options: o, histories: chain.NewLoader(o.Client), models: newModels(provider.Within(debug.Client(o.HTTP), o.ModelHosts)), attempts: map[string]*attempt{},
 		sources:  sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
 		configs:  cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
 		recorder: newRecorder(o), room: newRoom(o.PromptRoom),
@@ -124,7 +140,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	chats := cache.NewSharedIndexInformer(
-		r.Client.Chats(r.Namespace).ListerWatcher("status.generation.pod="+r.Pod), &v1alpha1.Chat{}, 0, nil)
+		r.pulse.follow(r.Client.Chats(r.Namespace).ListerWatcher("status.generation.pod="+r.Pod), r.Now), &v1alpha1.Chat{}, 0, nil)
 	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.assigned(ctx, o) },
 		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
@@ -155,7 +171,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	return nil
 }
 
-// Ready tells whether attempts are taken.
+// Ready reports whether attempts are taken.
 func (r *Runner) Ready() bool { return r.ready.Load() }
 
 // drain takes no more attempts and waits for those under way. The watch goes on meanwhile, so that deleting a chat still
@@ -180,32 +196,33 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 		r.withdrawn(chat)
 		return
 	}
-	fence := fenceOf(chat)
+	of := attempts.Of(chat.UID, &chat.Status)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current := r.attempts[fence.ChatUID]
-	if r.done.has(fence) {
-		current.heed(chat, fence)
+	current := r.attempts[of.ChatUID]
+	if r.done.has(of) {
+		current.heed(chat, of)
 		return
 	}
 	if current != nil {
 		current.cancel(errMovedOn)
 	}
 	if !r.draining {
-		r.begin(ctx, chat, fence)
+		r.begin(ctx, chat, of)
 	}
 }
 
 // heed stops the attempt if it is the one that the chat wants interrupted.
-func (a *attempt) heed(chat *v1alpha1.Chat, fence parts.Episode) {
-	if a != nil && a.fence == fence && chat.Status.Phase == v1alpha1.ChatInterrupting {
+func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
+	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(errInterrupted)
 	}
 }
 
 // begin starts an attempt. The caller holds mu.
-func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Episode) {
-	a := &attempt{Runner: r, chat: chat, fence: fence, startedAt: r.Now()}
+func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) {
+	chat = r.withAdvisorInForce(chat)
+	a := &attempt{Runner: r, chat: chat, fence: of, startedAt: r.Now()}
 	lasting := a.startStep(ctx)
 	own, cancel := context.WithCancelCause(lasting)
 	a.lasting, a.cancel = lasting, cancel
@@ -215,17 +232,19 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, fence parts.Epi
 		a.interrupt(errInterrupted)
 	}
 	r.summaries.abandon(chat.UID)
-	r.attempts[fence.ChatUID] = a
-	r.done.add(fence)
+	r.attempts[of.ChatUID] = a
+	r.done.add(of)
+	over := r.endings.expect(own, stuckAfter)
 	r.running.Go(func() {
+		defer over()
 		defer cancel(nil)
 		defer a.interrupt(nil)
 		defer a.abandonStep()
 		a.run(own)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.attempts[fence.ChatUID] == a {
-			delete(r.attempts, fence.ChatUID)
+		if r.attempts[of.ChatUID] == a {
+			delete(r.attempts, of.ChatUID)
 		}
 	})
 }
@@ -245,8 +264,4 @@ func (r *Runner) withdrawn(o any) {
 		current.cancel(errMovedOn)
 		delete(r.attempts, string(chat.UID))
 	}
-}
-
-func fenceOf(chat *v1alpha1.Chat) parts.Episode {
-	return parts.Episode{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
 }

@@ -149,7 +149,7 @@ func TestFilesReachTheModel(t *testing.T) {
 	create(t, &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "one"},
 		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Parts: []v1alpha1.MessagePart{
-			{Type: v1alpha1.PartText, Text: new("see")}, file("in.txt", "text/plain", v1alpha1.MessageFile{Data: []byte("in place")}),
+			{Type: v1alpha1.PartText, Text: new("see")}, file("in.txt", "text/plain", v1alpha1.MessageFile{Data: "aW4gcGxhY2U="}),
 			file("note.txt", "text/plain", ref("note.txt")), file("a.png", "image/png", ref("a.png")), file("b.png", "image/png", ref("b.png")),
 			file("c.png", "image/png", v1alpha1.MessageFile{URL: "https://files.example.com/c.png"}),
 		}},

@@ -53,6 +53,26 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 	}
 }
 
+func TestAChatCannotTakeAwayTheApprovalThatItsModelDemands(t *testing.T) {
+	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{{Name: "current_time"}}}}}},
+	}}, nil)
+	strict := modelConfig(p.ns, "strict", p.url)
+	strict.Spec.Tools = &v1alpha1.ModelTools{Approval: []string{"current_time"}}
+	create(t, strict)
+	for name, approval := range map[string][]string{"says-nothing": nil, "empties-its-list": {}, "names-another": {"other"}, "names-it-too": {"current_time"}} {
+		t.Run(name, func(t *testing.T) {
+			chat := p.newChat(name, func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{Approval: approval} })
+			chat.config = strict.Name
+			chat.ask(name+"-u", "What time is it?")
+			reply := chat.result()
+			if got := reply.Spec.Parts[0].ToolCall; got == nil || got.Awaits != v1alpha1.AwaitsApproval || reply.Spec.Generation.AwaitingCalls != 1 {
+				t.Errorf("the call is %+v", got)
+			}
+		})
+	}
+}
+
 // doing is a tool of that name that does what it says.
 type doing struct {
 	name string

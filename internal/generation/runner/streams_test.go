@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/generation/step"
@@ -197,7 +198,7 @@ type countingEpisode struct {
 	*gauge
 }
 
-func (r countingRelay) Open(ctx context.Context, ep parts.Episode) (runner.Episode, error) {
+func (r countingRelay) Open(ctx context.Context, ep fence.Fence) (runner.Episode, error) {
 	e, err := r.Client.Open(ctx, ep)
 	return countingEpisode{e, r.gauge}, err
 }
@@ -219,7 +220,7 @@ func measureLength(b *testing.B) float64 {
 			replies := 200_000 / n // As many parts of each length.
 			began := now()
 			for i := range replies {
-				collectAndPublish(b, client, parts.Episode{ChatUID: fmt.Sprintf("r%d-%d", n, i), Attempt: int32(round + 1)}, n)
+				collectAndPublish(b, client, fence.Fence{ChatUID: fmt.Sprintf("r%d-%d", n, i), Attempt: int32(round + 1)}, n)
 			}
 			costs = append(costs, (now().cpu-began.cpu).Seconds()*1e6/float64(replies*n))
 		}
@@ -229,7 +230,7 @@ func measureLength(b *testing.B) float64 {
 	return cost[100_000] / cost[1000]
 }
 
-func collectAndPublish(b *testing.B, client *relayclient.Client, name parts.Episode, n int) {
+func collectAndPublish(b *testing.B, client *relayclient.Client, name fence.Fence, n int) {
 	episode, err := client.Open(b.Context(), name)
 	if err != nil {
 		b.Fatal(err)

@@ -23,6 +23,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/testing/testcluster"
@@ -185,7 +186,7 @@ func (l *log) String() string {
 // relay keeps what was published.
 type relay struct {
 	mu       sync.Mutex
-	episodes map[parts.Episode]*episode
+	episodes map[fence.Fence]*episode
 	fail     error
 }
 
@@ -195,21 +196,21 @@ type episode struct {
 	closed bool
 }
 
-func (r *relay) Open(_ context.Context, name parts.Episode) (runner.Episode, error) {
+func (r *relay) Open(_ context.Context, name fence.Fence) (runner.Episode, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail != nil {
 		return nil, r.fail
 	}
 	if r.episodes == nil {
-		r.episodes = map[parts.Episode]*episode{}
+		r.episodes = map[fence.Fence]*episode{}
 	}
 	e := &episode{relay: r}
 	r.episodes[name] = e
 	return e, nil
 }
 
-func (r *relay) SoFar(_ context.Context, name parts.Episode) ([]parts.Frame, error) {
+func (r *relay) SoFar(_ context.Context, name fence.Fence) ([]parts.Frame, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.episodes[name]; e != nil {
@@ -232,7 +233,7 @@ func (e *episode) Close(context.Context) error {
 }
 
 // heard returns what was published of an attempt, and whether it was closed.
-func (r *relay) heard(name parts.Episode) (text string, types []parts.Type, closed bool) {
+func (r *relay) heard(name fence.Fence) (text string, types []parts.Type, closed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.episodes[name]

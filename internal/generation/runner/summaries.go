@@ -5,7 +5,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/caption"
 )
 
@@ -101,7 +101,7 @@ func (a *attempt) summarize(o outcome, reply *v1alpha1.MessageGeneration) {
 	})
 }
 
-// usesBudgetUp tells whether the chat may spend nothing more once the reply is paid.
+// usesBudgetUp reports whether the chat may spend nothing more once the reply is paid.
 func (a *attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
 	if a.chat.Spec.Limits == nil {
 		return false
@@ -116,13 +116,13 @@ func (a *attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
 	return cost.UsedUp(a.chat.Spec.Limits.Budget, costs)
 }
 
-// wantsSummary tells whether the chat waits for a summary, and the model that answers has one written.
+// wantsSummary reports whether the chat waits for a summary, and the model that answers has one written.
 func (a *attempt) wantsSummary(t *target) bool {
 	turn := a.chat.Status.Turn
 	return t.config.Spec.TurnSummaries.On() && turn != nil && turn.SummarySource != ""
 }
 
-// endsTurn tells whether the turn ends with this outcome and nothing follows it at once.
+// endsTurn reports whether the turn ends with this outcome and nothing follows it at once.
 func (a *attempt) endsTurn(o outcome) bool {
 	return o.kind == v1alpha1.OutcomeCompleted && a.target != nil && len(a.chat.Status.Queue) == 0 &&
 		a.chat.Status.Generation.Action == v1alpha1.ActionGenerateAssistant && o.step.PendingCalls == 0
@@ -148,7 +148,7 @@ func (a *attempt) summary(text string, account *v1alpha1.CallAccount, began meta
 	}
 	return &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            fmt.Sprintf("%s-%d-summary", a.chat.Name, version),
+			Name:            fence.SummaryName(a.chat.Name, version),
 			Namespace:       a.Namespace,
 			OwnerReferences: []metav1.OwnerReference{ownedBy(a.chat)},
 		},

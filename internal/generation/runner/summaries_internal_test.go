@@ -13,8 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
@@ -44,8 +45,8 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 				Provider: v1alpha1.ProviderOpenAICompatible, TurnSummaries: &v1alpha1.CaptionSettings{},
 			}}
 			a := &attempt{
-				Runner: r, chat: chat, fence: parts.Episode{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, lasting: t.Context(),
-				target: &target{config: config, model: silentModel{}},
+				Runner: r, chat: chat, fence: fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, lasting: t.Context(),
+				target: &target{config: config, model: silentModel{}}, recording: &debug.Recording{},
 			}
 			if c.next != nil {
 				r.attempts["u"] = c.next

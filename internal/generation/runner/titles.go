@@ -187,7 +187,7 @@ func titleToken(chat *v1alpha1.Chat) string {
 	return ""
 }
 
-// lacksTitle tells whether a title that a model writes would be the chat's.
+// lacksTitle reports whether a title that a model writes would be the chat's.
 func (a *attempt) lacksTitle() bool {
 	return a.chat.Spec.Title == "" && a.chat.Status.TitleSource != v1alpha1.TitleFromModel
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"parley.dev/parley/internal/generation/prompt"
@@ -35,7 +34,7 @@ func (r *Reader) left(raw string) *prompt.File {
 	if err != nil || target.Host == "" || target.User != nil {
 		return &prompt.File{Problem: "its URL is not valid"}
 	}
-	if r.allows(target) {
+	if r.Hosts.Names(target) {
 		return nil
 	}
 	f := &prompt.File{Problem: fmt.Sprintf("host %s is none that files may be fetched from", target.Host)}
@@ -119,19 +118,4 @@ func (r *Reader) read(ctx context.Context, raw string) ([]byte, error) {
 		return nil, problem("it is larger than 3.5 MiB")
 	}
 	return data, nil
-}
-
-// allows tells whether files may be fetched from the host of a URL.
-func (r *Reader) allows(target *url.URL) bool {
-	if target.Scheme != "https" && target.Scheme != "http" {
-		return false
-	}
-	host := strings.ToLower(target.Host)
-	for _, allowed := range r.Hosts {
-		allowed = strings.ToLower(allowed)
-		if domain, ok := strings.CutPrefix(allowed, "*."); ok && strings.HasSuffix(host, "."+domain) || host == allowed {
-			return true
-		}
-	}
-	return false
 }

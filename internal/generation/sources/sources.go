@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/hostlist"
 )
 
 // Options of a Reader. All are required but Hosts.
@@ -31,7 +32,7 @@ type Options struct {
 	HTTP *http.Client
 	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty: none.
 	// One without a port stands for the scheme's own.
-	Hosts []string
+	Hosts hostlist.List
 	// Forbidden is how long a read that is refused for want of rights is tried again: a new Role takes a moment to hold.
 	Forbidden time.Duration
 	// Now tells the time.
@@ -108,7 +109,7 @@ func (r *Reader) inRoom(ctx context.Context, maps *maps, file *v1alpha1.MessageF
 	case room <= 0:
 		return prompt.File{Problem: "newer files took the room"}
 	case len(file.Data) > 0:
-		return prompt.File{Data: file.Data}
+		return prompt.InPlace(file)
 	}
 	return r.file(ctx, maps, file)
 }

@@ -8,8 +8,10 @@ package step
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"charm.land/fantasy"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
@@ -24,10 +26,12 @@ type Accumulator struct {
 	ids      *callIDs
 	blocks   []*block
 	index    map[blockKey]*block
+	cited    map[v1alpha1.Source]bool // by URL or, without one, by title
 	usage    fantasy.Usage
 	finish   fantasy.FinishReason
 	preview  preview
 	warnings []string
+	now      func() time.Time // nil: parts say no times
 }
 
 type blockKey struct {
@@ -39,6 +43,8 @@ type block struct {
 	part     v1alpha1.MessagePart
 	text     strings.Builder
 	metadata fantasy.ProviderMetadata
+	began    time.Time
+	finished time.Time
 	// ended is whether the provider has ended it; text can still follow.
 	ended bool
 }
@@ -46,12 +52,22 @@ type block struct {
 // NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids already.
 // version makes ids unique that the provider uses again.
 func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
-	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}}
+	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
 }
 
 // EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of the reply
 // gets an id that no other reply can have. A person's decision about a call names it by its id.
 func (a *Accumulator) EarlierCallsUnknown() { a.ids.partial = true }
+
+// TellTime lets the parts of the reply say when they came.
+func (a *Accumulator) TellTime(now func() time.Time) { a.now = now }
+
+func (a *Accumulator) time() time.Time {
+	if a.now == nil {
+		return time.Time{}
+	}
+	return a.now().UTC()
+}
 
 // Add takes one part of the stream and returns what of it is worth showing, if anything.
 func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
@@ -95,17 +111,21 @@ func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantas
 		b.metadata = p.ProviderMetadata
 	}
 	if p.Type == fantasy.StreamPartTypeReasoningEnd {
-		b.ended = true
+		b.ended, b.finished = true, a.time()
 	}
 	text := a.room.text(p.Delta)
 	if text == "" {
 		return parts.Part{}, false
 	}
-	b.text.WriteString(text)
+	part := parts.Part{Type: show, ID: p.ID, Text: text}
 	if kind == v1alpha1.PartText {
 		a.preview.add(text)
+	} else if b.text.Len() == 0 {
+		b.began = a.time()
+		part.At = b.began
 	}
-	return parts.Part{Type: show, ID: p.ID, Text: text}, true
+	b.text.WriteString(text)
+	return part, true
 }
 
 func (a *Accumulator) block(key blockKey) *block {
@@ -135,26 +155,38 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 }
 
 func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
-	call := &v1alpha1.ToolCall{ID: a.ids.finish(p.ID), Name: toolName(p.ToolCallName), Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted}
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, p.ProviderMetadata) {
+	id := a.ids.finish(p.ID)
+	call := &v1alpha1.ToolCall{
+		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted,
+	}
+	at := a.time()
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)}, p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
-	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input}, true
+	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input, At: at}, true
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
 	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta, ProviderExecuted: true}
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result}, p.ProviderMetadata) {
+	at := a.time()
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)}, p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
-	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output}, true
+	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output, At: at}, true
 }
 
+// source adds a source once, however often the reply cites it, and leaves out one that does not fit: no source ends a reply.
 func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
 	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}, nil) {
+	key := v1alpha1.Source{URL: source.URL}
+	if key.URL == "" {
+		key.Title = source.Title
+	}
+	if a.cited[key] || !a.room.source(source) {
 		return parts.Part{}, false
 	}
+	a.cited[key] = true
+	a.blocks = append(a.blocks, &block{part: v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}})
 	return parts.Part{Type: parts.Source, ID: source.ID, Name: source.Title, URL: source.URL}, true
 }
 
@@ -168,7 +200,7 @@ func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.Provider
 	return true
 }
 
-// Full tells whether the room has ended, so that whatever else the model says is lost.
+// Full reports whether the room has ended, so that whatever else the model says is lost.
 func (a *Accumulator) Full() bool { return a.room.full }
 
 // Step is a collected reply.
@@ -189,10 +221,13 @@ type Step struct {
 	Warnings []string
 }
 
+// maxFinishReason is how long a finish reason is at most, in bytes.
+const maxFinishReason = 63
+
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: UsageOf(a.provider, a.usage), FinishReason: string(a.finish), Preview: a.preview.String(), Truncated: a.room.full,
+		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(string(a.finish), maxFinishReason), Preview: a.preview.String(), Truncated: a.room.full,
 		Warnings: a.warnings,
 	}
 	for _, b := range a.blocks {
@@ -203,12 +238,23 @@ func (a *Accumulator) Finish() Step {
 			}
 			b.part.Text = new(b.text.String())
 		}
+		if b.part.Type == v1alpha1.PartReasoning {
+			b.part.StartedAt, b.part.FinishedAt = microTime(b.began), microTime(b.finished)
+		}
 		if call := b.part.ToolCall; call != nil && !call.ProviderExecuted {
 			s.PendingCalls++
 		}
 		s.Parts = append(s.Parts, b.part)
 	}
 	return s
+}
+
+// microTime is the time as the API has it; nil for the zero time.
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewMicroTime(t))
 }
 
 // metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of the

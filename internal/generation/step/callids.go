@@ -5,6 +5,7 @@ package step
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -29,6 +30,26 @@ func newCallIDs(version int64, used []string) *callIDs {
 
 // maxID leaves room for what makes an id unique within the 64 characters that providers take.
 const maxID = 48
+
+// maxProviderID is the longest id of a provider that is kept.
+const maxProviderID = 128
+
+// invented are the ids that fantasy gives to calls that came without one.
+var invented = regexp.MustCompile(`^tool-call-\d+$`)
+
+// ofProvider is the provider's id of a call, if it is to be kept beside the one to use: the two differ, it can be written back, and
+// it is the provider's own.
+func ofProvider(id, unique string) string {
+	if id == unique || len(id) > maxProviderID || invented.MatchString(id) {
+		return ""
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return ""
+		}
+	}
+	return id
+}
 
 // begin returns the id to use for a call that is about to be written. A provider's id that stands for a finished call
 // stands for another one now.

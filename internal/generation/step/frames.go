@@ -17,20 +17,35 @@ import (
 // whole calls whose arguments are valid, and results of tools. What the provider wants back with them was not streamed,
 // and is lost.
 func FromFrames(frames []parts.Frame) Step {
-	var results []v1alpha1.ToolResult
+	if results, ran := ResultsIn(frames); len(results) > 0 {
+		return Results(results, tools.MaxResultBytes, ran)
+	}
 	reply := NewAccumulator("", 0, nil)
 	for i := range frames {
-		part := &frames[i].Part
-		if part.Type == parts.ToolResult && frames[i].Role == string(v1alpha1.RoleTool) {
-			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text, IsError: part.IsError})
-		} else if streamed, ok := asStreamed(part); ok {
+		if streamed, ok := asStreamed(&frames[i].Part); ok {
 			reply.Add(&streamed)
 		}
 	}
-	if len(results) > 0 {
-		return Results(results, tools.MaxResultBytes)
-	}
 	return reply.Finish()
+}
+
+// ResultsIn are the results of Parley's own tools that were streamed, in the order in which the calls ended, and when they ran.
+func ResultsIn(frames []parts.Frame) (results []v1alpha1.ToolResult, ran map[string]Span) {
+	ran = map[string]Span{}
+	for i := range frames {
+		part := &frames[i].Part
+		if frames[i].Role != string(v1alpha1.RoleTool) {
+			continue
+		}
+		switch part.Type {
+		case parts.ToolStart:
+			ran[part.ID] = Span{Began: part.At}
+		case parts.ToolResult:
+			ran[part.ID] = Span{Began: ran[part.ID].Began, Ended: part.At}
+			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text, IsError: part.IsError})
+		}
+	}
+	return results, ran
 }
 
 // asStreamed is the part as the provider's stream had it; false if nothing of it is kept.

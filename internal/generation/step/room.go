@@ -16,12 +16,22 @@ type room struct {
 	bytes int
 	parts int
 	full  bool
+	// sources is what is left of the room for sources.
+	sources struct{ bytes, parts int }
 }
 
-// partOverhead is more than the JSON of a part has besides its strings.
-const partOverhead = 160
+// sourceShare is the part of the room that sources take at most, one in so many: they say where a text is from, and must leave
+// room for it.
+const sourceShare = 4
 
-func newRoom() *room { return &room{bytes: v1alpha1.MaxContentBytes, parts: v1alpha1.MaxParts} }
+// partOverhead is more than the JSON of a part has besides its strings: names, and two times.
+const partOverhead = 216
+
+func newRoom() *room {
+	r := &room{bytes: v1alpha1.MaxContentBytes, parts: v1alpha1.MaxParts}
+	r.sources.bytes, r.sources.parts = r.bytes/sourceShare, r.parts/sourceShare
+	return r
+}
 
 // text takes as much of the text as there is room for, whole characters only. Once something did not fit, nothing does.
 func (r *room) text(s string) string {
@@ -43,13 +53,10 @@ func (r *room) text(s string) string {
 func (r *room) part(p *v1alpha1.MessagePart) bool {
 	need := partOverhead
 	if c := p.ToolCall; c != nil {
-		need += encodedString(c.ID) + encodedString(c.Name) + encodedString(c.Input)
+		need += encodedString(c.ID) + encodedString(c.ProviderID) + encodedString(c.Name) + encodedString(c.Input)
 	}
 	if t := p.ToolResult; t != nil {
 		need += encodedString(t.ID) + encodedString(t.Name) + encodedString(t.Output)
-	}
-	if s := p.Source; s != nil {
-		need += encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
 	}
 	if r.full || r.parts == 0 || need > r.bytes {
 		r.full = true
@@ -57,6 +64,18 @@ func (r *room) part(p *v1alpha1.MessagePart) bool {
 	}
 	r.bytes -= need
 	r.parts--
+	return true
+}
+
+// source takes the room of a source, or none. One that does not fit leaves the room open for what follows.
+func (r *room) source(s *v1alpha1.Source) bool {
+	need := partOverhead + encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
+	if r.full || min(r.parts, r.sources.parts) == 0 || need > min(r.bytes, r.sources.bytes) {
+		return false
+	}
+	r.bytes, r.sources.bytes = r.bytes-need, r.sources.bytes-need
+	r.parts--
+	r.sources.parts--
 	return true
 }
 

@@ -67,6 +67,56 @@ func outline(s *step.Step) string {
 	return strings.Join(lines, "; ")
 }
 
+func source(url, title string) fantasy.StreamPart {
+	return fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: url + title, URL: url, Title: title}
+}
+
+func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
+	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	var want strings.Builder
+	for i := range 300 {
+		collect(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)), source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
+		want.WriteString("said ")
+	}
+	collect(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
+	got := a.Finish()
+	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
+		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
+	}
+	if said := wordsOf(&got); said != want.String() {
+		t.Errorf("it says %d bytes", len(said))
+	}
+}
+
+func TestNoSourceEndsAReply(t *testing.T) {
+	for name, title := range map[string]string{"many": "t", "large": strings.Repeat("<", 2000)} {
+		t.Run(name, func(t *testing.T) {
+			a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+			for i := range 2 * v1alpha1.MaxParts {
+				collect(a, source(fmt.Sprint("https://example.com/", i, strings.Repeat("&", len(title))), title))
+			}
+			long := strings.Repeat("a", v1alpha1.MaxContentBytes/2)
+			collect(a, text("1", long), call("c", "t", "{}"))
+			got := a.Finish()
+			if got.Truncated || a.Full() || wordsOf(&got) != long || got.PendingCalls != 1 {
+				t.Errorf("%d parts, truncated %t, %d calls", len(got.Parts), got.Truncated, got.PendingCalls)
+			}
+			checkSize(t, got.Parts)
+		})
+	}
+}
+
+// wordsOf are the texts of the step.
+func wordsOf(s *step.Step) string {
+	var words strings.Builder
+	for _, p := range s.Parts {
+		if p.Text != nil {
+			words.WriteString(*p.Text)
+		}
+	}
+	return words.String()
+}
+
 func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	cases := map[string]struct {
 		stream []fantasy.StreamPart
@@ -134,6 +184,33 @@ func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
 	}
 }
 
+func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
+	a := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
+	collect(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"), call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
+		call(strings.Repeat("x", 129), "a", "{}"), call("é b", "a", "{}"))
+	var got []string
+	for _, part := range a.Finish().Parts {
+		got = append(got, part.ToolCall.ID+" "+part.ToolCall.ProviderID)
+	}
+	want := []string{"functions_weather_0 functions.weather:0", "call_1-7 call_1", "call_2 ", "tool-call-0 ", "tool-call-0-7 ", strings.Repeat("x", 48) + " ", "__b "}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestMoreReasoningThanOutputIsBesideIt(t *testing.T) {
+	for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderVercel, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderOpenAICompatible} {
+		got := step.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37, TotalTokens: 67})
+		if want := (v1alpha1.TokenUsage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104}); got != want {
+			t.Errorf("%s: got %+v", provider, got)
+		}
+		got = step.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104})
+		if got.OutputTokens != 47 {
+			t.Errorf("%s: got %+v", provider, got)
+		}
+	}
+}
+
 func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
 	shown := collect(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),
@@ -187,6 +264,11 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 		"as long as it may be":   {[]string{strings.Repeat("語", 28)}, strings.Repeat("語", 28)},
 		"one character too many": {[]string{strings.Repeat("語", 29)}, strings.Repeat("語", 27) + "…"},
 		"a very long line":       {[]string{strings.Repeat("a", 500)}, strings.Repeat("a", 27) + "…"},
+		"colours, and a title":   {[]string{"\x1b", "[31mred\x1b]0;owned\a \u009b2J"}, "[31mred ]0;owned 2J"},
+		"text that turns around": {[]string{"rm \u202e-fr\u2066 \u200bx\ufeff"}, "rm -fr x"},
+		"other line breaks":      {[]string{"\u2028first\u2028second"}, "first"},
+		"lines of nothing":       {[]string{"\u200b\x07\n \x1b\nParis"}, "Paris"},
+		"an emoji":               {[]string{"👩\u200d💻 done"}, "👩\u200d💻 done"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +332,7 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 			if len(got.Parts) != 1 || !got.Truncated || !utf8.ValidString(*got.Parts[0].Text) {
 				t.Fatalf("%d parts, truncated %v", len(got.Parts), got.Truncated)
 			}
-			if n := checkSize(t, got.Parts); n < v1alpha1.MaxContentBytes-200 {
+			if n := checkSize(t, got.Parts); n < v1alpha1.MaxContentBytes-240 {
 				t.Errorf("only %d bytes of the room are used", n)
 			}
 		})
@@ -298,7 +380,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 			for i := range c.calls {
 				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
-			got := step.Results(results, tools.MaxResultBytes)
+			got := step.Results(results, tools.MaxResultBytes, nil)
 			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
 				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
 			}
@@ -316,7 +398,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 }
 
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
-	got := step.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10)
+	got := step.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10, nil)
 	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
 		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay"
 )
@@ -46,11 +47,11 @@ func New(socket, incarnation string) *Client {
 		},
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 32,
-	}}}
+	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 // Open opens an episode. It fails with ErrExists if another incarnation has opened it, or if it is over.
-func (c *Client) Open(ctx context.Context, ep parts.Episode) (*Episode, error) {
+func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 	last, err := c.open(ctx, ep)
 	if err != nil {
 		return nil, fmt.Errorf("open episode %s: %w", ep, err)
@@ -59,7 +60,7 @@ func (c *Client) Open(ctx context.Context, ep parts.Episode) (*Episode, error) {
 }
 
 // Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.
-func (c *Client) Close(ctx context.Context, ep parts.Episode) error {
+func (c *Client) Close(ctx context.Context, ep fence.Fence) error {
 	if err := c.post(ctx, ep, "/close", nil, http.StatusNoContent, nil); err != nil {
 		return fmt.Errorf("close episode %s: %w", ep, err)
 	}
@@ -68,7 +69,7 @@ func (c *Client) Close(ctx context.Context, ep parts.Episode) error {
 
 // SoFar reads the parts of an episode that an earlier incarnation left behind; there are none if the relay has forgotten
 // it.
-func (c *Client) SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, error) {
+func (c *Client) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error) {
 	req, err := c.request(ctx, http.MethodGet, ep, "", nil)
 	if err != nil {
 		return nil, fmt.Errorf("read episode %s: %w", ep, err)
@@ -96,7 +97,7 @@ func (c *Client) SoFar(ctx context.Context, ep parts.Episode) ([]parts.Frame, er
 // CloseIdleConnections drops the connections that carry nothing.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-func (c *Client) open(ctx context.Context, ep parts.Episode) (int64, error) {
+func (c *Client) open(ctx context.Context, ep fence.Fence) (int64, error) {
 	req, err := c.request(ctx, http.MethodPut, ep, "", nil)
 	if err != nil {
 		return 0, err
@@ -106,7 +107,7 @@ func (c *Client) open(ctx context.Context, ep parts.Episode) (int64, error) {
 	return opened.LastSeq, err
 }
 
-func (c *Client) post(ctx context.Context, ep parts.Episode, what string, body io.Reader, status int, into any) error {
+func (c *Client) post(ctx context.Context, ep fence.Fence, what string, body io.Reader, status int, into any) error {
 	req, err := c.request(ctx, http.MethodPost, ep, what, body)
 	if err != nil {
 		return err
@@ -114,7 +115,7 @@ func (c *Client) post(ctx context.Context, ep parts.Episode, what string, body i
 	return c.do(req, into, status)
 }
 
-func (c *Client) request(ctx context.Context, method string, ep parts.Episode, what string, body io.Reader) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, method string, ep fence.Fence, what string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://relay/v1/episodes/"+ep.String()+what, body)
 	if err != nil {
 		return nil, err

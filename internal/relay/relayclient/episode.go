@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay"
 )
@@ -29,7 +30,7 @@ const (
 // Episode is an attempt whose parts are being published. Close it, or its stream stays open.
 type Episode struct {
 	client *Client
-	name   parts.Episode
+	name   fence.Fence
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended
 	ending chan struct{} // closed when Close was called
@@ -46,7 +47,7 @@ type Episode struct {
 	lost    error // why the relay takes nothing more, ErrExists
 }
 
-func newEpisode(c *Client, name parts.Episode, last int64) *Episode {
+func newEpisode(c *Client, name fence.Fence, last int64) *Episode {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), ending: make(chan struct{}), changed: make(chan struct{}), seq: last}
 	c.live.Add(1)

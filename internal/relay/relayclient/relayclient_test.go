@@ -8,20 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay"
 	"parley.dev/parley/internal/relay/relayclient"
 	"parley.dev/parley/internal/relay/relayreader"
+	"parley.dev/parley/internal/testing/waiting"
 )
 
-var episode1 = parts.Episode{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
+var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
 
 type allow string
 
@@ -89,7 +95,7 @@ func (s *sidecar) start() {
 }
 
 func newReader(token string) *relayreader.Reader {
-	return &relayreader.Reader{Token: func() (string, error) { return token, nil }}
+	return &relayreader.Reader{Token: func(context.Context) (string, error) { return token, nil }}
 }
 
 func text(i int) parts.Part {
@@ -309,5 +315,119 @@ func TestASilentRelayIsNoticedAndAHeartbeatIsNotSilence(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the test's own deadline", err)
 		}
+	}
+}
+
+func TestAReaderGoesNowhereElseWithItsToken(t *testing.T) {
+	var shown atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { shown.Add(1) }))
+	t.Cleanup(elsewhere.Close)
+	relay := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	t.Cleanup(relay.Close)
+	for _, err := range newReader("good").Subscribe(t.Context(), relay.URL, episode1, 0) {
+		if err == nil || !strings.Contains(err.Error(), "302") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if n := shown.Load(); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
+	}
+}
+
+func TestAReaderTakesNoMoreThanAnEpisodeHolds(t *testing.T) {
+	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line := []byte(`{"seq":1,"text":"` + strings.Repeat("x", 1<<20) + `"}` + "\n")
+		for r.Context().Err() == nil {
+			if _, err := w.Write(line); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(relay.Close)
+	frames := 0
+	for _, err := range newReader("good").Subscribe(t.Context(), relay.URL, episode1, 0) {
+		if err != nil {
+			if !errors.Is(err, relayreader.ErrTooLong) {
+				t.Errorf("got %v", err)
+			}
+			break
+		}
+		frames++
+	}
+	if frames > 4 {
+		t.Errorf("%d frames of 1 MiB were taken", frames)
+	}
+}
+
+func TestARelayHasOnlySoManyReaders(t *testing.T) {
+	s := startSidecar(t, func(r *relay.Reader) { r.MaxStreams = 2 })
+	get := func() *http.Response {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+"/v1/episodes/a/1/1", nil)
+		req.Header.Set("Authorization", "Bearer good")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	first := get()
+	get()
+	if resp := get(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("the third reader got %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
+	}
+	first.Body.Close()
+	waiting.Until(t, 10*time.Second, "there is room again", func() bool { return get().StatusCode == http.StatusOK })
+}
+
+func TestARequestWithABodyIsRefusedAtOnce(t *testing.T) {
+	s := startSidecar(t, nil)
+	conn, err := net.Dial("tcp", s.public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	answer, err := io.ReadAll(conn) // To the end of the connection.
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}
+
+func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
+	keys := &relay.IssuerKeys{}
+	dir := t.TempDir()
+	listener, err := relay.ListenLocal(filepath.Join(dir, "r.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: relay.LocalHandler(nil, keys)}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+
+	set := []byte(`{"keys":[{"kty":"EC","kid":"first","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`)
+	var fetches atomic.Int32
+	fetch := func(context.Context) ([]byte, error) {
+		if fetches.Add(1) == 1 {
+			return nil, errors.New("the API server is away")
+		}
+		return set, nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var bringing sync.WaitGroup
+	bringing.Go(func() {
+		relayclient.New(filepath.Join(dir, "r.sock"), "one").KeepKeys(ctx, fetch, slog.New(slog.DiscardHandler))
+	})
+	defer bringing.Wait()
+	defer stop()
+	waiting.Until(t, 10*time.Second, "the relay has the key", func() bool {
+		found, err := keys.Key(t.Context(), "first")
+		return err == nil && len(found) == 1
+	})
+	if n := fetches.Load(); n != 2 {
+		t.Errorf("the keys were fetched %d times", n)
 	}
 }

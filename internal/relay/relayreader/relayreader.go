@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"time"
 
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/parts"
 )
 
@@ -27,6 +28,8 @@ const (
 	silence = 45 * time.Second
 	// maxLine bounds one frame: the relay keeps no longer ones.
 	maxLine = 2 << 20
+	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode. Heartbeats are one byte each.
+	maxStream = 4 << 20
 )
 
 // ErrSilent means that a relay that should have sent a heartbeat sent nothing.
@@ -35,12 +38,16 @@ var ErrSilent = errors.New("the relay sent nothing, not even a heartbeat")
 // ErrRefused means that the relay does not let this reader in: a person has to put the configuration right.
 var ErrRefused = errors.New("the relay does not accept the gateway's token")
 
-// TokenSource returns the bearer token for one request.
-type TokenSource func() (string, error)
+// ErrTooLong means that what calls itself a relay sends more than an episode can hold.
+var ErrTooLong = errors.New("the relay sent more than an episode holds")
+
+// TokenSource returns the bearer token for one request. It must be good for that relay alone: it is shown to whatever answers
+// there.
+type TokenSource func(context.Context) (string, error)
 
 // Reader subscribes to relays. It is safe for concurrent use.
 type Reader struct {
-	// HTTP client to use; it must not have a timeout of its own. Default http.DefaultClient.
+	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed. Default http.DefaultClient.
 	HTTP *http.Client
 	// Token proves to the relay who is reading.
 	Token TokenSource
@@ -50,7 +57,7 @@ type Reader struct {
 
 // Subscribe yields the frames of an episode behind number after, from the relay at baseURL (http://ADDRESS:PORT). It
 // waits for an episode that does not exist yet. An error is the last thing that it yields.
-func (r *Reader) Subscribe(ctx context.Context, baseURL string, ep parts.Episode, after int64) iter.Seq2[parts.Frame, error] {
+func (r *Reader) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
 	return func(yield func(parts.Frame, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -74,15 +81,16 @@ func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	if err != nil {
 		return nil, err
 	}
-	token, err := r.Token()
+	token, err := r.Token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get the token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	client := r.HTTP
-	if client == nil {
-		client = http.DefaultClient
+	client := http.Client{}
+	if r.HTTP != nil {
+		client = *r.HTTP
 	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // A relay sends nobody elsewhere.
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -101,7 +109,8 @@ func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error)
 
 // read hands over frames until the episode is over, which is no error, or yield wants no more.
 func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
-	lines := bufio.NewScanner(body)
+	bounded := &io.LimitedReader{R: body, N: maxStream}
+	lines := bufio.NewScanner(bounded)
 	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
 	for lines.Scan() {
 		alive()
@@ -113,6 +122,9 @@ func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 			Closed bool `json:"closed"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			if bounded.N == 0 { // It was cut.
+				return ErrTooLong
+			}
 			return fmt.Errorf("decode frame: %w", err)
 		}
 		if line.Closed || !yield(line.Frame) {
@@ -121,6 +133,9 @@ func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 	}
 	if err := lines.Err(); err != nil {
 		return err
+	}
+	if bounded.N == 0 {
+		return ErrTooLong
 	}
 	return io.ErrUnexpectedEOF
 }

@@ -111,7 +111,7 @@ var noSpan = trace.SpanFromContext(context.Background())
 // Span is a span under way.
 type Span struct{ span trace.Span }
 
-// Recording tells whether it is worth to find out what to set.
+// Recording reports whether it is worth to find out what to set.
 func (s Span) Recording() bool { return s.span.IsRecording() }
 
 // Set adds attributes.

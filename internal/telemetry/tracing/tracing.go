@@ -105,10 +105,10 @@ func (s Service) attributes() []attribute.KeyValue {
 	return attributes
 }
 
-// On tells whether spans are made.
+// On reports whether spans are made.
 func (t *Tracer) On() bool { return t.on }
 
-// Content tells whether spans may hold what was said.
+// Content reports whether spans may hold what was said.
 func (t *Tracer) Content() bool { return t.content }
 
 // Close sends what is left, for at most ShutdownPatience. Spans that do not make it are lost, which is no error.

@@ -91,7 +91,7 @@ func (p *Process) Kill() { p.die(ErrDead) }
 // Dead is closed once the process has died.
 func (p *Process) Dead() <-chan struct{} { return p.alive.Done() }
 
-// Struck tells whether the fault has happened.
+// Struck reports whether the fault has happened.
 func (p *Process) Struck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

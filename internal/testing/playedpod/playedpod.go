@@ -5,21 +5,22 @@
 package playedpod
 
 import (
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 )
 
 // Message is the frame of what the chat's generation pod creates for the attempt under way: completed, and with nothing in it.
 func Message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 	st, g, now := &chat.Status, chat.Status.Generation, metav1.NewMicroTime(time.Now())
-	return &v1alpha1.ChatMessage{
+	m := &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       chat.Namespace,
-			Name:            fmt.Sprintf("%s-%d-%d", chat.Name, st.History.Version, g.Attempt),
+			Name:            attempts.Of(chat.UID, st).ResultName(chat.Name),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
 		},
 		Spec: v1alpha1.ChatMessageSpec{
@@ -30,6 +31,10 @@ func Message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 			},
 		},
 	}
+	if g.Action == v1alpha1.ActionGenerateAssistant && st.Turn != nil {
+		m.Spec.Generation.CallsGivenUpBefore = st.Turn.CallsGivenUp
+	}
+	return m
 }
 
 // roles are those of the messages that actions yield.
@@ -53,7 +58,7 @@ func Summary(chat *v1alpha1.Chat, version int64, pod, says string) *v1alpha1.Cha
 	now := metav1.NewMicroTime(time.Now())
 	return &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: chat.Namespace, Name: fmt.Sprintf("%s-%d-summary", chat.Name, version),
+			Namespace: chat.Namespace, Name: fence.SummaryName(chat.Name, version),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
 		},
 		Spec: v1alpha1.ChatMessageSpec{

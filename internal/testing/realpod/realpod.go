@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
@@ -48,12 +49,12 @@ func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools
 type deafRelay struct{}
 
 // Open implements runner.Relay.
-func (deafRelay) Open(context.Context, parts.Episode) (runner.Episode, error) {
+func (deafRelay) Open(context.Context, fence.Fence) (runner.Episode, error) {
 	return deafRelay{}, nil
 }
 
 // SoFar implements runner.Relay.
-func (deafRelay) SoFar(context.Context, parts.Episode) ([]parts.Frame, error) { return nil, nil }
+func (deafRelay) SoFar(context.Context, fence.Fence) ([]parts.Frame, error) { return nil, nil }
 
 // Publish implements runner.Episode.
 func (deafRelay) Publish(string, parts.Part) {}

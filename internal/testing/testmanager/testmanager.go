@@ -28,7 +28,8 @@ type Options struct {
 }
 
 // Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they ended.
-// Several may run in a process. Generation pods are created from images that nobody pulls. change may change all of this.
+// Several may run in a process. Generation pods are created from images that nobody pulls, and so may take as long as they
+// like to start. change may change all of this.
 func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (stop func() error, err error) {
 	o := Options{
 		Manager: ctrl.Options{
@@ -37,7 +38,7 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		},
 		Controllers: controllers.Options{
 			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-			PodCapacity: PodCapacity, PodIdle: time.Hour, Workers: 8, Now: time.Now,
+			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: 8, Now: time.Now,
 		},
 	}
 	for _, c := range change {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/family"
 	"parley.dev/parley/internal/tools"
 )
@@ -187,10 +188,7 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 		case message.Spec.Role == v1alpha1.RoleAssistant && textOf(message) != "":
 			return textOf(message), nil
 		}
-		name = message.Spec.Parent
-		if message.Spec.Generation == nil {
-			name = message.Status.Parent
-		}
+		name = history.Of(sub, message).Parent
 	}
 	return "", nil
 }

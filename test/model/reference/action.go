@@ -35,7 +35,7 @@ func (c *Chat) Bring(name string, results ...Result) {
 	c.complete()
 }
 
-// fits tells whether the results answer each call that waits for a client once, and no other, in JSON.
+// fits reports whether the results answer each call that waits for a client once, and no other, in JSON.
 func (c *Chat) fits(results []Result) bool {
 	left := c.asked(v1alpha1.AwaitsClient)
 	if c.Phase != v1alpha1.ChatRequiresAction {

@@ -35,7 +35,7 @@ type Chat struct {
 	// boundaries are where contexts began, oldest first, replies what is known of those in the newest one.
 	boundaries []boundary
 	replies    known
-	// compacting is true from the moment when a compaction is asked for until it is made, or somebody steers the chat.
+	// compacting is true from the moment when a compaction is asked for until it is made, the chat is interrupted or the history changes.
 	compacting bool
 	// failed is the number of the attempt that failed while the chat was suspended.
 	failed int

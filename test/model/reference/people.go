@@ -20,21 +20,46 @@ func (c *Chat) Send(name string, cutsIn bool) {
 // goes first; a busy chat lets it wait, or stops for it.
 func (c *Chat) take(m *Message) {
 	switch {
-	case c.Phase == v1alpha1.ChatError && len(c.Queue) > c.Limits.MaxQueue:
+	case c.full(m):
 		m.reject(v1alpha1.ReasonQueueFull)
 	case c.Phase == v1alpha1.ChatError && len(c.Queue) > 0:
 		c.enqueue(len(c.Queue), m)
 		c.begin(c.takeFromQueue(c.Queue[0]))
 	case !c.busy():
 		c.begin(m)
-	case len(c.Queue) >= c.Limits.MaxQueue:
-		m.reject(v1alpha1.ReasonQueueFull)
 	case m.CutsIn:
-		c.enqueue(0, m)
+		c.cutIn(m)
 		c.stop()
 	default:
 		c.enqueue(len(c.Queue), m)
 	}
+}
+
+// full reports whether there is no room for the message in the queue. After a failure the first one leaves it at once.
+func (c *Chat) full(m *Message) bool {
+	switch {
+	case !c.busy() && (c.Phase != v1alpha1.ChatError || len(c.Queue) == 0):
+		return false // It does not wait.
+	case m.CutsIn:
+		return len(c.Queue) >= c.Limits.MaxQueue+v1alpha1.RoomToCutIn
+	case c.Phase == v1alpha1.ChatError:
+		return len(c.Queue) > c.Limits.MaxQueue
+	}
+	return len(c.Queue) >= c.Limits.MaxQueue
+}
+
+// cutIn lets the message wait behind all that cut in before it, and all of these before the others.
+func (c *Chat) cutIn(m *Message) {
+	var cutIns, others []string
+	for _, name := range c.Queue {
+		if c.Person(name).CutsIn {
+			cutIns = append(cutIns, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	c.Queue = slices.Concat(cutIns, others)
+	c.enqueue(len(cutIns), m)
 }
 
 func (c *Chat) enqueue(at int, m *Message) {
@@ -78,10 +103,12 @@ func (c *Chat) CutIn(name string) {
 	case m.State != v1alpha1.MessageQueued:
 	case c.Phase == v1alpha1.ChatRunning, c.Phase == v1alpha1.ChatInterrupting:
 		c.takeFromQueue(name)
-		c.enqueue(0, m)
+		c.cutIn(m)
 		c.stop()
-	default: // Nothing is under way, so it begins at once.
-		c.begin(c.takeFromQueue(name))
+	default: // Nothing is under way, so it begins at once, or one that cut in before it.
+		c.takeFromQueue(name)
+		c.cutIn(m)
+		c.begin(c.takeFromQueue(c.Queue[0]))
 	}
 }
 
@@ -89,9 +116,6 @@ func (c *Chat) CutIn(name string) {
 // with it, and the chat goes on from what is left: again, if that has no answer.
 func (c *Chat) Delete(name string) {
 	c.people = slices.DeleteFunc(c.people, func(m *Message) bool { return m.Name == name })
-	if slices.Contains(c.Queue, name) && c.Phase == v1alpha1.ChatRunning {
-		c.compacting = false // It lasts only as long as nobody steers the chat.
-	}
 	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
 	m := c.Committed(name)
 	if m == nil {
@@ -107,7 +131,7 @@ func (c *Chat) Delete(name string) {
 	c.goOn()
 }
 
-// answerIsDue tells whether the history ends with something that the model must answer, or with calls that have no result.
+// answerIsDue reports whether the history ends with something that the model must answer, or with calls that have no result.
 // What was interrupted is left as it is.
 func (c *Chat) answerIsDue() bool {
 	if len(c.History) == 0 {

@@ -20,7 +20,7 @@ type Body struct {
 	Total int64
 }
 
-// whole tells whether nothing is missing.
+// whole reports whether nothing is missing.
 func (b Body) whole() bool { return b.Total <= int64(len(b.Kept)) }
 
 // Body returns a body as it may be recorded: JSON, and line by line server-sent events and lines of JSON. Of these, one that
@@ -90,7 +90,7 @@ func nextLine(raw []byte) (line, rest []byte) {
 // eventName is the name of an event: words, and nothing that could be a secret.
 var eventName = regexp.MustCompile(`^[a-z_.-]{1,64}$`)
 
-// line redacts one line, and tells whether it is one of server-sent events or of JSON.
+// line redacts one line, and reports whether it is one of server-sent events or of JSON.
 func (r Redactor) line(line []byte) (string, bool) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {

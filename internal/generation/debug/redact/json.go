@@ -43,7 +43,7 @@ type jsonWriter struct {
 	redactor Redactor
 	in       *json.Decoder
 	out      strings.Builder
-	// changed tells whether out differs from in by more than how it is written.
+	// changed reports whether out differs from in by more than how it is written.
 	changed bool
 }
 

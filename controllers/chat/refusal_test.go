@@ -1,0 +1,42 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestAServerInTroubleRefusesNothing(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a quota": {apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("exceeded quota: nothing")), "exceeded quota: nothing"},
+		"a webhook that does not answer": {
+			apierrors.NewInternalError(errors.New(`failed calling webhook "pods.example.com": connection refused`)),
+			`Internal error occurred: failed calling webhook "pods.example.com": connection refused`,
+		},
+		"etcd that does not answer": {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), ""},
+		"a server that is starting": {apierrors.NewServiceUnavailable("not ready"), ""},
+		"too many requests":         {apierrors.NewTooManyRequests("later", 1), ""},
+		"a lost connection":         {errors.New("connection reset by peer"), ""},
+		"no error":                  {nil, ""},
+	} {
+		if got := refusalOf(c.err, "pod-x7k2p"); got != c.want {
+			t.Errorf("%s: got %q", name, got)
+		}
+		if c.err == nil {
+			continue
+		}
+		if got := refusalOf(fmt.Errorf("creating it: %w", c.err), "pod-x7k2p"); got != c.want {
+			t.Errorf("%s, wrapped: got %q", name, got)
+		}
+	}
+}

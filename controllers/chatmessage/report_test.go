@@ -1,0 +1,83 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/status"
+)
+
+// told is a User message that says how the turn ended which was resumed at that version, if it was.
+func told(turn *v1alpha1.TurnStatus, result v1alpha1.TurnResult) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: turn.Message, Generation: 1}}
+	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
+	ended := turn.DeepCopy()
+	ended.Result, ended.ContentHash = result, content.Hash(&m.Spec)
+	status.Commit(&m.Status, "uid", ended)
+	status.Message(&m.Status, status.OfTurn(ended, nil), 1, time.Time{})
+	return m
+}
+
+func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
+	turn := func(version, resumed int64) *v1alpha1.TurnStatus {
+		return &v1alpha1.TurnStatus{Message: "q", HistoryVersion: version, ResumedVersion: resumed}
+	}
+	for name, c := range map[string]struct {
+		message *v1alpha1.ChatMessage
+		view    *v1alpha1.TurnStatus
+		changed bool // The message was changed since, in another way than its content.
+		want    string
+	}{
+		"the turn was resumed since the view":       {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), false, v1alpha1.ReasonAnswered},
+		"and the message was changed":               {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), true, v1alpha1.ReasonAnswered},
+		"the turn ended since the view":             {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), false, v1alpha1.ReasonInterrupted},
+		"the turn ended, and the message changed":   {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), true, v1alpha1.ReasonInterrupted},
+		"an edit was committed since the view":      {told(turn(5, 0), v1alpha1.TurnAnswered), turn(3, 0), false, v1alpha1.ReasonAnswered},
+		"the message was committed anew":            {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false, v1alpha1.ReasonBeingAnswered},
+		"the turn was resumed since the message":    {told(turn(3, 0), v1alpha1.TurnAnswered), turn(3, 7), false, v1alpha1.ReasonBeingAnswered},
+		"resumed once more since the message's end": {told(turn(3, 7), v1alpha1.TurnAnswered), turn(3, 9), false, v1alpha1.ReasonBeingAnswered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.changed {
+				c.message.Generation = 2
+			}
+			c.view.ContentHash = c.message.Status.ContentHash
+			s := &seen{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: v1alpha1.ChatStatus{Turn: c.view}}}
+			next := c.message.DeepCopy()
+			if !settled(s) {
+				if summary, ok := describe(&next.Status, s); ok {
+					status.Message(&next.Status, summary, next.Generation, time.Time{})
+				}
+			}
+			if got := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.ConditionReady).Reason; got != c.want {
+				t.Errorf("the message says %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAMessageBehindAPromptThatCannotBeSaysThatItWaits(t *testing.T) {
+	for reason, want := range map[string]string{
+		v1alpha1.ReasonPromptRefused:   v1alpha1.ReasonWaitingForChat,
+		v1alpha1.ReasonPromptNameTaken: v1alpha1.ReasonWaitingForChat,
+		v1alpha1.ReasonBeginning:       "", // The chat takes it up at any moment.
+	} {
+		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: reason}}
+		s := &seen{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
+		var st v1alpha1.ChatMessageStatus
+		summary, told := describe(&st, s)
+		if told != (want != "") || summary.Reason != want || told && (st.State != v1alpha1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {
+			t.Errorf("%s: the message is %s and says %+v", reason, st.State, summary)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package generationaccess keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
+// RoleBinding, and the NetworkPolicy around them. The objects are created before the first pod, and put right whenever they change
+// while there are pods.
+package generationaccess
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/requeue"
+)
+
+// Reconciler keeps the objects of each namespace. A request names a namespace.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// GatewayNamespace is the namespace of the gateways that may reach relays.
+	GatewayNamespace string
+}
+
+// SetupWithManager registers the reconciler and what wakes it: changes of the objects, and new pods, of which a process that begins
+// finds all.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("generationaccess").
+		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(created())).
+		Watches(&corev1.ServiceAccount{}, namespace).
+		Watches(&rbacv1.Role{}, namespace).
+		Watches(&rbacv1.RoleBinding{}, namespace).
+		Watches(&networkingv1.NetworkPolicy{}, namespace).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the generationaccess controller: %w", err)
+	}
+	return nil
+}
+
+func namespaceOf(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: o.GetNamespace()}}}
+}
+
+func created() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// Reconcile puts the namespace's objects right as long as it has pods. A namespace that is being deleted takes them along.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(req.Name), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing generation pods: %w", err)
+	}
+	if len(pods.Items) == 0 {
+		return ctrl.Result{}, nil
+	}
+	err = r.Ensure(ctx, req.Name)
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{}, err
+}

@@ -1,0 +1,51 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attempts is what Chats and ChatMessages say of attempts: which one is under way, and which message answers it. It is the one
+// place that compares their fences.
+package attempts
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
+)
+
+// Of is the fence of the attempt that the status says is under way. Without one its number is 0, which no attempt has.
+func Of(uid types.UID, st *v1alpha1.ChatStatus) fence.Fence {
+	f := fence.Fence{ChatUID: string(uid), HistoryVersion: st.History.Version}
+	if st.Generation != nil {
+		f.Attempt = st.Generation.Attempt
+	}
+	return f
+}
+
+// Answered is the fence of the attempt that a message answers; the zero Fence for a message that was not generated.
+func Answered(m *v1alpha1.ChatMessage) fence.Fence {
+	g := m.Spec.Generation
+	if g == nil {
+		return fence.Fence{}
+	}
+	return fence.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}
+}
+
+// IsResult reports whether the message, which may be nil, is the result of the attempt under way: it has its name and shows its fence,
+// the pod that has the attempt gave it, to what was asked of it, and it follows on the head of the history.
+func IsResult(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
+		return false
+	}
+	under, g := Of(chat.UID, st), m.Spec.Generation
+	return Answered(m) == under && m.Name == under.ResultName(chat.Name) &&
+		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head
+}
+
+// NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that there can be none.
+// The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
+func NameTaken(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) || IsResult(chat, st, m) {
+		return false
+	}
+	return m.Spec.Generation == nil || m.Spec.Generation.ChatUID == string(chat.UID)
+}

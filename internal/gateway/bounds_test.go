@@ -1,0 +1,313 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/refusal"
+)
+
+func TestTheServerWaitsForNobodyForEver(t *testing.T) {
+	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := gateway.server(t.Context())
+	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second || server.IdleTimeout != 2*time.Minute || server.MaxHeaderBytes != 64<<10 {
+		t.Errorf("got %+v", server)
+	}
+}
+
+// raw sends bytes to the gateway and returns what comes back until the connection ends.
+func (in *installation) raw(request string) string {
+	in.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
+	if err != nil {
+		in.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		in.t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, request); err != nil {
+		in.t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil {
+		in.t.Errorf("the connection did not end: %v", err)
+	}
+	return string(answer)
+}
+
+func TestAConnectionThatAnnouncesABodyAndDoesNotSendItEnds(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.readTimeout = 300 * time.Millisecond })
+	in.converse("chat")
+	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
+	head := "Host: gateway\r\nAuthorization: Bearer " + in.token + "\r\nContent-Length: 100\r\n\r\n"
+	if got := in.raw("GET " + in.path("chat") + " HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "without a body") {
+		t.Errorf("a stream: %s", got)
+	}
+	if got := in.raw("GET /healthz HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
+		t.Errorf("another request: %s", got)
+	}
+	in.raw("GET /healthz HTTP/1.1\r\nHost: gate")
+}
+
+func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.readTimeout = 200 * time.Millisecond })
+	c := in.converse("chat")
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	<-time.After(500 * time.Millisecond)
+	c.ask("q1", 1)
+	c.commit()
+	l.waitID("1.0.1")
+}
+
+func TestTooLongAHeaderIsRefused(t *testing.T) {
+	in := install(t, nil)
+	got := in.raw("GET /healthz HTTP/1.1\r\nHost: gateway\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n")
+	if !strings.HasPrefix(got, "HTTP/1.1 431 ") {
+		t.Errorf("got %.100q", got)
+	}
+}
+
+func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.seats.limits = Limits{Streams: 3, StreamsPerCaller: 2} })
+	in.converse("chat")
+	in.create(in.bindingOf("second"))
+	other := in.tokenOf("second")
+	status := func(token string) (int, string, refusal.Body) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
+		resp := in.get(ctx, in.path("chat"), token, nil)
+		t.Cleanup(func() { resp.Body.Close() })
+		var body refusal.Body
+		if resp.StatusCode != http.StatusOK {
+			if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+		}
+		return resp.StatusCode, resp.Header.Get("Retry-After"), body
+	}
+	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
+	first := in.get(t.Context(), in.path("chat"), in.token, nil)
+	if got, _, _ := status(in.token); first.StatusCode != http.StatusOK || got != http.StatusOK {
+		t.Fatalf("got %d and %d", first.StatusCode, got)
+	}
+	if got, after, body := status(in.token); got != http.StatusTooManyRequests || after == "" || body.Reason != refusal.TooManyStreams {
+		t.Errorf("one too many of a caller: %d, after %q, %+v", got, after, body)
+	}
+	if got, _, _ := status(other); got != http.StatusOK {
+		t.Errorf("another caller: %d", got)
+	}
+	if got, after, body := status(other); got != http.StatusServiceUnavailable || after == "" || body.Reason != refusal.GatewayFull {
+		t.Errorf("one too many for the gateway: %d, after %q, %+v", got, after, body)
+	}
+	first.Body.Close()
+	waitUntil(t, "there is room again", func() bool {
+		resp := in.get(t.Context(), in.path("chat"), in.token, nil)
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+func TestAStreamEndsWithAWordWhenTheRightToItIsGone(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
+	in.converse("chat")
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	began := time.Now()
+	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
+		t.Fatal(err)
+	}
+	events := l.waitName(follow.EventClosing)
+	<-l.done
+	if after := time.Since(began); after > 30*time.Second {
+		t.Errorf("it took %s", after)
+	}
+	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingWithdrawn) || strings.Contains(last.Data, in.token) {
+		t.Errorf("the last event is %+v", last)
+	}
+	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("afterwards: %s", resp.Status)
+	}
+}
+
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	in := install(t, nil)
+	in.converse("chat")
+	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
+	soon := time.Now().Add(time.Second).Truncate(time.Second).Add(time.Second)
+	in.gateway.config.Checker = expiring{in.gateway.config.Checker, soon}
+	l := in.listen("chat", "", 0)
+	events := l.waitName(follow.EventClosing)
+	<-l.done
+	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingExpired) || time.Now().Before(soon) {
+		t.Errorf("at %s, want %s, with %+v", time.Now(), soon, last)
+	}
+}
+
+// expiring lets tokens expire sooner: the API server gives out none for less than ten minutes.
+type expiring struct {
+	Checker
+	at time.Time
+}
+
+func (e expiring) Check(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error) {
+	grant, refused := e.Checker.Check(ctx, token, access)
+	grant.Expires = e.at
+	return grant, refused
+}
+
+func TestATokenOfTheGatewaysAudienceIsEnoughAndTheOthersCanBeRefused(t *testing.T) {
+	in := install(t, func(g *Gateway) {
+		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{})
+	})
+	in.converse("chat")
+	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
+	for name, tt := range map[string]struct {
+		token string
+		want  int
+	}{
+		"ours":                    {in.tokenOf("viewer", "parley-gateway"), http.StatusOK},
+		"ours of a stranger":      {in.tokenOf("stranger", "parley-gateway"), http.StatusForbidden},
+		"the API server's":        {in.tokenOf("viewer"), http.StatusUnauthorized},
+		"another one's":           {in.tokenOf("viewer", "vault"), http.StatusUnauthorized},
+		"a claim without a proof": {forged(in.tokenOf("viewer", "parley-gateway")), http.StatusUnauthorized},
+	} {
+		resp := in.get(t.Context(), in.path("chat"), tt.token, nil)
+		resp.Body.Close()
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s: %s, want %d", name, resp.Status, tt.want)
+		}
+	}
+}
+
+// forged is a token with another signature.
+func forged(token string) string {
+	at := strings.LastIndex(token, ".")
+	return token[:at+1] + strings.Repeat("A", len(token)-at-1)
+}
+
+// away is an API server that does not answer reviews.
+type away struct {
+	authenticationclient.TokenReviewInterface
+}
+
+func (away) Create(context.Context, *authenticationv1.TokenReview, metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	return nil, errors.New(`Post "https://10.96.0.1:443/apis": dial tcp 10.96.0.1:443: connect: connection refused`)
+}
+
+func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
+	in := install(t, func(g *Gateway) {
+		g.config.Checker = auth.New(away{}, core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true})
+	})
+	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || strings.Contains(string(body), "10.") {
+		t.Errorf("got %s %s, %v", resp.Status, body, err)
+	}
+}
+
+func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
+	in := install(t, nil)
+	in.converse("chat")
+	gateway, err := New(in.gateway.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Serve(ctx, listener, nil) }()
+	waitUntil(t, "it knows the chat", func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	in.url = "http://" + listener.Addr().String()
+	l := in.listen("chat", "", 0)
+	l.waitName(follow.EventStatus)
+	stop()
+	events := l.waitName(follow.EventClosing)
+	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingShutdown) {
+		t.Errorf("the last event is %+v", last)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("it ended in %v", err)
+	}
+}
+
+func TestMemoryForMessagesIsBounded(t *testing.T) {
+	m := newMemory(100)
+	if !m.Keep(40) || m.Keep(20) || !m.Keep(10) {
+		t.Error("the half that is kept is not 50")
+	}
+	giveBack, err := m.Borrow(t.Context(), 1000) // more than there is: all of it
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := m.Borrow(short, 1); err == nil {
+		t.Error("it was lent twice")
+	}
+	giveBack()
+	if giveBack, err = m.Borrow(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	giveBack()
+	m.Drop(50)
+	if !m.Keep(50) {
+		t.Error("what was given back is not there")
+	}
+}
+
+func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.memory = newMemory(4 << 20); g.messages = newMessages(g.messages.get) })
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	text := strings.Repeat("ÿ\\\"<&>", 50<<10)
+	for range 8 {
+		c.attempt(1)
+		c.finish("Assistant", text)
+	}
+	c.commit()
+	var all []*listener
+	for range 8 {
+		all = append(all, in.listen("chat", "", 0))
+	}
+	for _, l := range all {
+		if got := len(ids(l.waitID("9.0.9"))); got != 9 {
+			t.Errorf("%d messages", got)
+		}
+	}
+	waitUntil(t, "all is given back", func() bool {
+		if !in.gateway.memory.Keep(2 << 20) {
+			return false
+		}
+		in.gateway.memory.Drop(2 << 20)
+		return true
+	})
+}

@@ -1,0 +1,57 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// certificateAge is how long a certificate is served before its files are read again.
+const certificateAge = 10 * time.Second
+
+// certificate is served from two files that others replace. It reads them when a client comes, at most every ten seconds. A
+// pair that cannot be read, as may be in the middle of a replacement, leaves the last good one.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	read   time.Time
+}
+
+// TLS is the configuration of a server whose certificate and key are in two PEM files. It fails if they cannot be read now.
+func TLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
+	if err := c.load(time.Now()); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Sub(c.read) >= certificateAge {
+		if err := c.load(now); err != nil {
+			c.log.Warn("the certificate is not replaced", "error", err)
+		}
+	}
+	return c.loaded, nil
+}
+
+// load reads the files. The caller holds mu, or is the only one.
+func (c *certificate) load(now time.Time) error {
+	c.read = now
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("read the certificate: %w", err)
+	}
+	c.loaded = &pair
+	return nil
+}

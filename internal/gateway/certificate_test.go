@@ -1,0 +1,133 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// issue writes a new certificate for this machine, and its key.
+func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string, pool *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, pool = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), x509.NewCertPool()
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool.AppendCertsFromPEM(certificate)
+	for file, data := range map[string][]byte{certFile: certificate, keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile, pool
+}
+
+func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile, _ := issue(t, dir, 1)
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler)}
+	serial := func() int64 {
+		t.Helper()
+		got, err := c.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Leaf.SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d", got)
+	}
+	issue(t, dir, 2)
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d at once: the files are read for every client", got)
+	}
+	c.read = c.read.Add(-certificateAge)
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d", got)
+	}
+	if err := os.WriteFile(keyFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.read = c.read.Add(-certificateAge)
+	if got := serial(); got != 2 {
+		t.Errorf("certificate %d while it is replaced", got)
+	}
+	if _, err := TLS(certFile, keyFile, c.log); err == nil || !strings.Contains(err.Error(), "read the certificate") {
+		t.Errorf("a gateway begins with %v", err)
+	}
+}
+
+func TestStreamsAreServedOverTLS(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	gateway, err := New(in.gateway.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, pool := issue(t, t.TempDir(), 1)
+	certificates, err := TLS(certFile, keyFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway.readTimeout, gateway.writeTimeout = 200*time.Millisecond, 100*time.Millisecond
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Serve(t.Context(), listener, certificates) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	waitUntil(t, "it knows the chat", func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		in.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}}
+		in.url = "https://" + listener.Addr().String()
+		resp := in.get(t.Context(), in.path("chat"), in.token, nil)
+		resp.Body.Close()
+		if !strings.HasPrefix(resp.Proto, name) || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", name, resp.Proto, resp.Status)
+		}
+		l := in.listen("chat", "", 0)
+		l.waitName(follow.EventStatus)
+		<-time.After(400 * time.Millisecond)
+		h := &c.chat.Status.History
+		asked := c.ask(fmt.Sprintf("q%d", h.Version+1), h.Version+1)
+		c.commit()
+		c.settle(asked)
+		l.wait("the message", func(e event) bool {
+			return e.Name == follow.EventMessage && strings.Contains(e.Data, c.chat.Status.History.Head)
+		})
+	}
+}

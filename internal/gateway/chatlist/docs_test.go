@@ -1,0 +1,155 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatlist_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/internal/gateway/chatlist"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// sections are the headings of docs/stream.md that describe what events carry.
+var sections = map[string]any{
+	"message":                follow.MessageCommitted{},
+	"message_part":           follow.MessagePart{},
+	"queue_update":           follow.QueueUpdate{},
+	"status":                 follow.Status{},
+	"error":                  follow.Error{},
+	"retry":                  follow.Retry{},
+	"action_required":        follow.ActionRequired{},
+	"preview_reset":          follow.PreviewReset{},
+	"history_reset":          struct{}{},
+	"deleted":                struct{}{},
+	"closing":                follow.Closing{},
+	"added, modified":        chatlist.Summary{},
+	"deleted, from the list": chatlist.Deleted{},
+	"synced":                 struct{}{},
+	"list_reset":             struct{}{},
+}
+
+// fields are what a value of a type is encoded as: true for a field that may be absent.
+func fields(t reflect.Type, prefix string, into map[string]bool) map[string]bool {
+	for i := range t.NumField() {
+		name, rest, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		inner, at := t.Field(i).Type, prefix+name
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Slice {
+			inner, at = inner.Elem(), at+"[]"
+		}
+		if inner.Kind() == reflect.Struct && strings.Contains(inner.PkgPath(), "parley/internal/") {
+			fields(inner, at+".", into)
+			continue
+		}
+		into[prefix+name] = strings.Contains(rest, "omit")
+	}
+	return into
+}
+
+var field = regexp.MustCompile("`([a-zA-Z.\\[\\]]+)`(\\??)")
+
+// documented are the fields in the first columns of a section's table.
+func documented(section string) map[string]bool {
+	found := map[string]bool{}
+	for row := range strings.Lines(section) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for _, match := range field.FindAllStringSubmatch(cells[1], -1) {
+			found[match[1]] = match[2] != ""
+		}
+	}
+	return found
+}
+
+// constants are the values of a file's constants whose names begin with a prefix.
+func constants(t *testing.T, file, prefix string) (values []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) == 0 || !strings.HasPrefix(spec.Names[0].Name, prefix) {
+			return true
+		}
+		if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			value, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, value)
+		}
+		return true
+	})
+	if len(values) == 0 {
+		t.Fatalf("no constants %s in %s", prefix, file)
+	}
+	return values
+}
+
+func TestTheDocumentationHasEveryEventAndFieldAndNoOther(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/stream.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]string{}
+	for _, section := range strings.Split(string(page), "\n#### ")[1:] {
+		heading, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n##")
+		written[heading] = text
+	}
+	for heading, data := range sections {
+		text, ok := written[heading]
+		if !ok {
+			t.Errorf("there is no section %q", heading)
+			continue
+		}
+		if diff := cmp.Diff(fields(reflect.TypeOf(data), "", map[string]bool{}), documented(text)); diff != "" {
+			t.Errorf("section %q, true for what may be absent (-code +page):\n%s", heading, diff)
+		}
+		delete(written, heading)
+	}
+	for heading := range written {
+		t.Errorf("section %q is about no event", heading)
+	}
+	for _, name := range append(constants(t, "../follow/event.go", "Event"), constants(t, "summary.go", "Event")...) {
+		if _, ok := sections[name]; !ok && !strings.Contains("added, modified", name) {
+			t.Errorf("no section is about event %s", name)
+		}
+	}
+	for _, reason := range append(constants(t, "../follow/event.go", "Closing"), constants(t, "../refusal/refusal.go", "")...) {
+		if !strings.Contains(string(page), "`"+reason+"`") {
+			t.Errorf("reason %s is not on the page", reason)
+		}
+	}
+}
+
+func TestTheDocumentationHasEveryTypeOfPart(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/stream.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, row, _ := strings.Cut(string(page), "| `part.type` |")
+	row, _, _ = strings.Cut(row, "\n")
+	for _, part := range constants(t, "../../parts/parts.go", "") {
+		if !strings.Contains(row, "`"+part+"`") {
+			t.Errorf("type %s is not on the page", part)
+		}
+	}
+}

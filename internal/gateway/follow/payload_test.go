@@ -1,0 +1,185 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestARetrySaysWhoFailedHowAndWhenTheNextOneIsDue(t *testing.T) {
+	w := newWorld()
+	failed := time.Unix(1_800_000_000, 500_000_000)
+	w.change(func() {
+		w.user("q1", true)
+		w.chat.Status.Retry = &v1alpha1.RetryStatus{
+			Attempt: 2, FailedAt: metav1.NewMicroTime(failed), At: metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
+			Reason: v1alpha1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
+		}
+	})
+	got := w.follow(t, Position{}, 0).waitName(EventRetry)
+	r := decode[Retry](t, got[len(got)-1])
+	if r.Attempt != 2 || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 || r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAnErrorSaysWhatIsWrongWhatToDoAndWhetherItMayPass(t *testing.T) {
+	w := newWorld()
+	w.change(func() {
+		w.user("q1", true)
+		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529, Retryable: true}}
+	})
+	got := w.follow(t, Position{}, 0).waitName(EventError)
+	e := decode[Error](t, got[len(got)-1])
+	if e.Message != "too busy" || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" || e.Text() != "too busy. wait" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestTheStatusNamesThePodThatHasTheAttempt(t *testing.T) {
+	w := newWorld()
+	w.change(func() { w.user("q1", true); w.attempt(1) })
+	got := w.follow(t, Position{}, 0).waitName(EventStatus)
+	if s := decode[Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestAMessageCarriesItsAccounts(t *testing.T) {
+	w := newWorld()
+	account := &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionThreshold, Messages: 7, ContextStart: 8}
+	full := &v1alpha1.ContextStatus{Tokens: 900, Limit: 1000, Compacted: true}
+	cost := &v1alpha1.Cost{Currency: "EUR"}
+	w.change(func() {
+		w.user("q1", true)
+		w.attempt(1)
+		w.step(v1alpha1.RoleSystem)
+		g := w.messages["c-1-1"].Spec.Generation
+		g.Action, g.Compaction, g.Context, g.Cost, g.Usage = v1alpha1.ActionCompact, account, full, cost, &v1alpha1.TokenUsage{}
+		g.Warnings = []string{"no thinking"}
+	})
+	got := w.follow(t, Position{}, 0).waitID("2.0.2")
+	m := decode[MessageCommitted](t, got[1]).Message
+	if diff := cmp.Diff(account, m.Compaction); diff != "" || !cmp.Equal(full, m.Context) || !cmp.Equal(cost, m.Cost) || m.Usage == nil ||
+		m.Action != v1alpha1.ActionCompact || len(m.Warnings) != 1 {
+		t.Errorf("got %+v %s", m, diff)
+	}
+}
+
+// wait puts messages into the queue.
+func (w *world) wait(names ...string) {
+	w.chat.Status.Queue = nil
+	for _, name := range names {
+		w.chat.Status.Queue = append(w.chat.Status.Queue, v1alpha1.QueuedMessage{Name: name, Interrupts: name == "stop"})
+	}
+}
+
+func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
+	w := newWorld()
+	created := metav1.NewTime(time.Unix(1_800_000_000, 0).UTC())
+	text := "\x1b[2J\u202eevil\u009b\n\n  " + strings.Repeat("wörter ", 100)
+	w.change(func() {
+		w.user("q1", true)
+		w.attempt(1)
+		m := w.message("long", v1alpha1.RoleUser)
+		m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1alpha1.WhenBusyQueue, created
+		m.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "best"}
+		w.message("files", v1alpha1.RoleUser).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}, {Type: v1alpha1.PartText, Text: &text}}
+		w.message("foreign", v1alpha1.RoleUser).Spec.ChatRef.Name = "other"
+		hidden := w.message("stop", v1alpha1.RoleUser)
+		hidden.Spec.Content, hidden.Spec.Visibility = "the build is red", v1alpha1.VisibleToModel
+		w.wait("stop", "long", "files", "foreign", "gone")
+	})
+	c := w.follow(t, Position{}, 0)
+	got := c.waitName(EventStatus)
+	queue := decode[QueueUpdate](t, got[1]).Queue
+	if len(queue) != 5 || !queue[0].Interrupts || queue[0].Preview != "" || queue[3].Preview != "" || queue[3].CreatedAt != nil || queue[4].Name != "gone" {
+		t.Fatalf("got %+v", queue)
+	}
+	long := queue[1]
+	if n := utf8.RuneCountInString(long.Preview); n != 100 || !strings.HasPrefix(long.Preview, "[2Jevil wörter ") || !strings.HasSuffix(long.Preview, "…") {
+		t.Errorf("%d characters: %q", n, long.Preview)
+	}
+	if long.Model != "best" || long.WhenBusy != v1alpha1.WhenBusyQueue || !long.CreatedAt.Equal(&created) || queue[2].Preview != long.Preview {
+		t.Errorf("got %+v", queue)
+	}
+	w.change(func() { w.looks = 0; w.wait("long", "files") })
+	c.wait("a shorter queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 2 })
+	if w.looks != 0 {
+		t.Errorf("%d looks at what was seen", w.looks)
+	}
+}
+
+func TestAnAbsentAPIServerDelaysWhatTheQueueShowsAndNothingElse(t *testing.T) {
+	w := newWorld()
+	w.change(func() {
+		w.user("q1", true)
+		w.message("next", v1alpha1.RoleUser).Spec.Content = "and then?"
+		w.messages["next"].CreationTimestamp = metav1.Now()
+	})
+	c := w.follow(t, Position{}, 0)
+	c.waitName(EventStatus)
+	w.change(func() { w.failures = 1; w.wait("next") })
+	got := c.wait("the whole queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 3 })
+	var previews []string
+	for _, e := range got {
+		if e.Name == EventQueueUpdate {
+			for _, q := range decode[QueueUpdate](t, e).Queue {
+				previews = append(previews, q.Name+":"+q.Preview)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"next:", "next:and then?"}, previews); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// purse is memory for so many messages at a time.
+type purse struct {
+	kept, most int
+	lent       int
+}
+
+func (p *purse) Keep(bytes int) bool {
+	if p.kept+bytes > p.most {
+		return false
+	}
+	p.kept += bytes
+	return true
+}
+
+func (p *purse) Drop(bytes int) { p.kept -= bytes }
+
+func (p *purse) Borrow(context.Context, int) (func(), error) {
+	p.lent++
+	return func() {}, nil
+}
+
+func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
+	for name, most := range map[string]int{"nothing": 0, "a message or two": 400, "all": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			memory := &purse{most: most}
+			w.memory = memory
+			w.change(w.talk)
+			c := w.follow(t, Position{}, 0)
+			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"}, show(numbered(c.waitName(EventStatus)))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if memory.kept != 0 || (memory.lent == 0) != (name == "all") || name == "nothing" && memory.lent != 4 {
+				t.Errorf("%d bytes are kept, %d messages were fetched again", memory.kept, memory.lent)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+)
+
+const (
+	// previewRunes is how many characters are shown of a message that waits.
+	previewRunes = 100
+	// queuePatience is how long a queue is told later for the sake of what its messages say.
+	queuePatience = 2 * time.Second
+)
+
+// QueuedMessage is a message that waits for the turn to end.
+type QueuedMessage struct {
+	// Name of the ChatMessage.
+	Name string `json:"name"`
+	// Interrupts is true for a message that cut in.
+	Interrupts bool `json:"interrupts,omitempty"`
+	// Preview is how the message begins: one line of at most 100 characters, an ellipsis at its end if it continues, without
+	// control characters. Absent for a message of files alone or for the model alone, and if it cannot be read now.
+	Preview string `json:"preview,omitempty"`
+	// Model is the name of the ChatModelConfig that it names for its turn; absent: the chat's.
+	Model string `json:"model,omitempty"`
+	// WhenBusy is what it was to do to the turn under way; absent: Queue.
+	WhenBusy v1alpha1.WhenBusy `json:"whenBusy,omitempty"`
+	// CreatedAt is when it was created; absent if the message cannot be read now.
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+}
+
+// Queue looks at messages that are not committed yet.
+type Queue interface {
+	// Look is what is told of a message that waits for a chat. It fails with ErrMissing, or with an error that may pass.
+	Look(ctx context.Context, chat *v1alpha1.Chat, name string) (QueuedMessage, error)
+}
+
+// Queued is what is told of a message that waits for a chat. It fails with ErrMissing for one of another chat.
+func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (QueuedMessage, error) {
+	if msg.Spec.ChatRef.Name != chat.Name || msg.Spec.Generation != nil {
+		return QueuedMessage{}, ErrMissing
+	}
+	q := QueuedMessage{Name: msg.Name, Preview: opening(msg), WhenBusy: msg.Spec.WhenBusy, CreatedAt: &msg.CreationTimestamp}
+	if ref := msg.Spec.ModelConfigRef; ref != nil {
+		q.Model = ref.Name
+	}
+	return q, nil
+}
+
+// opening is how a message begins that people are to see.
+func opening(msg *v1alpha1.ChatMessage) string {
+	if msg.Spec.Visibility == v1alpha1.VisibleToModel {
+		return ""
+	}
+	if msg.Spec.Content != "" {
+		return line(msg.Spec.Content)
+	}
+	for _, part := range msg.Spec.Parts {
+		if part.Text != nil {
+			if said := line(*part.Text); said != "" {
+				return said
+			}
+		}
+	}
+	return ""
+}
+
+// line is the beginning of a text in one line that can be shown anywhere.
+func line(text string) string {
+	begin := clip.Bytes(text, 8*previewRunes)
+	clean := printable.Line(begin)
+	if len(begin) < len(text) {
+		clean += "…"
+	}
+	return clip.Ellipsis(clean, previewRunes)
+}
+
+// sendQueue sends the queue if it has changed. What cannot be read of its messages in time follows later.
+func (f *Follower) sendQueue(ctx context.Context, chat *v1alpha1.Chat) error {
+	if f.shown.queued && !f.shown.queueRetry && sameQueue(f.shown.queue, chat.Status.Queue) {
+		return nil
+	}
+	queue, whole := f.look(ctx, chat)
+	if f.shown.queued && slices.Equal(queue, f.shown.queue) {
+		f.shown.queueRetry = !whole
+		return nil
+	}
+	if err := f.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
+		return err
+	}
+	f.shown.queue, f.shown.queued, f.shown.queueRetry = queue, true, !whole
+	return nil
+}
+
+func sameQueue(shown []QueuedMessage, queue []v1alpha1.QueuedMessage) bool {
+	return slices.EqualFunc(shown, queue, func(s QueuedMessage, q v1alpha1.QueuedMessage) bool {
+		return s.Name == q.Name && s.Interrupts == q.Interrupts
+	})
+}
+
+// look is the queue with what is known of its messages. It reports whether that is all that can be.
+func (f *Follower) look(ctx context.Context, chat *v1alpha1.Chat) (queue []QueuedMessage, whole bool) {
+	looking, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
+	queue, whole = make([]QueuedMessage, 0, len(chat.Status.Queue)), true
+	for _, q := range chat.Status.Queue {
+		seen := QueuedMessage{Name: q.Name}
+		if known := slices.IndexFunc(f.shown.queue, func(s QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
+			seen = f.shown.queue[known]
+		} else if f.Queue != nil {
+			found, err := f.Queue.Look(looking, chat, q.Name)
+			switch {
+			case err == nil:
+				seen = found
+			case !errors.Is(err, ErrMissing):
+				whole = false
+			}
+		}
+		seen.Interrupts = q.Interrupts
+		queue = append(queue, seen)
+	}
+	return queue, whole
+}

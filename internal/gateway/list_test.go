@@ -1,0 +1,97 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/chatlist"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+// lister lets an account list and watch the chats of the namespace.
+func (in *installation) lister(account string) {
+	in.create(&rbacv1.Role{ObjectMeta: in.meta("lister"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"list", "watch"}}}})
+	in.create(&rbacv1.RoleBinding{ObjectMeta: in.meta("lister"),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lister"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}})
+}
+
+// summaryOf is the newest that was told of a chat.
+func summaryOf(t *testing.T, events []event, name string) (s chatlist.Summary) {
+	t.Helper()
+	for _, e := range events {
+		var told chatlist.Summary
+		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
+			t.Fatal(err)
+		}
+		if told.Name == name && e.Name != chatlist.EventDeleted {
+			s = told
+		}
+	}
+	return s
+}
+
+func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
+	in.lister("viewer")
+	a := in.converse("a")
+	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"), Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
+	waitUntil(t, "the gateway knows them", func() bool { return len(in.gateway.chats.List(in.namespace)) == 2 })
+	l := in.listenAt(in.list(), "")
+	events := l.waitName(chatlist.EventSynced)
+	if len(events) != 3 || summaryOf(t, events, "b").Parent != "a" || strings.Contains(events[0].Data+events[1].Data, "private") {
+		t.Errorf("got %+v", events)
+	}
+	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1alpha1.ChatWaiting, "Look at the node's"
+	a.commit()
+	events = l.wait("the change", func(e event) bool { return strings.Contains(e.Data, "Networks") })
+	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1alpha1.ChatWaiting {
+		t.Errorf("got %+v", got)
+	}
+	if err := cluster.Client.Delete(t.Context(), a.chat); err != nil {
+		t.Fatal(err)
+	}
+	l.waitName(chatlist.EventDeleted)
+	back := in.listenAt(in.list()+"&lastEventId="+events[len(events)-1].ID, "").waitName(chatlist.EventSynced)
+	if len(back) != 2 || back[0].Name != chatlist.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
+		t.Errorf("who comes back is told %+v", back)
+	}
+	if err := cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}); err != nil {
+		t.Fatal(err)
+	}
+	l.wait("the end", func(e event) bool {
+		return e.Name == follow.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
+	})
+	<-l.done
+}
+
+func TestTheListOfChatsIsForThoseWhoMayListChatsAndAskForIt(t *testing.T) {
+	in := install(t, nil)
+	in.lister("second")
+	for name, tt := range map[string]struct {
+		token, path string
+		want        int
+	}{
+		"may follow chats only": {in.token, in.list(), http.StatusForbidden},
+		"may list":              {in.tokenOf("second"), in.list(), http.StatusOK},
+		"no stream wanted":      {in.tokenOf("second"), strings.TrimSuffix(in.list(), "?watch"), http.StatusBadRequest},
+		"a bad id":              {in.tokenOf("second"), in.list() + "&lastEventId=1.0.1", http.StatusBadRequest},
+		"elsewhere":             {in.tokenOf("second"), "/v1alpha1/namespaces/default/chats?watch=true", http.StatusForbidden},
+	} {
+		resp := in.get(t.Context(), tt.path, tt.token, nil)
+		resp.Body.Close()
+		if resp.StatusCode != tt.want {
+			t.Errorf("%s: %s, want %d", name, resp.Status, tt.want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+const (
+	// lookAge is how long the beginning of a message that waits counts, so that all who follow a chat cost one look.
+	lookAge = 5 * time.Second
+	// maxLooks bounds what is kept of them.
+	maxLooks = 1024
+)
+
+// look is what was seen of a message that waits, and when.
+type look struct {
+	message follow.QueuedMessage
+	at      time.Time
+}
+
+// Look implements follow.Queue.
+func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (follow.QueuedMessage, error) {
+	key := "queue/" + string(chat.UID) + "/" + name
+	if seen, ok := m.seen(key); ok {
+		return seen, nil
+	}
+	result := m.fetching.DoChan(key, func() (any, error) {
+		if seen, ok := m.seen(key); ok { // Another look has ended since.
+			return seen, nil
+		}
+		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+		defer cancel()
+		msg, err := m.read(fetching, chat.Namespace, name)
+		if err != nil {
+			return nil, err
+		}
+		seen, err := follow.Queued(chat, msg)
+		if err == nil {
+			m.see(key, seen)
+		}
+		return seen, err
+	})
+	select {
+	case r := <-result:
+		if r.Err != nil {
+			return follow.QueuedMessage{}, r.Err
+		}
+		return r.Val.(follow.QueuedMessage), nil
+	case <-ctx.Done():
+		return follow.QueuedMessage{}, ctx.Err()
+	}
+}
+
+func (m *messages) seen(key string) (follow.QueuedMessage, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen, ok := m.looks[key]
+	return seen.message, ok && time.Since(seen.at) < lookAge
+}
+
+func (m *messages) see(key string, message follow.QueuedMessage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.looks) >= maxLooks {
+		clear(m.looks)
+	}
+	m.looks[key] = look{message: message, at: time.Now()}
+}

@@ -1,0 +1,80 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package refusal has the answers of the gateway that are no stream.
+package refusal
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Reasons, each one CamelCase word. They are also values of the metric parley_gateway_refusals_total.
+const (
+	// BadRequest means that the request cannot be understood (400).
+	BadRequest = "BadRequest"
+	// Unauthorized means that the token is missing or not good (401).
+	Unauthorized = "Unauthorized"
+	// Forbidden means that the caller may not listen (403).
+	Forbidden = "Forbidden"
+	// NotFound means that the chat does not exist (404).
+	NotFound = "NotFound"
+	// TooManyStreams means that the caller has as many streams as one may have (429).
+	TooManyStreams = "TooManyStreams"
+	// GatewayFull means that the gateway has as many streams as it may have (503).
+	GatewayFull = "GatewayFull"
+	// Overloaded means that too many callers are being reviewed (503).
+	Overloaded = "Overloaded"
+	// APIServerUnavailable means that the API server does not say who may listen (503).
+	APIServerUnavailable = "APIServerUnavailable"
+	// Starting means that the gateway does not know the cluster's chats yet (503).
+	Starting = "Starting"
+)
+
+// Error says why a request is refused, in the terms of HTTP.
+type Error struct {
+	// Status of the answer.
+	Status int
+	// Reason is one of the constants above.
+	Reason string
+	// Message says what is missing and how to come by it. It holds nothing that a caller who may be anybody must not know.
+	Message string
+	// RetryAfter is when to try again; 0 if that does not help.
+	RetryAfter time.Duration
+	// Cause is for the log; nil if there is none.
+	Cause error
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Denied reports whether the answer is no, and not only late.
+func (e *Error) Denied() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+}
+
+// Body is the body of the answer, a JSON object.
+type Body struct {
+	Status  int    `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Write writes the answer.
+func (e *Error) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	if e.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	w.WriteHeader(e.Status)
+	_ = json.NewEncoder(w).Encode(Body{Status: e.Status, Reason: e.Reason, Message: e.Message}) // or the client is gone
+}

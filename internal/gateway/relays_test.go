@@ -1,0 +1,104 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/relay/relayreader"
+)
+
+// shownTokens is a relay that keeps what it is shown.
+type shownTokens struct {
+	mu     sync.Mutex
+	tokens map[string]string // by the host that was asked
+}
+
+func (s *shownTokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	host, _, _ := strings.Cut(r.Host, ":")
+	s.tokens[host] = r.Header.Get("Authorization")
+	w.WriteHeader(http.StatusForbidden)
+}
+
+func podAt(name, ip string, change func(*corev1.Pod)) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name)},
+		Spec:       corev1.PodSpec{ServiceAccountName: "parley-generation"},
+		Status:     corev1.PodStatus{PodIP: ip},
+	}
+	if change != nil {
+		change(pod)
+	}
+	return pod
+}
+
+// subscribe returns the error that ends the subscription.
+func subscribe(t *testing.T, r *relays, pod string) error {
+	t.Helper()
+	for _, err := range r.Subscribe(t.Context(), "shop", pod, fence.Fence{ChatUID: "c", HistoryVersion: 1, Attempt: 1}, 0) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAPodIsShownATokenThatIsGoodForItAlone(t *testing.T) {
+	shown := &shownTokens{tokens: map[string]string{}}
+	listener, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: shown}}
+	server.Start()
+	t.Cleanup(server.Close)
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for _, pod := range []*corev1.Pod{
+		podAt("one", "127.0.0.1", nil), podAt("two", "127.0.0.2", nil),
+		podAt("stranger", "127.0.0.3", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }),
+		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
+	} {
+		if err := store.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mint := func(_ context.Context, audience string) (string, time.Time, error) {
+		return "for:" + audience, time.Now().Add(time.Hour), nil
+	}
+	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, mint, slog.New(slog.DiscardHandler))
+	for _, pod := range []string{"one", "two", "stranger", "node"} {
+		if err := subscribe(t, r, pod); !errors.Is(err, relayreader.ErrRefused) {
+			t.Errorf("pod %s: %v", pod, err)
+		}
+	}
+	want := map[string]string{
+		"127.0.0.1": "Bearer for:parley-relay/shop/uid-of-one", "127.0.0.2": "Bearer for:parley-relay/shop/uid-of-two",
+	}
+	shown.mu.Lock()
+	defer shown.mu.Unlock()
+	if len(shown.tokens) != len(want) || shown.tokens["127.0.0.1"] != want["127.0.0.1"] || shown.tokens["127.0.0.2"] != want["127.0.0.2"] {
+		t.Errorf("shown were %v, want %v", shown.tokens, want)
+	}
+	r.podGone(cache.DeletedFinalStateUnknown{Obj: podAt("one", "127.0.0.1", nil)})
+	if len(r.tokens.byPod) != 1 {
+		t.Errorf("%d tokens are kept", len(r.tokens.byPod))
+	}
+}

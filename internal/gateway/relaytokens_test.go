@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// minter counts the tokens that it makes, each good for an hour.
+type minter struct {
+	now    time.Time
+	minted atomic.Int32
+	fail   error
+}
+
+func (m *minter) mint(_ context.Context, audience string) (string, time.Time, error) {
+	n := m.minted.Add(1)
+	if m.fail != nil {
+		return "", time.Time{}, m.fail
+	}
+	return fmt.Sprintf("%s#%d", audience, n), m.now.Add(time.Hour), nil
+}
+
+func newMinter() (*minter, *relayTokens) {
+	m := &minter{now: time.Unix(1_800_000_000, 0)}
+	tokens := newRelayTokens(m.mint)
+	tokens.now = func() time.Time { return m.now }
+	return m, tokens
+}
+
+func TestEachRelayIsShownATokenOfItsOwn(t *testing.T) {
+	m, tokens := newMinter()
+	var asking sync.WaitGroup
+	for range 50 {
+		asking.Go(func() {
+			if got, err := tokens.of(t.Context(), "shop", "uid-1"); err != nil || got != "parley-relay/shop/uid-1#1" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	asking.Wait()
+	if got, _ := tokens.of(t.Context(), "shop", "uid-2"); got != "parley-relay/shop/uid-2#2" {
+		t.Errorf("for another pod: %q", got)
+	}
+	if n := m.minted.Load(); n != 2 {
+		t.Errorf("%d tokens were asked for, want 2", n)
+	}
+}
+
+func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
+	m, tokens := newMinter()
+	get := func() string {
+		t.Helper()
+		got, err := tokens.of(t.Context(), "n", "u")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := get()
+	m.now = m.now.Add(47 * time.Minute)
+	if got := get(); got != first {
+		t.Errorf("after 47 minutes of 60: %q", got)
+	}
+	m.now = m.now.Add(2 * time.Minute)
+	m.fail = errors.New("the API server is away")
+	if got := get(); got != first {
+		t.Errorf("with the API server away: %q", got)
+	}
+	m.fail, m.now = nil, m.now.Add(mintPause)
+	if got := get(); got == first {
+		t.Error("after 49 minutes of 60 it is still the first token")
+	}
+}
+
+func TestARefusedTokenIsAskedForOnceASecond(t *testing.T) {
+	m, tokens := newMinter()
+	m.fail = errors.New("forbidden")
+	for range 100 {
+		if _, err := tokens.of(t.Context(), "n", "u"); !errors.Is(err, m.fail) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if n := m.minted.Load(); n != 1 {
+		t.Errorf("it was asked for %d times", n)
+	}
+	m.now = m.now.Add(mintPause)
+	if _, err := tokens.of(t.Context(), "n", "u"); err == nil || m.minted.Load() != 2 {
+		t.Errorf("a second later it was asked for %d times", m.minted.Load())
+	}
+}
+
+func TestNobodyWaitsForATokenLongerThanItsCaller(t *testing.T) {
+	begun, release := make(chan struct{}), make(chan struct{})
+	_, tokens := newMinter()
+	quick := tokens.mint
+	tokens.mint = func(ctx context.Context, audience string) (string, time.Time, error) {
+		close(begun)
+		<-release
+		return quick(ctx, audience)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() {
+		_, err := tokens.of(ctx, "n", "u")
+		left <- err
+	}()
+	<-begun
+	cancel()
+	select {
+	case err := <-left:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("who had asked got %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("who had asked waits on")
+	}
+	close(release)
+	if got, err := tokens.of(t.Context(), "n", "u"); err != nil || got != "parley-relay/n/u#1" {
+		t.Errorf("the others got %q, %v", got, err)
+	}
+}
+
+func TestTheTokenForAPodThatIsGoneIsForgotten(t *testing.T) {
+	_, tokens := newMinter()
+	if _, err := tokens.of(t.Context(), "n", "u"); err != nil {
+		t.Fatal(err)
+	}
+	if tokens.forget("u"); len(tokens.byPod) != 0 {
+		t.Errorf("%d are kept", len(tokens.byPod))
+	}
+}

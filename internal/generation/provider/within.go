@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"parley.dev/parley/internal/hostlist"
+)
+
+// forbiddenHostError is a call that was not made, since models may not be called at its host.
+type forbiddenHostError struct{ host string }
+
+// Error implements error.
+func (e *forbiddenHostError) Error() string {
+	return fmt.Sprintf("models may not be called at %s", e.host)
+}
+
+// Within is the client for calls to these hosts alone; to all if there are none. It looks at the URL that is called, whatever it was
+// made from.
+func Within(client *http.Client, hosts hostlist.List) *http.Client {
+	if len(hosts) == 0 {
+		return client
+	}
+	return through(client, func(next http.RoundTripper) http.RoundTripper { return withinTransport{next, hosts} })
+}
+
+type withinTransport struct {
+	next  http.RoundTripper
+	hosts hostlist.List
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t withinTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.hosts.Names(r.URL) {
+		if r.Body != nil {
+			_ = r.Body.Close() // It is not sent.
+		}
+		return nil, &forbiddenHostError{r.URL.Host}
+	}
+	return t.next.RoundTrip(r)
+}
+
+// dial connects as net/http does by default, but never to an address of the node or of its cloud's metadata service, whatever name
+// led there: who may write a baseURL must not have the node's credentials.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: leaveTheNode}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// leaveTheNode is called with the address that a name was resolved to, before each connection.
+func leaveTheNode(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if to, err := netip.ParseAddrPort(address); err == nil && hostlist.OfTheNode(to.Addr()) {
+		return &forbiddenHostError{to.Addr().String()}
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/testing/waiting"
+)
+
+func TestWorkThatWasToldToEndAndDoesNotIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e endings
+		ctx, tell := context.WithCancel(t.Context())
+		over := e.expect(ctx, stuckAfter)
+		<-time.After(24 * time.Hour)
+		if e.late() {
+			t.Error("work that nobody told to end is late")
+		}
+		tell()
+		<-time.After(stuckAfter - time.Second)
+		synctest.Wait()
+		if e.late() {
+			t.Error("it is late before its time")
+		}
+		<-time.After(2 * time.Second)
+		synctest.Wait()
+		if !e.late() {
+			t.Error("it is not late")
+		}
+		over()
+		if e.late() {
+			t.Error("it is late though it is over")
+		}
+	})
+}
+
+func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e endings
+		ctx, tell := context.WithCancel(t.Context())
+		over := e.expect(ctx, stuckAfter)
+		tell()
+		<-time.After(time.Second)
+		over()
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if e.late() {
+			t.Error("it is late")
+		}
+	})
+}
+
+func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
+	now, p, events := time.Unix(1000, 0), pulse{}, watch.NewFake()
+	source := p.follow(&cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.ChatList{}, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return events, nil
+		},
+	}, func() time.Time { return now })
+	heard := func(what string) {
+		t.Helper()
+		if p.silence(now) != 0 {
+			t.Errorf("%s is no sign of life", what)
+		}
+		now = now.Add(time.Hour)
+	}
+	s := cache.ToListerWatcherWithContext(source)
+	if _, err := s.ListWithContext(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	heard("a list")
+	watching, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	heard("a watch that begins")
+	go events.Action(watch.Bookmark, &v1alpha1.Chat{})
+	if e := <-watching.ResultChan(); e.Type != watch.Bookmark {
+		t.Errorf("it hands on %+v", e)
+	}
+	heard("a bookmark")
+}
+
+// watched is a runner whose watch was heard of so long ago, at an API server that answers with the status and one chat of the pod.
+func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1.Chat) {
+	t.Helper()
+	chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Pod: "p"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(v1alpha1.ChatList{ // A short body fails the test.
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatList"}, Items: []v1alpha1.Chat{chat},
+		})
+	}))
+	t.Cleanup(server.Close)
+	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Runner{Options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
+	r.ready.Store(true)
+	r.pulse.beat(time.Now().Add(-silent))
+	return r, &chat
+}
+
+func TestASilentWatchIsDeadWhenItMissesAnAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		silent time.Duration
+		status int
+		begun  string
+		dead   bool
+	}{
+		"it misses one":  {2 * watchSilence, http.StatusOK, "", true},
+		"it misses none": {2 * watchSilence, http.StatusOK, "done", false},
+		"it misses none, of which one takes very long": {2 * watchSilence, http.StatusOK, "under way", false},
+		"it was heard of a moment ago":                 {time.Second, http.StatusOK, "", false},
+		"the API server does not answer":               {2 * watchSilence, http.StatusServiceUnavailable, "", false},
+		"the pod has lost its rights for now":          {2 * watchSilence, http.StatusForbidden, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, chat := watched(t, c.silent, c.status)
+			switch c.begun {
+			case "done":
+				r.done.add(attempts.Of(chat.UID, &chat.Status))
+			case "under way":
+				r.attempts = map[string]*attempt{"u": {fence: attempts.Of(chat.UID, &chat.Status)}}
+			}
+			err := r.Healthy(t.Context())
+			if (err != nil) != c.dead || c.dead && !strings.Contains(err.Error(), "chat c") {
+				t.Errorf("health: %v", err)
+			}
+		})
+	}
+}
+
+func TestAStuckAttemptMakesTheGeneratorUnhealthy(t *testing.T) {
+	r, _ := watched(t, 0, http.StatusOK)
+	ended, tell := context.WithCancel(t.Context())
+	tell()
+	over := r.endings.expect(ended, 0)
+	waiting.Until(t, 5*time.Second, "the generator is unhealthy", func() bool { return r.Healthy(t.Context()) != nil })
+	if err := r.Healthy(t.Context()); !errors.Is(err, errStuck) {
+		t.Errorf("health: %v", err)
+	}
+	over()
+	if err := r.Healthy(t.Context()); err != nil {
+		t.Errorf("health once it has ended: %v", err)
+	}
+}

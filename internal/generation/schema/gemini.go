@@ -1,0 +1,162 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package schema
+
+import (
+	"maps"
+	"strings"
+)
+
+// ForGemini is the schema as Gemini's parametersJsonSchema takes it, and what was left out. Gemini refuses a reference that has more
+// beside it than a description and a default ("if a schema node has $ref set, then only description and default can be set alongside
+// it"), and has not always followed one: what is referred to stands in its place. A schema that refers to itself keeps the reference.
+func ForGemini(whole Object) (Object, []string) {
+	w := &walker{root: whole, left: maxNodes}
+	fitting := w.object(whole, nil)
+	for _, name := range []string{"$schema", "$id", "$defs", "definitions"} {
+		delete(fitting, name)
+	}
+	if w.refers {
+		fitting["$defs"] = w.definitions()
+	}
+	return withProperties(fitting), w.dropped
+}
+
+// maxNodes is how large a schema may get by what is put in place of references; what goes beyond keeps its reference.
+const maxNodes = 20_000
+
+// walker puts what is referred to in place of references.
+type walker struct {
+	root Object
+	left int
+	// keep leaves every reference; refers is whether any was left.
+	keep, refers bool
+	dropped      []string
+}
+
+// names are keywords whose value is an object of schemas by names, in which nothing is a keyword.
+var names = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true, "dependentSchemas": true}
+
+// values are keywords whose value is data.
+var values = map[string]bool{"enum": true, "const": true, "default": true, "examples": true, "example": true, "required": true}
+
+// object is a schema without references; within are those that lead to it.
+func (w *walker) object(schema Object, within []string) Object {
+	w.left--
+	if ref, ok := schema["$ref"].(string); ok {
+		return w.reference(ref, schema, within)
+	}
+	out := make(Object, len(schema))
+	for keyword, value := range schema {
+		switch {
+		case keyword == "$defs" || keyword == "definitions":
+			continue // What of them is used stands where it is used.
+		case values[keyword]:
+			out[keyword] = value
+		case names[keyword]:
+			out[keyword] = w.named(value, within)
+		default:
+			out[keyword] = w.value(value, within)
+		}
+	}
+	return out
+}
+
+func (w *walker) value(value any, within []string) any {
+	switch value := value.(type) {
+	case Object:
+		return w.object(value, within)
+	case []any:
+		out := make([]any, len(value))
+		for i := range value {
+			out[i] = w.value(value[i], within)
+		}
+		return out
+	}
+	return value
+}
+
+func (w *walker) named(value any, within []string) any {
+	schemas, ok := value.(Object)
+	if !ok {
+		return value
+	}
+	out := make(Object, len(schemas))
+	for name, schema := range schemas {
+		out[name] = w.value(schema, within)
+	}
+	return out
+}
+
+// reference is what a schema refers to, with what it says besides.
+func (w *walker) reference(ref string, schema Object, within []string) Object {
+	target, found := w.find(ref)
+	cyclic := false
+	for _, outer := range within {
+		cyclic = cyclic || outer == ref
+	}
+	switch {
+	case !found:
+		w.dropped = append(w.dropped, "the reference "+ref+", which leads nowhere")
+		rest := maps.Clone(schema)
+		delete(rest, "$ref")
+		return w.object(rest, within)
+	case cyclic || w.keep || w.left < 0:
+		return w.kept(ref, schema)
+	}
+	out := w.object(target, append(within[:len(within):len(within)], ref))
+	if still, ok := out["$ref"].(string); ok {
+		return w.kept(still, schema)
+	}
+	rest := maps.Clone(schema)
+	delete(rest, "$ref")
+	maps.Copy(out, w.object(rest, within))
+	return out
+}
+
+// kept is a reference with no more than Gemini takes beside one.
+func (w *walker) kept(ref string, schema Object) Object {
+	w.refers = true
+	out := Object{"$ref": strings.Replace(ref, "#/definitions/", "#/$defs/", 1)}
+	for _, keyword := range []string{"description", "default"} {
+		if value, ok := schema[keyword]; ok {
+			out[keyword] = value
+		}
+	}
+	return out
+}
+
+// definitions are those that references were left to.
+func (w *walker) definitions() Object {
+	out := Object{}
+	w.keep = true
+	for _, keyword := range []string{"definitions", "$defs"} {
+		all, _ := w.root[keyword].(Object)
+		for name, value := range all {
+			out[name] = w.value(value, nil)
+		}
+	}
+	return out
+}
+
+// find is what a reference within the schema leads to.
+func (w *walker) find(ref string) (Object, bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	at := any(w.root)
+	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+		if step == "" {
+			continue
+		}
+		in, ok := at.(Object)
+		if !ok {
+			return nil, false
+		}
+		at = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+	}
+	found, ok := at.(Object)
+	return found, ok
+}

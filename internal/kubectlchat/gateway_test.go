@@ -1,0 +1,141 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// caller is a session whose kubeconfig has a token.
+func caller(o options) *session {
+	return &session{options: &o, namespace: "ns", rest: &rest.Config{BearerToken: "kubeconfig"}, core: fake.NewClientset()}
+}
+
+func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked with %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	asked := ""
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Authorization")
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	defer gateway.Close()
+	g, err := caller(options{gateway: gateway.URL}).dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+	if _, refused := errors.AsType[*refusedError](err); !refused || !strings.Contains(err.Error(), "(307)") || asked != "Bearer kubeconfig" {
+		t.Errorf("asked as %q: %v", asked, err)
+	}
+}
+
+func TestATokenGoesOverPlainHTTPToThisMachineAlone(t *testing.T) {
+	for given, taken := range map[string]bool{
+		"https://gateway.test": true, "http://127.0.0.1:8080": true, "http://127.9.9.9": true, "http://[::1]:80": true, "http://localhost:1": true,
+		"http://gateway.test": false, "http://10.0.0.1": false, "http://parley-gateway.parley-system.svc": false, "http://localhost.test": false,
+		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false, "HTTP://gateway.test": false,
+	} {
+		for _, s := range []*session{caller(options{gateway: given}), caller(options{})} {
+			if s.options.gateway == "" {
+				t.Setenv("PARLEY_GATEWAY", given)
+			}
+			if _, err := s.dial(t.Context()); (err == nil) != taken {
+				t.Errorf("%s: %v", given, err)
+			}
+		}
+	}
+	if _, err := caller(options{gateway: "http://gateway.test", insecure: true}).dial(t.Context()); err != nil {
+		t.Errorf("with the risk taken: %v", err)
+	}
+}
+
+func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		user, named, want string
+		forbidden         bool
+	}{
+		"a service account":              {user: "system:serviceaccount:team:bot", want: "team/bot parley-gateway"},
+		"one that may not ask for it":    {user: "system:serviceaccount:team:bot", forbidden: true, want: "kubeconfig"},
+		"a person":                       {user: "alice", want: "kubeconfig"},
+		"a person who names an account":  {user: "alice", named: "person", want: "ns/person parley-gateway"},
+		"an account that names another":  {user: "system:serviceaccount:team:bot", named: "person", want: "ns/person parley-gateway"},
+		"a person who may name no other": {user: "alice", named: "person", forbidden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := ""
+			gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				shown = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				w.WriteHeader(http.StatusForbidden)
+			}))
+			defer gateway.Close()
+			s := caller(options{gateway: gateway.URL, serviceAccount: c.named})
+			api := fake.NewClientset()
+			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: c.user}}}, nil
+			})
+			api.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if c.forbidden {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "bot", nil)
+				}
+				create, _ := a.(clienttesting.CreateActionImpl)
+				request, _ := create.Object.(*authenticationv1.TokenRequest)
+				request.Status.Token = create.Namespace + "/" + create.Name + " " + strings.Join(request.Spec.Audiences, ",")
+				return true, request, nil
+			})
+			s.core = api
+			g, err := s.dial(t.Context())
+			if err == nil {
+				_ = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+			}
+			if shown != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("shown %q, %v", shown, err)
+			}
+		})
+	}
+}
+
+func TestATokenThatHasExpiredIsRenewed(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked++; asked {
+		case 1:
+			fmt.Fprint(w, "id: 3.1.1\nevent: message_part\ndata: {}\n\n")
+		case 2:
+			w.WriteHeader(http.StatusUnauthorized)
+		case 3:
+			fmt.Fprint(w, "event: status\ndata: {}\n\n")
+		default: // Not again for a token that is refused at once.
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+	renewed := 0
+	g := &gateway{url: server.URL, http: server.Client(), renew: func(context.Context) (*http.Client, error) {
+		if renewed++; renewed == 1 {
+			return server.Client(), nil
+		}
+		return nil, errors.New("there is no other")
+	}}
+	err := g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+	if refused, ok := errors.AsType[*refusedError](err); !ok || refused.status != http.StatusUnauthorized || asked != 4 || renewed != 2 {
+		t.Errorf("asked %d times, renewed %d times: %v", asked, renewed, err)
+	}
+}

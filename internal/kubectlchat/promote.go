@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func newPromote(o *options) *cobra.Command {
+	var w waiting
+	cmd := &cobra.Command{
+		Use:     "promote CHAT MESSAGE",
+		Short:   "Let a message that waits in the queue be next, and stop the turn under way",
+		Long:    "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered. The turn under way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
+		Example: "  kubectl chat promote triage triage-x7k2p",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.connect()
+			if err != nil {
+				return err
+			}
+			return s.promote(cmd.Context(), args[0], args[1], w)
+		},
+	}
+	w.addFlags(cmd)
+	return cmd
+}
+
+func (s *session) promote(ctx context.Context, name, message string, w waiting) error {
+	if err := s.checkQueued(ctx, name, message); err != nil {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"whenBusy": v1alpha1.WhenBusyInterrupt}})
+	if err != nil {
+		return fmt.Errorf("encoding the change: %w", err)
+	}
+	promoted := new(v1alpha1.ChatMessage)
+	if err := s.raw.Patch(types.MergePatchType).Namespace(s.namespace).Resource("chatmessages").Name(message).Body(patch).Do(ctx).Into(promoted); err != nil {
+		return fmt.Errorf("changing ChatMessage %s: %w", message, err)
+	}
+	if !w.wait {
+		return s.say(promoted, "chatmessage.parley.dev/%s promoted", message)
+	}
+	err = w.until(ctx, "ChatMessage "+message+" to be next", func(ctx context.Context, note func(string)) error {
+		return await(ctx, s.parley.Messages(s.namespace).Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
+			promoted = now
+			if now.Status.State == v1alpha1.MessageCommitted {
+				return true, nil
+			}
+			return verdict(now.Status.Conditions, note)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return s.say(promoted, "chatmessage.parley.dev/%s promoted: %s", message, promoted.Status.State)
+}
+
+// checkQueued fails unless the message waits in the chat's queue, and says which do.
+func (s *session) checkQueued(ctx context.Context, name, message string) error {
+	chat, err := s.chat(ctx, name)
+	if err != nil {
+		return err
+	}
+	waits := make([]string, 0, len(chat.Status.Queue))
+	for _, queued := range chat.Status.Queue {
+		if queued.Name == message {
+			return nil
+		}
+		waits = append(waits, queued.Name)
+	}
+	there := "none does"
+	if len(waits) > 0 {
+		there = "there is " + strings.Join(waits, ", ")
+	}
+	return fmt.Errorf("message %s does not wait in the queue of chat %s, which is %s: %s", message, name, chat.Status.Phase, there)
+}

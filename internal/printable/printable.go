@@ -1,0 +1,182 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package printable keeps texts of models, tools and other people from doing anything but being read. Terminals act on control
+// characters: they rewrite what stands above, set titles and clipboards, and answer as if somebody had typed. Bidirectional
+// formats and characters of no width make a text look like another one. None of them pass:
+//
+//   - control characters (C0, DEL, C1), but for newlines and tabs where a text may have several lines;
+//   - line and paragraph separators (U+2028, U+2029), formats (Unicode category Cf), and what else Unicode would not show;
+//   - private use, noncharacters, and bytes that are no UTF-8.
+//
+// Two joiners (U+200C, U+200D) pass where scripts and emojis need them: once, behind what they can join. Escape and JSON show
+// what does not pass, Line and Text leave it out. The package is pure, and knows the standard library alone.
+package printable
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
+// Line is the text in one line: each run of spaces, line breaks and control characters is one space, and what else does not
+// pass is left out.
+func Line(text string) string {
+	return strings.Join(strings.Fields(strip(text, func(rune) rune { return ' ' })), " ")
+}
+
+// Text is the text without what does not pass. Of its control characters newlines and tabs stay.
+func Text(text string) string {
+	return strip(strings.ReplaceAll(text, "\r\n", "\n"), func(r rune) rune {
+		if r == '\r' || r == '\u2028' || r == '\u2029' {
+			return '\n'
+		}
+		return -1
+	})
+}
+
+// strip leaves out what does not pass. Of a control character or a separator instead says what takes its place; a negative
+// rune is nothing.
+func strip(text string, instead func(rune) rune) string {
+	if clean(text) {
+		return text
+	}
+	var b strings.Builder
+	before := rune(-1)
+	for at, r := range text {
+		switch {
+		case r == utf8.RuneError && invalid(text[at:]):
+			continue
+		case !passes(r, before):
+			if !unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) {
+				continue
+			}
+			if r = instead(r); r < 0 {
+				continue
+			}
+		}
+		b.WriteRune(r)
+		before = r
+	}
+	return b.String()
+}
+
+// Escape is the text with what does not pass spelled out, such as \u001b for an escape, and \x9b for a byte that is no UTF-8.
+// A carriage return before a newline is part of that and not shown.
+func Escape(text string) string {
+	if clean(text) {
+		return text
+	}
+	var e Escaper
+	return e.Add(text) + e.End()
+}
+
+// Escaper escapes a text that comes in pieces, as Escape does the whole of it. The zero Escaper is at the beginning.
+type Escaper struct {
+	// before is the last rune that was shown, 0 at the beginning.
+	before rune
+	// held is what depends on the next piece: a carriage return, or the beginning of a rune.
+	held string
+}
+
+// Add takes the next piece and returns what of the text can be shown by now.
+func (e *Escaper) Add(piece string) string {
+	text := e.held + piece
+	e.held = ""
+	if text != "" && clean(text) {
+		e.before, _ = utf8.DecodeLastRuneInString(text)
+		return text
+	}
+	var b strings.Builder
+	for at := 0; at < len(text); {
+		rest := text[at:]
+		if rest == "\r" || !utf8.FullRuneInString(rest) {
+			e.held = rest
+			break
+		}
+		r, size := utf8.DecodeRuneInString(rest)
+		at += size
+		if r == '\r' && text[at] == '\n' {
+			continue
+		}
+		e.put(&b, r, rest[:size])
+	}
+	return b.String()
+}
+
+// End returns what was held back. What comes then begins anew.
+func (e *Escaper) End() string {
+	var b strings.Builder
+	if e.held == "\r" {
+		e.put(&b, '\r', e.held)
+	} else {
+		for i := range len(e.held) {
+			e.put(&b, utf8.RuneError, e.held[i:i+1])
+		}
+	}
+	*e = Escaper{}
+	return b.String()
+}
+
+func (e *Escaper) put(b *strings.Builder, r rune, encoded string) {
+	switch {
+	case r == utf8.RuneError && len(encoded) == 1:
+		fmt.Fprintf(b, `\x%02x`, encoded[0])
+		e.before = 'x'
+	case passes(r, e.before):
+		b.WriteString(encoded)
+		e.before = r
+	case r > 0xffff:
+		fmt.Fprintf(b, `\U%08x`, r)
+		e.before = 'U'
+	default:
+		fmt.Fprintf(b, `\u%04x`, r)
+		e.before = 'u'
+	}
+}
+
+// clean reports whether a text without joiners passes as it is, which most do.
+func clean(text string) bool {
+	for at, r := range text {
+		if !passes(r, -1) || r == utf8.RuneError && invalid(text[at:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// invalid reports whether a text begins with a byte that is no UTF-8.
+func invalid(text string) bool {
+	_, size := utf8.DecodeRuneInString(text)
+	return size == 1
+}
+
+// passes reports whether a rune may be shown behind another one, negative or 0 for none.
+func passes(r, before rune) bool {
+	switch {
+	case r == '\n', r == '\t', r >= ' ' && r < 0x7f:
+		return true
+	case r == joiner:
+		return joins(before) || before == '\ufe0f' || unicode.In(before, unicode.So, unicode.Sk)
+	case r == nonJoiner:
+		return joins(before)
+	case unicode.Is(unicode.Prepended_Concatenation_Mark, r): // Formats that are seen, such as the Arabic number sign.
+		return true
+	}
+	return !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point,
+		unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// joining are the scripts whose letters take other forms where a joiner stands between them.
+var joining = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada, unicode.Khmer,
+	unicode.Malayalam, unicode.Mongolian, unicode.Myanmar, unicode.Oriya, unicode.Sinhala, unicode.Syriac, unicode.Tamil, unicode.Telugu,
+}
+
+func joins(r rune) bool { return r > 0 && unicode.In(r, joining...) }

@@ -1,0 +1,57 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package relayclient
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// lastKeysRetry bounds the pause before keys are fetched again that could not be had; it doubles in between.
+const lastKeysRetry = 30 * time.Second
+
+// KeepKeys brings the relay the key set of the cluster's issuer whenever it wants it, until ctx is done. fetch gets the set from
+// the API server. The relay asks rarely: at its start, once an hour while somebody reads, and for a key that it does not know.
+func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
+	pause := firstRetry
+	for ctx.Err() == nil {
+		err := c.bringKeys(ctx, fetch)
+		if err == nil {
+			pause = firstRetry
+			continue
+		}
+		log.DebugContext(ctx, "the relay did not get the issuer's keys", "error", err)
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, lastKeysRetry)
+	}
+}
+
+// bringKeys waits until keys are wanted, and brings them once.
+func (c *Client) bringKeys(ctx context.Context, fetch func(context.Context) ([]byte, error)) error {
+	if err := c.keys(ctx, http.MethodGet, "/wanted", nil); err != nil {
+		return fmt.Errorf("wait until keys are wanted: %w", err)
+	}
+	set, err := fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("fetch the issuer's keys: %w", err)
+	}
+	if err := c.keys(ctx, http.MethodPut, "", set); err != nil {
+		return fmt.Errorf("bring the relay the issuer's keys: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) keys(ctx context.Context, method, what string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, method, "http://relay/v1/keys"+what, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	return c.do(req, nil, http.StatusNoContent)
+}

@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package requeue
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
+}
+
+func TestAPassThatFailsForDaysIsTriedAgainWithinHalfAMinute(t *testing.T) {
+	limiter, last := Limiter(), time.Duration(0)
+	for range 100 {
+		last = limiter.When(request("a"))
+	}
+	if last != Most {
+		t.Errorf("the wait is %v", last)
+	}
+}
+
+func TestThousandsThatFailDelayNoOther(t *testing.T) {
+	limiter := Limiter()
+	for i := range 5000 {
+		limiter.When(request(string(rune('a' + i%26))))
+	}
+	if wait := limiter.When(request("another")); wait != First {
+		t.Errorf("the wait is %v", wait)
+	}
+}
+
+// lister is a client whose lists fail with err.
+type lister struct {
+	client.Reader
+	err error
+}
+
+func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l.err }
+
+func TestAListThatFailsInAWatchIsLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"it works": {nil, ""},
+		"it fails": {errors.New("no such index"), "no such index"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { out.WriteString(args) }, funcr.Options{}))
+			if got := List(ctx, lister{err: c.err}, &corev1.PodList{}); got != (c.err == nil) {
+				t.Errorf("it could list: %t", got)
+			}
+			if !strings.Contains(out.String(), c.want) || (out.String() == "") != (c.want == "") {
+				t.Errorf("the log says %q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,192 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// modelWithKey is a model configuration that sends a Secret's content to a server of the writer's choice.
+func modelWithKey(secret string) *v1alpha1.ChatModelConfig {
+	return &v1alpha1.ChatModelConfig{ObjectMeta: meta("model"), Spec: v1alpha1.ChatModelConfigSpec{
+		Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "key"}},
+	}}
+}
+
+func inConfigMap(name, key string) v1alpha1.ConfigMapKeyReference {
+	return v1alpha1.ConfigMapKeyReference{Name: name, Key: key}
+}
+
+// instructed is a chat whose instructions are in the ConfigMaps.
+func instructed(configMaps ...string) *v1alpha1.Chat {
+	chat := newChat(meta("chat").Name)
+	for _, name := range configMaps {
+		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom, v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
+	}
+	return chat
+}
+
+// withFiles is a message with the content of the ConfigMaps.
+func withFiles(configMaps ...string) *v1alpha1.ChatMessage {
+	m := inParts("any", "see")
+	for _, name := range configMaps {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
+			Name: "a.txt", MediaType: "text/plain", ConfigMapKeyRef: new(inConfigMap(name, "a")),
+		}})
+	}
+	return m
+}
+
+// inParts is a person's message with these texts.
+func inParts(chat string, texts ...string) *v1alpha1.ChatMessage {
+	m := say(chat)
+	m.Spec.Content, m.Spec.Role = "", v1alpha1.RoleUser
+	for _, text := range texts {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(text)})
+	}
+	return m
+}
+
+// mayGet lets the person get the named objects of the namespace, or all of them.
+func mayGet(t *testing.T, who actor, resource string, names ...string) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: meta("reader"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get"}},
+	}}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: ns}, Subjects: person(who.name),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+	}
+	mustCreate(t, administrator, role)
+	mustCreate(t, administrator, binding)
+	t.Cleanup(func() { _ = cluster.Client.Delete(t.Context(), binding) })
+}
+
+func TestAKeyGoesToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
+	mayGet(t, owner, "secrets", "openai")
+	awaitAllowed(t.Context(), t, owner, creates(modelWithKey("openai")))
+	allowed, stolen := modelWithKey("openai"), modelWithKey("payroll")
+	mustCreate(t, owner, allowed)
+	mustCreate(t, administrator, stolen)
+	const refusal = "owner may not get Secret payroll, which apiKey names"
+	elsewhere := `{"spec":{"baseURL":"http://attacker.example/v1"}}`
+	try(t, []write{
+		{owner, "names a Secret that it may not read", creates(modelWithKey("payroll")), refusal},
+		{owner, "leads a key elsewhere that it may not read", patches(stolen, elsewhere), refusal},
+		{owner, "names another Secret", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"name":"payroll"}}}}`), refusal},
+		{owner, "names a path", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"name":"../../secrets/kubernetes.io/serviceaccount","key":"token"}}}}`), "should match"},
+		{owner, "names a path as the key", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"key":".."}}}}`), "a key is neither . nor begins with .."},
+		{owner, "leads a key elsewhere that it may read", patches(allowed, elsewhere), ""},
+		{owner, "labels a configuration with another's key", patches(stolen, `{"metadata":{"labels":{"a":"b"}}}`), ""},
+		{owner, "takes another's key away", patches(stolen, `{"spec":{"apiKey":null}}`), ""},
+		{owner, "needs no key", creates(func() *v1alpha1.ChatModelConfig { c := modelWithKey("any"); c.Spec.APIKey = nil; return c }()), ""},
+		{manager, "says of a configuration that it can be used", patchesStatus(allowed, `{"status":{"observedGeneration":1}}`), ""},
+	})
+}
+
+func TestAConfigMapIsShownToAModelOnlyByThoseWhoMayReadIt(t *testing.T) {
+	handbook := "handbook"
+	mayGet(t, chatter, "configmaps", handbook)
+	awaitAllowed(t.Context(), t, chatter, creates(instructed(handbook)))
+	foreign, foreignMessage := instructed("internal"), withFiles("internal")
+	mustCreate(t, administrator, foreign)
+	mustCreate(t, administrator, foreignMessage)
+	const refusal = "chatter may not get every ConfigMap that is named here, and so cannot show it to a model"
+	many := make([]string, 16)
+	for i := range many {
+		many[i] = handbook
+	}
+	try(t, []write{
+		{chatter, "instructs a chat from a ConfigMap that it may read", creates(instructed(many...)), ""},
+		{chatter, "instructs a chat from one that it may not read", creates(instructed("internal")), refusal},
+		{chatter, "hides one that it may not read behind 15 others", creates(instructed(append(many[:15:15], "internal")...)), refusal},
+		{chatter, "adds one that it may not read", patches(instructedAs(t, handbook), `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"a"}}]}}`), refusal},
+		{chatter, "reads another key of one that somebody else named", patches(foreign, `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}`), refusal},
+		{chatter, "changes a chat that somebody else instructed", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
+		{chatter, "sends a file that it may read", creates(withFiles(many...)), ""},
+		{chatter, "sends a file that it may not read", creates(withFiles("internal")), refusal},
+		{chatter, "hides a file that it may not read behind 15 others", creates(withFiles(append(many[:15:15], "internal")...)), refusal},
+		{chatter, "sends 17 files", creates(withFiles(append(many, handbook)...)), "at most 16 keys of ConfigMaps"},
+		{administrator, "sends 40 files", creates(withFiles(append(append(many, many...), many[:8]...)...)), ""},
+		{chatter, "lets another's message with a file cut in", patches(foreignMessage, `{"spec":{"whenBusy":"Interrupt"}}`), ""},
+		{chatter, "says something without a file", creates(inParts("any", "see")), ""},
+	})
+}
+
+func instructedAs(t *testing.T, configMap string) *v1alpha1.Chat {
+	t.Helper()
+	chat := instructed(configMap)
+	mustCreate(t, chatter, chat)
+	return chat
+}
+
+func TestWhatPeopleSayIsNotBlank(t *testing.T) {
+	content := func(text string) *v1alpha1.ChatMessage {
+		m := say("any")
+		m.Spec.Content = text
+		return m
+	}
+	prompted := func(text string) *v1alpha1.Chat {
+		chat := newChat(meta("chat").Name)
+		chat.Spec.Prompt = text
+		return chat
+	}
+	picture := inParts("any", " ")
+	picture.Spec.Parts = append(picture.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
+		Name: "a.png", MediaType: "image/png", Data: "iVBORw0KGgo=",
+	}})
+	var writes []write
+	for _, blank := range []string{" ", "\n\t ", "\u00a0\u3000", "\u200b"} {
+		writes = append(writes,
+			write{chatter, fmt.Sprintf("says %q", blank), creates(content(blank)), "content is blank: say something"},
+			write{chatter, fmt.Sprintf("says %q in parts", blank), creates(inParts("any", blank, blank)), "all parts are blank: say something, or give a file"},
+			write{chatter, fmt.Sprintf("begins a chat with %q", blank), creates(prompted(blank)), "prompt is blank: say something, or leave it out"},
+		)
+	}
+	try(t, append(writes,
+		write{chatter, "says a sign", creates(content("\u2713")), ""},
+		write{chatter, "says something after a blank part", creates(inParts("any", " ", "hello")), ""},
+		write{chatter, "gives a file without a word", creates(picture), ""},
+	))
+}
+
+func TestNamesOfGeneratedMessagesAreNobodysElse(t *testing.T) {
+	named := func(name string) *v1alpha1.ChatMessage {
+		m := say("no-such-chat")
+		m.Name = name
+		return m
+	}
+	const generated, prompts = "belong to generated messages: choose another one", "belong to the messages that stand for spec.prompt of a Chat"
+	var writes []write
+	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor} {
+		writes = append(writes,
+			write{who, "takes the name of a reply to come", creates(named("squat-1-1")), generated},
+			write{who, "takes the name of a summary to come", creates(named("squat-1-summary")), generated},
+			write{who, "takes the name of a prompt to come", creates(named("squat-prompt")), prompts},
+		)
+	}
+	generates := say("squat-2")
+	generates.Name, generates.GenerateName = "", "squat-2-message-"
+	try(t, append(writes,
+		write{manager, "makes the prompt a message", creates(named("squat-prompt")), ""},
+		write{manager, "takes the name of a reply to come", creates(named("squat-1-1")), generated},
+		write{chatter, "takes a name with a number", creates(named(meta("turn-3").Name + "-a")), ""},
+		write{chatter, "lets the API server choose the name", creates(generates), ""},
+	))
+}
+
+// tokenSecret is a Secret that the control plane writes a token of the account into.
+func tokenSecret(account string) *corev1.Secret {
+	secret := &corev1.Secret{ObjectMeta: meta("token"), Type: corev1.SecretTypeServiceAccountToken}
+	secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
+	return secret
+}

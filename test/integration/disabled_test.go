@@ -1,0 +1,181 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) {
+	t.Helper()
+	config := configIn(t, ns, name)
+	before := config.DeepCopy()
+	change(&config.Spec)
+	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolicy) *v1alpha1.Chat {
+	chat := newChat(ns, name, "hello")
+	chat.Spec.ModelConfigRef, chat.Spec.WhenModelConfigUnavailable = &v1alpha1.ModelConfigReference{Name: config}, policy
+	return chat
+}
+
+func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
+	eventually(t, "the configuration says that it is disabled", func() bool {
+		ready := meta.FindStatusCondition(configIn(t, ns, "off").Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonDisabled
+	})
+	create(t, naming(ns, "c", "off", ""))
+	eventually(t, "the chat says what is disabled", func() bool {
+		ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == string(v1alpha1.ErrorModelConfigDisabled) &&
+			strings.Contains(ready.Message, "ChatModelConfig off, which spec.modelConfigRef names, is disabled")
+	})
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+	changeConfig(t, ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = false })
+	if g := assigned(t, ns, "c", 1, 1).Status.Generation; g.ModelConfig != "off" {
+		t.Errorf("generation %+v", g)
+	}
+}
+
+func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "own", nil))
+	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
+	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	fallback := func() *metav1.Condition {
+		return meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionModelConfigFallback)
+	}
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	if c := fallback(); c != nil {
+		t.Errorf("while its own answers, the chat says %+v", c)
+	}
+	changeConfig(t, ns, "own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
+	create(t, say(ns, "c", "second"))
+	second := assigned(t, ns, "c", 3, 1)
+	defaultModel := configIn(t, ns, "default").Spec.Model
+	if second.Status.Generation.ModelConfig != "default" || second.Status.Model != defaultModel {
+		t.Errorf("generation %+v of model %s", second.Status.Generation, second.Status.Model)
+	}
+	if c := fallback(); c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(v1alpha1.ErrorModelConfigDisabled) || !strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
+		t.Errorf("the chat says %+v", c)
+	}
+	create(t, answer(second, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+
+	// A message that names one that is gone is answered by the chat's model, which is the default for now.
+	create(t, sayTo(ns, "c", "third", "gone", ""))
+	third := assigned(t, ns, "c", 5, 1)
+	if c := fallback(); third.Status.Generation.ModelConfig != "default" || c == nil || c.Reason != string(v1alpha1.ErrorModelConfigNotFound) {
+		t.Errorf("generation %+v, %+v", third.Status.Generation, c)
+	}
+	create(t, answer(third, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
+	eventually(t, "the chat at rest says why its own does not answer", func() bool {
+		c := fallback()
+		return c != nil && c.Reason == string(v1alpha1.ErrorModelConfigDisabled)
+	})
+	changeConfig(t, ns, "own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = false })
+	eventually(t, "the chat at rest sees that its own can be used", func() bool { return fallback() == nil })
+	create(t, say(ns, "c", "fourth"))
+	if g := assigned(t, ns, "c", 7, 1).Status.Generation; g.ModelConfig != "own" || fallback() != nil {
+		t.Errorf("generation %+v, %+v", g, fallback())
+	}
+}
+
+func TestADisabledFallbackIsNotAsked(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
+	create(t, modelConfig(ns, "on", nil))
+	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "off"}, {Name: "on"}}
+	})
+	create(t, newChat(ns, "c", "hello"))
+	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
+		m.Spec.Parts = nil
+		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorAuthenticationFailed, Message: "No."}
+	}))
+	if g := assigned(t, ns, "c", 1, 2).Status.Generation; g.ModelConfig != "on" {
+		t.Errorf("generation %+v", g)
+	}
+}
+
+func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
+	ns := bareNamespace(t)
+	keyed := func(provider v1alpha1.ModelProvider, model string) func(*v1alpha1.ChatModelConfigSpec) {
+		return func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider, s.Model, s.BaseURL = provider, model, ""
+			s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "key"}}
+		}
+	}
+	create(t, modelConfig(ns, "known", keyed(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5")))
+	create(t, modelConfig(ns, "said", func(s *v1alpha1.ChatModelConfigSpec) { s.ContextLimit = new(int64(8192)) }))
+	create(t, modelConfig(ns, "unknown", nil))
+	for name, want := range map[string]v1alpha1.ChatModelConfigStatus{
+		"known":   {ContextLimit: 200_000, ContextLimitSource: v1alpha1.ContextLimitKnownModel},
+		"said":    {ContextLimit: 8192, ContextLimitSource: v1alpha1.ContextLimitConfigured},
+		"unknown": {},
+	} {
+		eventually(t, "ChatModelConfig "+name+" has a status", func() bool { return configIn(t, ns, name).Status.ObservedGeneration > 0 })
+		st := configIn(t, ns, name).Status
+		unknown := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionContextLimitUnknown)
+		if st.ContextLimit != want.ContextLimit || st.ContextLimitSource != want.ContextLimitSource || (unknown != nil) != (want.ContextLimit == 0) {
+			t.Errorf("%s says %d, %s, %+v", name, st.ContextLimit, st.ContextLimitSource, unknown)
+		}
+	}
+}
+
+// The pods play a provider that says how much its model's context holds.
+func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	full := func(tokens int64) func(*v1alpha1.ChatMessage) {
+		return func(m *v1alpha1.ChatMessage) {
+			m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: 1}
+		}
+	}
+	create(t, answer(assigned(t, ns, "c", 1, 1), full(7000)))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	create(t, say(ns, "c", "second"))
+	create(t, answer(assigned(t, ns, "c", 3, 1), func(m *v1alpha1.ChatMessage) {
+		m.Spec.Parts = nil
+		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long", ContextLimit: 8192}
+	}))
+	compacting := assigned(t, ns, "c", 4, 1)
+	learned, cause := compacting.Status.LearnedContextLimit, compacting.Status.Generation.Compaction
+	if learned == nil || learned.ModelConfig != "default" || learned.Tokens != 8192 {
+		t.Errorf("learned %+v", learned)
+	}
+	if cause == nil || cause.ThresholdPercent != 70 || cause.ContextTokens != 7000 {
+		t.Errorf("the cause is %+v", cause)
+	}
+	create(t, answer(compacting, func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role = v1alpha1.RoleSystem
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionContextTooLong, Messages: 2, ContextStart: 2}
+	}))
+	create(t, answer(assigned(t, ns, "c", 5, 1), func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 6000, Replies: 2, Compacted: true}
+	}))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	create(t, say(ns, "c", "third")) // 6000 are more than 70 % of 8192.
+	third := assigned(t, ns, "c", 7, 1).Status.Generation
+	want := v1alpha1.CompactionCause{ThresholdPercent: 70, UsagePercent: 73, ContextTokens: 6000, ContextLimit: 8192}
+	if third.Action != v1alpha1.ActionCompact || third.Compaction == nil || *third.Compaction != want {
+		t.Errorf("generation %+v, %+v", third, third.Compaction)
+	}
+}

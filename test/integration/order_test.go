@@ -1,0 +1,158 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// queueOf names the messages that wait, in their order.
+func queueOf(t *testing.T, ns, chat string) (names []string) {
+	t.Helper()
+	for _, queued := range chatIn(t, ns, chat).Status.Queue {
+		names = append(names, queued.Name)
+	}
+	return names
+}
+
+// burst creates messages within a second, whose names are in no order, and returns the names in the order of creation.
+func burst(t *testing.T, ns, chat string, n int) (names []string) {
+	t.Helper()
+	for i := range n {
+		m := say(ns, chat, fmt.Sprintf("q%d", 9-i))
+		if i%2 == 1 {
+			m.Name, m.GenerateName = "", "q-"
+		}
+		create(t, m)
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+func TestMessagesOfOneSecondAreAnsweredInTheOrderOfTheirCreation(t *testing.T) {
+	const n = 8
+	for name, first := range map[string]func(t *testing.T, ns string) (created []string){
+		"while the chat is busy": func(t *testing.T, ns string) []string {
+			create(t, newChat(ns, "c", "first"))
+			assigned(t, ns, "c", 1, 1)
+			return burst(t, ns, "c", n)
+		},
+		"while no manager runs": func(t *testing.T, ns string) []string {
+			create(t, newChat(ns, "c", "first"))
+			assigned(t, ns, "c", 1, 1)
+			restart := stopManager(t)
+			defer restart()
+			return burst(t, ns, "c", n)
+		},
+		"before there is a model": func(t *testing.T, ns string) []string {
+			config := modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true })
+			remove(t, config)
+			create(t, newChat(ns, "c", ""))
+			created := burst(t, ns, "c", n+1)
+			for _, m := range created { // Each has a status that was written in any order.
+				waitForMessage(t, ns, m, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+			}
+			create(t, config)
+			return created[1:] // The first begins.
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := namespace(t)
+			want := first(t, ns)
+			eventually(t, "all wait", func() bool { return len(queueOf(t, ns, "c")) == n })
+			if got := queueOf(t, ns, "c"); !slices.Equal(got, want) {
+				t.Errorf("the queue is %v, and they were created as %v", got, want)
+			}
+		})
+	}
+}
+
+func TestMessagesThatCutInAreAnsweredInTheirOrderAlsoWhereTheQueueIsFull(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "first")
+	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	create(t, chat)
+	assigned(t, ns, "c", 1, 1)
+	create(t, say(ns, "c", "waits"))
+	waitForMessage(t, ns, "waits", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	for _, name := range []string{"zuerst", "dann", "am-ende"} {
+		create(t, cutIn(ns, "c", name))
+		waitForMessage(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	}
+	if got := queueOf(t, ns, "c"); !slices.Equal(got, []string{"zuerst", "dann", "am-ende", "waits"}) {
+		t.Errorf("the queue is %v", got)
+	}
+	create(t, say(ns, "c", "refused"))
+	waitForMessage(t, ns, "refused", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
+	create(t, answer(chatIn(t, ns, "c"), nothing))
+	if got := assigned(t, ns, "c", 2, 1).Status.Turn.Message; got != "zuerst" {
+		t.Errorf("message %s is answered first", got)
+	}
+}
+
+func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
+	ns := namespace(t)
+	chat := ticketChat(ns)
+	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
+	create(t, chat)
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	late := assigned(t, ns, "c", 3, 1)
+	if got := late.Status.Turn.CallsGivenUp; got != v1alpha1.CallsTimedOut {
+		t.Fatalf("the calls were given up because of %q", got)
+	}
+	create(t, answer(late, callFor(ticket("call_2"))))
+	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "now")
+	stopped := assigned(t, ns, "c", 5, 1)
+	if got := messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore; got != v1alpha1.CallsTimedOut {
+		t.Errorf("the next step says %q", got)
+	}
+	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut { // Who is quicker.
+		t.Errorf("the second call was given up because of %q", got)
+	}
+	create(t, answer(stopped, failed(v1alpha1.ErrorAuthenticationFailed)))
+	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	create(t, say(ns, "c", "next"))
+	if got := assigned(t, ns, "c", 6, 1).Status.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
+		t.Errorf("the next turn says %q", got)
+	}
+	create(t, answer(chatIn(t, ns, "c"), nil))
+	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	edit(t, ns, "next", "Something else.")
+	if got := assigned(t, ns, "c", 8, 1).Status.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
+		t.Errorf("the edited turn says %q", got)
+	}
+	if got := messageIn(t, ns, "next").Status.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
+		t.Errorf("the message says %q", got)
+	}
+}
+
+func TestVersionsGrowAlongAHistoryThatWentBackIntoAnEarlierTurn(t *testing.T) {
+	ns := namespace(t)
+	create(t, ticketChat(ns))
+	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	create(t, resultsOf(ns, "results", "call_1", `"T-1"`))
+	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	create(t, say(ns, "c", "second"))
+	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+
+	remove(t, messageIn(t, ns, "results"))
+	waitForHistory(t, ns, "c", v1alpha1.ChatRequiresAction, "c-1-1", 2)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered)
+	if got := messageIn(t, ns, "c-prompt").Status; got.HistoryVersion != 1 || got.ResumedVersion <= 6 {
+		t.Errorf("the message says version %d, resumed with %d", got.HistoryVersion, got.ResumedVersion)
+	}
+	create(t, resultsOf(ns, "again", "call_1", `"T-2"`))
+	eventually(t, "the results are taken", func() bool { return chatIn(t, ns, "c").Status.Generation != nil })
+	create(t, answer(chatIn(t, ns, "c"), nil))
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}

@@ -1,0 +1,163 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// noneOf is a quota of zero of the resource, in force at once: the controller that fills its status does not run here.
+func noneOf(t *testing.T, ns string, what corev1.ResourceName) *corev1.ResourceQuota {
+	t.Helper()
+	none := corev1.ResourceList{what: resource.MustParse("0")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	create(t, quota)
+	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
+	if err := cluster.Client.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	return quota
+}
+
+// tooSmall is a LimitRange that no generation pod fits.
+func tooSmall(t *testing.T, ns string) *corev1.LimitRange {
+	t.Helper()
+	limits := &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "small"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")},
+		}}},
+	}
+	create(t, limits)
+	return limits
+}
+
+// waitForRefusal waits until the chat says why it gets no pod.
+func waitForRefusal(t *testing.T, ns, chat, reason, words string) {
+	t.Helper()
+	waitForReady(t, ns, chat, metav1.ConditionUnknown, reason)
+	ready := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
+	if !strings.Contains(ready.Message, words) || strings.Contains(ready.Message, "parley-generation-") {
+		t.Errorf("it says %q", ready.Message)
+	}
+}
+
+// eventsOf are the notes of the Events of that reason about the object.
+func eventsOf(t *testing.T, ns, name, reason string) (notes []string) {
+	t.Helper()
+	var events eventsv1.EventList
+	if err := cluster.Client.List(t.Context(), &events, client.InNamespace(ns)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if e.Regarding.Name == name && e.Reason == reason {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
+
+func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse func(*testing.T, string) client.Object
+		words  string
+	}{
+		"a quota of zero": {func(t *testing.T, ns string) client.Object { t.Helper(); return noneOf(t, ns, corev1.ResourcePods) }, "exceeded quota: nothing, requested: pods=1"},
+		"a LimitRange":    {func(t *testing.T, ns string) client.Object { t.Helper(); return tooSmall(t, ns) }, "maximum memory usage per Container is 16Mi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			why := c.refuse(t, ns)
+			create(t, newChat(ns, "c", "hello"))
+			waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRefused, c.words)
+			waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRefused)
+			create(t, newChat(ns, "d", "me too"))
+			waitForRefusal(t, ns, "d", v1alpha1.ReasonGenerationPodRefused, c.words)
+			if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil {
+				t.Errorf("the status is %+v", st)
+			}
+			remove(t, why)
+			create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+			assigned(t, ns, "d", 1, 1)
+			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+			if notes := eventsOf(t, ns, "c", v1alpha1.ReasonGenerationPodRefused); len(notes) != 1 {
+				t.Errorf("its Events are %q", notes)
+			}
+		})
+	}
+}
+
+func TestAChatThatWasAnsweredDoesNotStayReadyWithoutAPod(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "hello"))
+	chat := assigned(t, ns, "c", 1, 1)
+	create(t, answer(chat, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	noneOf(t, ns, corev1.ResourcePods)
+	remove(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: chat.Status.Generation.Pod}})
+	create(t, say(ns, "c", "more"))
+	waitForRefusal(t, ns, "c", v1alpha1.ReasonGenerationPodRefused, "exceeded quota")
+	waitForMessage(t, ns, "more", metav1.ConditionUnknown, v1alpha1.ReasonGenerationPodRefused)
+	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "stop")
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+}
+
+func TestAPromptThatTheAPIServerRefusesIsSaid(t *testing.T) {
+	ns := namespace(t)
+	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
+	create(t, newChat(ns, "c", "hello"))
+	waitForRefusal(t, ns, "c", v1alpha1.ReasonPromptRefused, "exceeded quota: nothing")
+	remove(t, quota)
+	assigned(t, ns, "c", 1, 1)
+}
+
+func TestAPromptWhoseNameIsTakenIsSaidAndBeginsOnceTheNameIsFree(t *testing.T) {
+	for name, stranger := range map[string]func(*v1alpha1.ChatMessage){
+		"by a message of another chat": func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" },
+		"by another text":              func(*v1alpha1.ChatMessage) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := namespace(t)
+			taken := say(ns, "c", "c-prompt")
+			stranger(taken)
+			create(t, taken)
+			create(t, newChat(ns, "c", "what was asked"))
+			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameTaken)
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
+			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
+			if !strings.Contains(ready.Message, "Message c-prompt has the name") {
+				t.Errorf("it says %q", ready.Message)
+			}
+			remove(t, taken)
+			assigned(t, ns, "c", 1, 1)
+			if got := messageIn(t, ns, "c-prompt").Spec.Content; got != "what was asked" {
+				t.Errorf("the model is asked %q", got)
+			}
+		})
+	}
+}
+
+func TestAPromptOfTheChatsOwnNameButNotItsTextIsNotAsked(t *testing.T) {
+	ns := namespace(t)
+	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
+	create(t, newChat(ns, "c", "what was asked"))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused)
+	remove(t, quota)
+	forged := say(ns, "c", "c-prompt")
+	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"), v1alpha1.GroupVersion.WithKind("Chat"))}
+	create(t, forged)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
+}

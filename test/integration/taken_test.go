@@ -1,0 +1,54 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// soon is far below the hour after which an attempt is given up whatever its pod says.
+const soon = 5 * time.Second
+
+func TestAStrangersResultIsRefusedAndTheChatIsAnsweredByItsOwnPod(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", "first"))
+	first := assigned(t, ns, "c", 1, 1)
+	began := time.Now()
+	create(t, answer(first, func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Pod = "parley-generation-stranger"
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("FORGED")}}
+	}))
+	second := assigned(t, ns, "c", 1, 2)
+	if took := time.Since(began); took > soon {
+		t.Errorf("the next attempt began after %s", took)
+	}
+	if second.Status.Generation.Pod != first.Status.Generation.Pod {
+		t.Errorf("the attempt moved from pod %s to %s", first.Status.Generation.Pod, second.Status.Generation.Pod)
+	}
+	create(t, answer(second, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
+		t.Errorf("the head is %s", head)
+	}
+}
+
+func TestAStrangersResultThatWasThereBeforeTheAttemptHoldsNothingUp(t *testing.T) {
+	ns := namespace(t)
+	create(t, newChat(ns, "c", ""))
+	chat := chatIn(t, ns, "c")
+	chat.Status.History.Version = 1
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "parley-generation-stranger"}
+	create(t, answer(chat, nil))
+	began := time.Now()
+	create(t, say(ns, "c", "question"))
+	chat = assigned(t, ns, "c", 1, 2)
+	if took := time.Since(began); took > soon {
+		t.Errorf("the next attempt began after %s", took)
+	}
+	create(t, answer(chat, nil))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+}
