@@ -59,7 +59,7 @@ image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/p
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions and docs/status.md.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
-	go run ./internal/chatstate/gen -o docs/status.md
+	go run ./internal/chat/machine/gen -o docs/status.md
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -12,7 +12,7 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   echo 'The generated files differ from their sources: run "make generate" and commit the result.' >&2
   exit 1
 fi
-go run ./internal/chatstate/gen -o docs/status.md -check
+go run ./internal/chat/machine/gen -o docs/status.md -check
 for module in . test/gitops hack/localcluster; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/status"
-	"parley.dev/parley/internal/turn"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // act does what must be done before the status may say it.
-func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
-	for _, do := range []func(context.Context, *seen, *turn.Plan) error{
+func (r *Reconciler) act(ctx context.Context, s *seen, todo *plan.Plan) error {
+	for _, do := range []func(context.Context, *seen, *plan.Plan) error{
 		r.recordEnded, r.recordResults, r.putAside, r.putRecordingsAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
 	} {
-		if err := do(ctx, s, plan); err != nil {
+		if err := do(ctx, s, todo); err != nil {
 			return err
 		}
 	}
@@ -28,8 +28,8 @@ func (r *Reconciler) act(ctx context.Context, s *seen, plan *turn.Plan) error {
 
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
 // record, which says the same, is replaced. As a rule the message controller has long written it.
-func (r *Reconciler) recordEnded(ctx context.Context, s *seen, plan *turn.Plan) error {
-	for _, ended := range plan.Ended {
+func (r *Reconciler) recordEnded(ctx context.Context, s *seen, todo *plan.Plan) error {
+	for _, ended := range todo.Replaced {
 		if err := r.recordTurn(ctx, s, ended); err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func (r *Reconciler) recordTurn(ctx context.Context, s *seen, ended *v1alpha1.Tu
 		if message == nil || reader == r.Client {
 			continue
 		}
-		status.Commit(&message.Status, string(chat.UID), ended)
-		status.Message(&message.Status, status.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
+		conditions.Commit(&message.Status, string(chat.UID), ended)
+		conditions.Message(&message.Status, conditions.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
 		if err := r.Client.Status().Update(ctx, message); err != nil {
 			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
 		}
@@ -60,11 +60,11 @@ func (r *Reconciler) recordTurn(ctx context.Context, s *seen, ended *v1alpha1.Tu
 }
 
 func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && status.Compare(ended, &m.Status) == 0 && status.MessageSettled(m)
+	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 && conditions.MessageSettled(m)
 }
 
-func (r *Reconciler) rejectAll(ctx context.Context, s *seen, plan *turn.Plan) error {
-	for _, rejection := range plan.Rejected {
+func (r *Reconciler) rejectAll(ctx context.Context, s *seen, todo *plan.Plan) error {
+	for _, rejection := range todo.Rejected {
 		if err := r.reject(ctx, s, rejection); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (r *Reconciler) rejectAll(ctx context.Context, s *seen, plan *turn.Plan) er
 }
 
 // reject tells the author of a message why it is refused.
-func (r *Reconciler) reject(ctx context.Context, s *seen, rejection turn.Rejection) error {
+func (r *Reconciler) reject(ctx context.Context, s *seen, rejection plan.Rejection) error {
 	chat := s.facts.Chat
 	message, err := r.message(ctx, r.Live, chat.Namespace, rejection.Message)
 	if err != nil || message == nil {
@@ -81,7 +81,7 @@ func (r *Reconciler) reject(ctx context.Context, s *seen, rejection turn.Rejecti
 	}
 	message.Status.State = v1alpha1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)
-	status.Message(&message.Status, status.Failed(rejection.Reason, rejection.Note), message.Generation, s.facts.Now)
+	conditions.Message(&message.Status, conditions.Failed(rejection.Reason, rejection.Note), message.Generation, s.facts.Now)
 	if err := r.Client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}

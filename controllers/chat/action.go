@@ -14,11 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chatstate"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/status"
-	"parley.dev/parley/internal/turn"
 )
 
 // readAction reads what calls wait for, and what people and clients have to say about them.
@@ -52,7 +51,7 @@ func (r *Reconciler) readCalls(ctx context.Context, s *seen) error {
 }
 
 // callingMessage is the reply whose calls the chat is about to ask people for; empty if it is not.
-func callingMessage(f *turn.Facts) string {
+func callingMessage(f *plan.Facts) string {
 	t := f.Chat.Status.Turn
 	if f.Truncated != nil {
 		t = f.Truncated.Turn
@@ -71,7 +70,7 @@ func callingMessage(f *turn.Facts) string {
 }
 
 // stillAwaited reports whether the call waits for somebody. A client's results come all at once, behind the calls.
-func stillAwaited(f *turn.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.ToolCall) bool {
+func stillAwaited(f *plan.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.ToolCall) bool {
 	t := f.Chat.Status.Turn
 	if f.Truncated != nil {
 		t = f.Truncated.Turn
@@ -101,22 +100,22 @@ func (r *Reconciler) readResults(ctx context.Context, s *seen) error {
 }
 
 // examine compares the results with the calls that wait for a client.
-func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) turn.Results {
+func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) plan.Results {
 	waiting, answered := waitingForClient(chat), map[string]bool{}
 	for i := range message.Spec.Parts {
 		if result := message.Spec.Parts[i].ToolResult; result != nil {
-			if answers, problem := examineOne(result, waiting, answered); problem != "" {
-				return wrong(message, answers, problem)
+			if problem := examineOne(result, waiting, answered); problem != "" {
+				return wrong(message, problem)
 			}
 			answered[result.ID] = true
 		}
 	}
 	for id := range waiting {
 		if !answered[id] {
-			return wrong(message, chatstate.AnswersMissing, "Tool call "+id+" has no result, and all must be answered in one message")
+			return wrong(message, "Tool call "+id+" has no result, and all must be answered in one message")
 		}
 	}
-	return turn.Results{Message: message.Name, Answers: chatstate.AnswersComplete, StoppedBy: stoppedBy(chat, message)}
+	return plan.Results{Message: message.Name, StoppedBy: stoppedBy(chat, message)}
 }
 
 // stoppedBy is the tool of the first call, in their order, whose result ends the turn; empty if none does. The results name no
@@ -139,8 +138,8 @@ func stoppedBy(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) string {
 	return chat.Spec.Tools.StoppedBy(inOrder)
 }
 
-func wrong(message *v1alpha1.ChatMessage, answers chatstate.Answers, problem string) turn.Results {
-	return turn.Results{Message: message.Name, Answers: answers, Problem: problem + ": delete this message and create a right one"}
+func wrong(message *v1alpha1.ChatMessage, problem string) plan.Results {
+	return plan.Results{Message: message.Name, Problem: problem + ": delete this message and create a right one"}
 }
 
 func waitingForClient(chat *v1alpha1.Chat) map[string]bool {
@@ -155,16 +154,17 @@ func waitingForClient(chat *v1alpha1.Chat) map[string]bool {
 	return waiting
 }
 
-func examineOne(result *v1alpha1.ToolResult, waiting, answered map[string]bool) (answers chatstate.Answers, problem string) {
+// examineOne says what is wrong with a result; empty for a right one.
+func examineOne(result *v1alpha1.ToolResult, waiting, answered map[string]bool) (problem string) {
 	switch {
 	case answered[result.ID]:
-		return chatstate.AnswersDuplicate, "Tool call " + result.ID + " has two results"
+		return "Tool call " + result.ID + " has two results"
 	case !waiting[result.ID]:
-		return chatstate.AnswersUnexpected, "No tool call " + result.ID + " waits for a client"
+		return "No tool call " + result.ID + " waits for a client"
 	case !json.Valid([]byte(result.Output)):
-		return chatstate.AnswersInvalid, "The output for tool call " + result.ID + " is not valid JSON"
+		return "The output for tool call " + result.ID + " is not valid JSON"
 	}
-	return chatstate.AnswersComplete, ""
+	return ""
 }
 
 // readApprovals reads what people decided, oldest first.
@@ -183,7 +183,7 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *seen) error {
 			s.applied = append(s.applied, approval.Name)
 			continue
 		}
-		s.facts.Approvals = append(s.facts.Approvals, turn.Approval{ToolDecision: v1alpha1.ToolDecision{
+		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
 			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name, Comment: approval.Spec.Comment,
 		}})
 	}
@@ -202,7 +202,7 @@ func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedNa
 	}
 	chat.Namespace = key.Namespace
 	for i := range open.Items {
-		if err := r.settleApprovals(ctx, &seen{facts: turn.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name}, false); err != nil {
+		if err := r.settleApprovals(ctx, &seen{facts: plan.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name}, false); err != nil {
 			return err
 		}
 	}
@@ -233,7 +233,7 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 		if err != nil {
 			return fmt.Errorf("reading approval %s: %w", name, err)
 		}
-		status.Approval(&approval, applied, s.facts.Now)
+		conditions.Approval(&approval, applied, s.facts.Now)
 		if err := r.Client.Status().Update(ctx, &approval); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("writing the status of approval %s: %w", name, err)
 		}
@@ -243,13 +243,13 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
 // stops saying it.
-func (r *Reconciler) recordResults(ctx context.Context, s *seen, plan *turn.Plan) error {
+func (r *Reconciler) recordResults(ctx context.Context, s *seen, todo *plan.Plan) error {
 	places := []*v1alpha1.MessagePlace{resultsOf(s.facts.Chat.Status.Turn)}
-	for _, ended := range plan.Ended {
+	for _, ended := range todo.Replaced {
 		places = append(places, resultsOf(ended))
 	}
 	for _, place := range places {
-		next := resultsOf(plan.Status.Turn)
+		next := resultsOf(todo.Status.Turn)
 		if place == nil || next != nil && next.Message == place.Message {
 			continue
 		}
@@ -266,8 +266,8 @@ func (r *Reconciler) recordPlace(ctx context.Context, s *seen, place *v1alpha1.M
 	if err != nil || message == nil || message.Status.State == v1alpha1.MessageCommitted {
 		return err
 	}
-	summary := status.CommitResults(&message.Status, string(chat.UID), place)
-	status.Message(&message.Status, summary, message.Generation, s.facts.Now)
+	summary := conditions.CommitResults(&message.Status, string(chat.UID), place)
+	conditions.Message(&message.Status, summary, message.Generation, s.facts.Now)
 	if err := r.Client.Status().Update(ctx, message); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("recording the place of message %s: %w", place.Message, err)
 	}
@@ -282,8 +282,8 @@ func resultsOf(t *v1alpha1.TurnStatus) *v1alpha1.MessagePlace {
 }
 
 // settleOpenApprovals says of decisions that they came to nothing, or that the chat's status says already that they count.
-func (r *Reconciler) settleOpenApprovals(ctx context.Context, s *seen, plan *turn.Plan) error {
-	if err := r.settleApprovals(ctx, s, plan.NotPending, false); err != nil {
+func (r *Reconciler) settleOpenApprovals(ctx context.Context, s *seen, todo *plan.Plan) error {
+	if err := r.settleApprovals(ctx, s, todo.NotPending, false); err != nil {
 		return err
 	}
 	return r.settleApprovals(ctx, s, s.applied, true)

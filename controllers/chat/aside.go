@@ -12,15 +12,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/status"
-	"parley.dev/parley/internal/turn"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say that
 // they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
-func (r *Reconciler) putAside(ctx context.Context, s *seen, plan *turn.Plan) error {
-	if !plan.PutAside {
+func (r *Reconciler) putAside(ctx context.Context, s *seen, todo *plan.Plan) error {
+	if !todo.PutAside {
 		return nil
 	}
 	chat := s.facts.Chat
@@ -46,8 +46,8 @@ func (r *Reconciler) putAside(ctx context.Context, s *seen, plan *turn.Plan) err
 }
 
 // putRecordingsAside deletes the recordings of messages that have left the history: those of a prompt or a reply that held one.
-func (r *Reconciler) putRecordingsAside(ctx context.Context, s *seen, plan *turn.Plan) error {
-	if !plan.PutAside {
+func (r *Reconciler) putRecordingsAside(ctx context.Context, s *seen, todo *plan.Plan) error {
+	if !todo.PutAside {
 		return nil
 	}
 	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
@@ -74,8 +74,8 @@ func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
 	return ok && length >= left.FromIndex && version < left.BeforeVersion
 }
 
-func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, plan *turn.Plan) error {
-	for _, name := range plan.Superseded {
+func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, todo *plan.Plan) error {
+	for _, name := range todo.Superseded {
 		if err := r.supersede(ctx, s, name); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (r *Reconciler) supersede(ctx context.Context, s *seen, name string) error 
 
 func (r *Reconciler) markSuperseded(ctx context.Context, s *seen, m *v1alpha1.ChatMessage) error {
 	m.Status.ChatUID = string(s.facts.Chat.UID)
-	status.Supersede(m, s.facts.Now)
+	conditions.Supersede(m, s.facts.Now)
 	if err := r.Client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("marking message %s as superseded: %w", m.Name, err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
-	"parley.dev/parley/internal/turn"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // places reports whether the gate that chats pass before they generate knows how things stand.
@@ -38,7 +38,7 @@ func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 }
 
 // rests reports whether the chat is idle and nothing asks anything of it.
-func rests(f *turn.Facts) bool {
+func rests(f *plan.Facts) bool {
 	switch f.Chat.Status.Phase {
 	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
 		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil

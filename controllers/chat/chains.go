@@ -13,8 +13,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/turn"
 )
 
 // chains remembers which chats' histories were found whole, so that one is looked at only when this process first meets
@@ -61,7 +61,7 @@ func (r *Reconciler) readChain(ctx context.Context, s *seen) error {
 		return err
 	}
 	r.chains.forget(keyOf(chat)) // Until the history has been cut.
-	s.facts.Truncated = turn.Rest(kept)
+	s.facts.Truncated = plan.Rest(kept)
 	return nil
 }
 

@@ -31,6 +31,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/modelconfig"
@@ -39,7 +40,6 @@ import (
 	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/turn"
 )
 
 // maxConflicts is how often one pass decides anew when somebody else changed the chat in between. More often than that
@@ -134,34 +134,34 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 			r.givePlaceUp(seen.facts.Chat)
 		}
 	}()
-	plan, err := r.decide(ctx, seen)
+	todo, err := r.decide(ctx, seen)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.act(ctx, seen, &plan); err != nil {
+	if err := r.act(ctx, seen, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.report(ctx, seen, &plan); err != nil {
+	if err := r.report(ctx, seen, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.settlePlace(seen.facts.Chat, &plan.Status)
+	r.settlePlace(seen.facts.Chat, &todo.Status)
 	settled = true
-	if plan.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
+	if todo.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
 		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
 	}
-	if plan.NeedsPod {
-		seen.lookAgain = r.firstLook(ctx, req, &plan.Status)
+	if todo.NeedsPod {
+		seen.lookAgain = r.firstLook(ctx, req, &todo.Status)
 	}
-	return ctrl.Result{RequeueAfter: sooner(sooner(seen.lookAgain, plan.Again), deadline(&plan.Status, seen.facts.Now))}, nil
+	return ctrl.Result{RequeueAfter: sooner(sooner(seen.lookAgain, todo.Again), deadline(&todo.Status, seen.facts.Now))}, nil
 }
 
 // advance decides from the facts. An error is a fault of Parley itself, which trying again does not mend.
-func advance(s *seen) (turn.Plan, error) {
-	plan, err := turn.Advance(s.facts)
+func advance(s *seen) (plan.Plan, error) {
+	todo, err := plan.Advance(s.facts)
 	if err != nil {
-		return plan, reconcile.TerminalError(err)
+		return todo, reconcile.TerminalError(err)
 	}
-	return plan, nil
+	return todo, nil
 }
 
 // firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that the chat has
@@ -189,7 +189,7 @@ func interruptionEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.Phase != v1alpha1.ChatInterrupting || st.Generation == nil || st.Generation.InterruptedAt == nil {
 		return 0
 	}
-	return max(turn.InterruptPatience-now.Sub(st.Generation.InterruptedAt.Time), time.Nanosecond)
+	return max(plan.InterruptPatience-now.Sub(st.Generation.InterruptedAt.Time), time.Nanosecond)
 }
 
 // sooner is the shorter of two waits; zero is none.

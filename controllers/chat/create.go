@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/turn"
 )
 
 // creation lets one pod at a time be created in a namespace: chats that come together share it, and its refusal. The zero value is
@@ -47,33 +47,33 @@ func (c *creation) refuse(namespace string, e *podRefusedError) {
 }
 
 // decide is the plan of this pass. An attempt without a pod cannot begin: why there is none is one more fact to decide from.
-func (r *Reconciler) decide(ctx context.Context, s *seen) (turn.Plan, error) {
-	plan, err := advance(s)
-	if err != nil || !plan.NeedsPod {
-		return plan, err
+func (r *Reconciler) decide(ctx context.Context, s *seen) (plan.Plan, error) {
+	todo, err := advance(s)
+	if err != nil || !todo.NeedsPod {
+		return todo, err
 	}
-	pod, err := r.choosePod(ctx, s, &plan)
+	pod, err := r.choosePod(ctx, s, &todo)
 	if refused, ok := errors.AsType[*podRefusedError](err); ok {
 		s.facts.PodRefused = refused.words
 		s.lookAgain = sooner(s.lookAgain, max(refused.until.Sub(s.facts.Now), time.Millisecond))
 		return advance(s)
 	}
 	if err != nil {
-		return plan, err
+		return todo, err
 	}
-	plan.Status.Generation.Pod = pod
-	return plan, nil
+	todo.Status.Generation.Pod = pod
+	return todo, nil
 }
 
 // choosePod gives the attempt a pod: one that is there and has room, else a new one.
-func (r *Reconciler) choosePod(ctx context.Context, s *seen, plan *turn.Plan) (string, error) {
+func (r *Reconciler) choosePod(ctx context.Context, s *seen, todo *plan.Plan) (string, error) {
 	chat := s.facts.Chat
 	settings := r.settingsOf(s)
 	prefer, err := r.podWithHistory(ctx, s)
 	if err != nil {
 		return "", err
 	}
-	want := placement.Want{Template: settings.Hash(), After: plan.PodAfter, Prefer: prefer, Capacity: r.PodCapacity}
+	want := placement.Want{Template: settings.Hash(), After: todo.PodAfter, Prefer: prefer, Capacity: r.PodCapacity}
 	choose := func() (string, bool, error) {
 		pods, err := r.podsIn(ctx, s)
 		if err != nil {

@@ -15,14 +15,14 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/firstwords"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/turn"
 )
 
 // seen is all that one pass has read.
 type seen struct {
-	facts turn.Facts
+	facts plan.Facts
 	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as they are when configsLive is true.
 	configs     []v1alpha1.ChatModelConfig
 	configsLive bool
@@ -42,7 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	if err != nil || chat == nil {
 		return nil, err
 	}
-	s := &seen{facts: turn.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
+	s := &seen{facts: plan.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
 		r.readModel, r.readFamily, r.readAttempt, r.readSummary, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
 		r.readNamedModels, r.readAdvisor,
@@ -112,8 +112,8 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 	return nil
 }
 
-func messageFacts(m *v1alpha1.ChatMessage) turn.Message {
-	facts := turn.Message{
+func messageFacts(m *v1alpha1.ChatMessage) plan.Message {
+	facts := plan.Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
 		Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
 		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),

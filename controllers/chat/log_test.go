@@ -16,24 +16,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/turn"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // logged are the lines of a level that the first write of a chat logs, whose prompt is about to be answered.
 func logged(t *testing.T, level slog.Level) (lines []map[string]any, text string) {
 	t.Helper()
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
-	model := &turn.Model{Alternative: turn.Alternative{Config: "default", Name: "gpt"}, ThresholdPercent: 100}
-	plan, err := turn.Advance(turn.Facts{
-		Chat: chat, Model: model, Now: now, Open: []turn.Message{{Name: "m", ContentHash: "h", FirstWords: "What nobody else may read"}},
+	model := &plan.Model{Alternative: plan.Alternative{Config: "default", Name: "gpt"}, ThresholdPercent: 100}
+	todo, err := plan.Advance(plan.Facts{
+		Chat: chat, Model: model, Now: now, Open: []plan.Message{{Name: "m", ContentHash: "h", FirstWords: "What nobody else may read"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	chat.Status = plan.Status
+	chat.Status = todo.Status
 	var out bytes.Buffer
 	logger := logr.FromSlogHandler(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level}))
-	logWrite(log.IntoContext(t.Context(), logger), chat, &plan)
+	logWrite(log.IntoContext(t.Context(), logger), chat, &todo)
 	for line := range strings.Lines(out.String()) {
 		var values map[string]any
 		if err := json.Unmarshal([]byte(line), &values); err != nil {

@@ -5,14 +5,14 @@ package chat
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/turn"
 )
 
 // modelOf is what a decision has to know of the configuration that answers. What it names and does not exist, or is disabled, is left out:
 // the configuration's own status says so.
-func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) *turn.Model {
-	m := &turn.Model{
+func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) *plan.Model {
+	m := &plan.Model{
 		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: modelconfig.ContextLimit(config, learned), ContextLimitConfig: config.Name,
 		ThresholdPercent: config.Spec.Compaction.ThresholdPercentOrDefault(),
 		Titles:           config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
@@ -34,15 +34,15 @@ func modelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 
 // narrow lets the limit of the model that writes summaries count where it is less. What is too long for that model is cut, so that only a
 // limit counts that somebody gave.
-func narrow(m *turn.Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
+func narrow(m *plan.Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
 	limit := modelconfig.ContextLimit(summarizer, learned)
 	if limit.Source == v1alpha1.ContextLimitConfigured && (m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {
 		m.ContextLimit, m.ContextLimitConfig = limit, summarizer.Name
 	}
 }
 
-func alternative(config *v1alpha1.ChatModelConfig) turn.Alternative {
-	a := turn.Alternative{Config: config.Name, Name: config.Spec.Model}
+func alternative(config *v1alpha1.ChatModelConfig) plan.Alternative {
+	a := plan.Alternative{Config: config.Name, Name: config.Spec.Model}
 	if config.Spec.Pricing != nil {
 		a.Currency = config.Spec.Pricing.Currency
 	}

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/turn"
 )
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so that the
@@ -57,7 +57,7 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 	}
 	if standsIn(s, config) {
 		s.facts.FellBack = modelconfig.Unavailable(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name, "")
-		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound && s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < turn.ManifestPatience {
+		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound && s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
 			s.facts.Blocked, s.facts.FellBack = s.facts.FellBack, nil // Its manifest may bring it yet.
 			return nil
 		}
@@ -99,10 +99,10 @@ func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
 			continue
 		}
 		if s.facts.Named == nil {
-			s.facts.Named = map[string]*turn.Model{}
+			s.facts.Named = map[string]*plan.Model{}
 		}
 		if config.Spec.Disabled {
-			s.facts.Named[name] = &turn.Model{Disabled: true}
+			s.facts.Named[name] = &plan.Model{Disabled: true}
 			continue
 		}
 		s.facts.Named[name] = modelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
@@ -111,8 +111,8 @@ func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
 }
 
 // namedModels are the names in the messages that could begin a turn, or began the one under way.
-func namedModels(f *turn.Facts) (names []string) {
-	for _, messages := range [][]turn.Message{f.Open, f.Queued} {
+func namedModels(f *plan.Facts) (names []string) {
+	for _, messages := range [][]plan.Message{f.Open, f.Queued} {
 		for i := range messages {
 			names = append(names, messages[i].ModelConfig)
 		}

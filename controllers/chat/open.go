@@ -13,8 +13,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/turn"
 )
 
 // readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's
@@ -105,7 +105,7 @@ func refused(m *v1alpha1.ChatMessage) bool {
 }
 
 // editedOf is the message and its place, if it is committed and no longer says what it said then.
-func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *turn.Edited {
+func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *plan.Edited {
 	if !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -116,7 +116,7 @@ func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *turn.Edited {
 		n.Index >= chat.Status.History.Length || history.HasLeft(chat, m) {
 		return nil
 	}
-	edited := &turn.Edited{Message: messageFacts(m), Parent: n.Parent, Index: n.Index, CallsGivenUpBefore: givenUp}
+	edited := &plan.Edited{Message: messageFacts(m), Parent: n.Parent, Index: n.Index, CallsGivenUpBefore: givenUp}
 	if committed == edited.ContentHash {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/turn"
 )
 
 // promptSuffix ends the names of the messages that prompts become.
@@ -48,7 +48,7 @@ func (r *Reconciler) withPrompt(ctx context.Context, s *seen, open []v1alpha1.Ch
 	name := promptName(chat)
 	if i := slices.IndexFunc(open, func(m v1alpha1.ChatMessage) bool { return m.Name == name }); i >= 0 {
 		if !isPrompt(chat, &open[i]) {
-			s.facts.NoPrompt = &turn.NoPrompt{Message: name}
+			s.facts.NoPrompt = &plan.NoPrompt{Message: name}
 			return nil, nil
 		}
 		return open, nil
@@ -59,7 +59,7 @@ func (r *Reconciler) withPrompt(ctx context.Context, s *seen, open []v1alpha1.Ch
 		return r.withExisting(ctx, s, open)
 	}
 	if words := refusalOf(err, name); words != "" {
-		s.facts.NoPrompt = &turn.NoPrompt{Message: name, Refused: words}
+		s.facts.NoPrompt = &plan.NoPrompt{Message: name, Refused: words}
 		s.lookAgain = sooner(s.lookAgain, refusalLasts)
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) withExisting(ctx context.Context, s *seen, open []v1alpha1.
 	case err != nil || there == nil:
 		return nil, err
 	case !isPrompt(chat, there):
-		s.facts.NoPrompt = &turn.NoPrompt{Message: there.Name}
+		s.facts.NoPrompt = &plan.NoPrompt{Message: there.Name}
 		return nil, nil
 	case !isOpen(chat, there):
 		return nil, nil

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/family"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/requeue"
-	"parley.dev/parley/internal/turn"
 )
 
 // readFamily reads what the chats above and below mean for this one.
@@ -32,11 +32,11 @@ func (r *Reconciler) readFamily(ctx context.Context, s *seen) error {
 	if err := r.Client.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
-	members := family.Of(chats.Items)
+	members := tree.Of(chats.Items)
 	above, complete := members.Ancestors(chat)
 	f := &s.facts
-	f.Suspended = family.Suspended(chat, above)
-	if top := family.Archiving(chat, above); top != nil {
+	f.Suspended = tree.Suspended(chat, above)
+	if top := tree.Archiving(chat, above); top != nil {
 		f.Archive, f.FamilyAtWork = true, members.AtWork(top, chat.Name)
 	}
 	f.ParentArchived = len(above) > 0 && above[0].Status.Archived
@@ -51,7 +51,7 @@ func (r *Reconciler) readFamily(ctx context.Context, s *seen) error {
 }
 
 // judgePlace finds out whether the chat may be where it is.
-func (r *Reconciler) judgePlace(ctx context.Context, s *seen, members *family.Family, above []*v1alpha1.Chat, complete bool) error {
+func (r *Reconciler) judgePlace(ctx context.Context, s *seen, members *tree.Family, above []*v1alpha1.Chat, complete bool) error {
 	chat := s.facts.Chat
 	if chat.Status.ParentUID != "" && (len(above) == 0 || string(above[0].UID) != chat.Status.ParentUID) {
 		gone, err := r.parentIsGone(ctx, chat)
@@ -73,7 +73,7 @@ func (r *Reconciler) judgePlace(ctx context.Context, s *seen, members *family.Fa
 }
 
 // block keeps the chat from taking messages up.
-func block(f *turn.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
+func block(f *plan.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
 	f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: wrong, Advice: advice}
 }
 
@@ -116,11 +116,11 @@ func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile
 	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
-	members := family.Of(chats.Items)
+	members := tree.Of(chats.Items)
 	top := chat
 	if above, _ := members.Ancestors(chat); len(above) > 0 {
 		top = above[len(above)-1]
-		if family.Archiving(chat, above) == nil {
+		if tree.Archiving(chat, above) == nil {
 			top = chat
 		}
 	}

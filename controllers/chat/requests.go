@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/turn"
 )
 
 // requestsOf are the requests of the chat's annotations that have not been acted on.
-func requestsOf(chat *v1alpha1.Chat) []turn.Request {
-	var requests []turn.Request
+func requestsOf(chat *v1alpha1.Chat) []plan.Request {
+	var requests []plan.Request
 	for _, asked := range []struct {
 		annotation string
 		kind       v1alpha1.RequestKind
@@ -29,7 +29,7 @@ func requestsOf(chat *v1alpha1.Chat) []turn.Request {
 			return h.Kind == asked.kind && h.Token == token
 		})
 		if ok && !handled {
-			requests = append(requests, turn.Request{Kind: asked.kind, Token: token})
+			requests = append(requests, plan.Request{Kind: asked.kind, Token: token})
 		}
 	}
 	return requests

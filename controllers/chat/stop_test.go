@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/turn"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 func bringing(results ...v1alpha1.ToolResult) *v1alpha1.ChatMessage {
@@ -67,7 +67,7 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	if missing != 3 || len(kept) != 3 {
 		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
 	}
-	if got := turn.Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" || got.ContentHash != "hash" {
+	if got := plan.Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" || got.ContentHash != "hash" {
 		t.Errorf("the turn is %+v", got)
 	}
 }

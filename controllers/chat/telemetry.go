@@ -12,53 +12,84 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/turn"
 )
 
 // observe counts what the write did that has just gone through, and makes the spans of the turns that it ended.
-func (r *Reconciler) observe(ctx context.Context, s *seen, plan *turn.Plan) {
-	a, f := accountOf(&s.facts, plan), &s.facts
-	for _, t := range a.began {
-		if created := createdOf(f, t.Message); !created.IsZero() {
-			r.Metrics.TurnBegan(f.Now.Sub(created))
-		}
+func (r *Reconciler) observe(ctx context.Context, s *seen, todo *plan.Plan) {
+	for i := range todo.Transitions {
+		r.observeTransition(ctx, s, &todo.Transitions[i])
 	}
-	for _, t := range a.ended {
-		r.endTurn(ctx, s, t)
+	if todo.CapacityWait != nil {
+		r.Metrics.CapacityCame(*todo.CapacityWait)
 	}
-	if a.outcome != "" {
-		r.Metrics.AttemptEnded(string(a.action), a.outcome, a.reason)
-	}
-	if a.retried {
-		r.Metrics.Retried(a.provider, a.reason)
-	}
-	if a.compaction != "" {
-		r.Metrics.Compacted(a.provider, a.model, a.compaction, a.reason)
-	}
-	if a.committed {
-		r.Metrics.StepCommitted(string(a.action), a.assigned, a.finished)
-	}
-	if a.capacityWait != nil {
-		r.Metrics.CapacityCame(*a.capacityWait)
-	}
-	r.Metrics.ClientCalls(a.clientOutcome, a.clientCalls)
 }
 
-func (r *Reconciler) endTurn(ctx context.Context, s *seen, t endedTurn) {
-	chat, lasted := s.facts.Chat, time.Duration(0)
+func (r *Reconciler) observeTransition(ctx context.Context, s *seen, t *plan.Transition) {
+	if t.Began != nil {
+		if created := createdOf(&s.facts, t.Began.Message); !created.IsZero() {
+			r.Metrics.TurnBegan(s.facts.Now.Sub(created))
+		}
+	}
+	if t.Attempt != nil {
+		r.observeAttempt(t.Attempt, s.facts.Now)
+	}
+	if t.Ended != nil {
+		r.endTurn(ctx, s, t.Ended)
+	}
+	if c := t.ClientCalls; c != nil && c.Answered {
+		r.Metrics.ClientCalls(telemetry.CallSucceeded, c.Number)
+	} else if c != nil {
+		r.Metrics.ClientCalls(telemetry.CallCancelled, c.Number)
+	}
+}
+
+func (r *Reconciler) observeAttempt(a *plan.AttemptEnd, now time.Time) {
+	outcome := string(a.Outcome)
+	if outcome == "" {
+		outcome = telemetry.OutcomeAbandoned
+	}
+	r.Metrics.AttemptEnded(string(a.Action), outcome, string(a.Reason))
+	if a.Retried {
+		r.Metrics.Retried(a.Provider, string(a.Reason))
+	}
+	if a.Action == v1alpha1.ActionCompact && !a.Retried && a.Outcome != v1alpha1.OutcomeLost {
+		r.Metrics.Compacted(a.Provider, a.Model, compacted(a), string(a.Reason))
+	}
+	if a.Committed {
+		r.Metrics.StepCommitted(string(a.Action), now.Sub(a.Assigned), now.Sub(a.Finished))
+	}
+}
+
+// compacted is how a compaction ended.
+func compacted(a *plan.AttemptEnd) string {
+	switch {
+	case a.Committed:
+		return telemetry.CompactionSucceeded
+	case a.Reason != "":
+		return telemetry.CompactionFailed
+	}
+	return telemetry.CompactionCancelled
+}
+
+func (r *Reconciler) endTurn(ctx context.Context, s *seen, ended *plan.TurnEnd) {
+	chat, t, result, lasted := s.facts.Chat, ended.Turn, string(ended.Turn.Result), time.Duration(0)
+	if result == "" {
+		result = telemetry.TurnSuperseded
+	}
 	if t.StartedAt != nil {
 		lasted = s.facts.Now.Sub(t.StartedAt.Time)
 	}
-	r.Metrics.TurnEnded(t.result, t.reason, lasted)
+	r.Metrics.TurnEnded(result, string(ended.Reason), lasted)
 	if r.Tracer == nil || t.StartedAt == nil {
 		return
 	}
 	end := tracing.TurnEnd{
 		Turn:  tracing.Turn{ChatUID: string(chat.UID), HistoryVersion: t.HistoryVersion, Began: t.StartedAt.Time, Traceparent: t.Traceparent},
 		Ended: s.facts.Now, Namespace: chat.Namespace, Chat: chat.Name, Message: t.Message,
-		Result: t.result, ErrorType: t.reason, Steps: t.Steps,
+		Result: result, ErrorType: string(ended.Reason), Steps: t.Steps,
 	}
 	end.Provider, end.Model = s.model()
 	r.Tracer.EndTurn(ctx, end)
@@ -81,8 +112,8 @@ func (s *seen) model() (provider, name string) {
 }
 
 // createdOf is when the message was created. An edited one has not waited since then.
-func createdOf(f *turn.Facts, name string) (created time.Time) {
-	for _, messages := range [][]turn.Message{f.Open, f.Queued} {
+func createdOf(f *plan.Facts, name string) (created time.Time) {
+	for _, messages := range [][]plan.Message{f.Open, f.Queued} {
 		for i := range messages {
 			if messages[i].Name == name {
 				return messages[i].Created

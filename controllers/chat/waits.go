@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/family"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/turn"
 )
 
 // readSubChats finds out whether there are sub-chats, and which of those that calls wait for are at work.
@@ -45,7 +45,7 @@ func (r *Reconciler) readSubChats(ctx context.Context, s *seen) error {
 }
 
 // awaited names the chats for which calls wait, or will once this pass has committed what there is.
-func awaited(f *turn.Facts) (names []string) {
+func awaited(f *plan.Facts) (names []string) {
 	var waits []v1alpha1.CallWait
 	if f.Result != nil && f.Result.Spec.Generation != nil {
 		waits = append(waits, f.Result.Spec.Generation.WaitsFor...)
@@ -81,10 +81,10 @@ func (r *Reconciler) atWork(ctx context.Context, s *seen, name string) (bool, er
 	if err != nil || sub == nil {
 		return false, err
 	}
-	if below, err := family.Below(sub, chat.Name, lookup); err != nil || !below {
+	if below, err := tree.Below(sub, chat.Name, lookup); err != nil || !below {
 		return false, err
 	}
-	if !family.Settled(sub) {
+	if !tree.Settled(sub) {
 		return true, nil
 	}
 	var messages v1alpha1.ChatMessageList
@@ -157,7 +157,7 @@ func endsWaits() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.Chat)
 			after, also := e.ObjectNew.(*v1alpha1.Chat)
-			return ok && also && sub(after) && family.Settled(after) && differs(before, after)
+			return ok && also && sub(after) && tree.Settled(after) && differs(before, after)
 		},
 	}
 }

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/status"
 )
 
 // report writes the status of a User message, if it differs. A message that has had its last word is left alone.
@@ -31,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 	if next.Status.State == v1alpha1.MessagePending && m.Status.State == "" {
 		next.Status.CreatedVersion = m.ResourceVersion
 	}
-	status.Message(&next.Status, summary, m.Generation, r.Now())
+	conditions.Message(&next.Status, summary, m.Generation, r.Now())
 	if equality.Semantic.DeepEqual(m.Status, next.Status) {
 		return nil
 	}
@@ -45,14 +45,14 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 // old view of the chat says of a turn that is over counts for nothing: the chat controller may have recorded the end since.
 func settled(s *seen) bool {
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
-		switch age := status.Compare(s.chat.Status.Turn, &s.message.Status); {
+		switch age := conditions.Compare(s.chat.Status.Turn, &s.message.Status); {
 		case age < 0:
 			return true
 		case age > 0:
 			return false
 		}
 	}
-	return status.MessageSettled(s.message)
+	return conditions.MessageSettled(s.message)
 }
 
 func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
@@ -61,11 +61,11 @@ func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 
 // describe says where the message stands. It returns false while that is about to change: the chat will take the message,
 // or an edit of it, up at any moment.
-func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
+func describe(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
 	name := s.message.Name
 	if s.chat == nil {
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+" does not exist: create it, or delete this message"), true
+		return conditions.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+" does not exist: create it, or delete this message"), true
 	}
 	chat := &s.chat.Status
 	if s.message.Spec.Role == v1alpha1.RoleTool {
@@ -77,7 +77,7 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
-		return status.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
+		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
 		return asBefore(st), st.ContentHash == index.ContentHash(s.message)
 	}
@@ -85,10 +85,10 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
 }
 
 // describeTurn says how the turn stands that the message began.
-func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) status.Summary {
+func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) conditions.Summary {
 	chat := &s.chat.Status
 	told := toldEnd(chat.Turn, st)
-	status.Commit(st, string(s.chat.UID), chat.Turn)
+	conditions.Commit(st, string(s.chat.UID), chat.Turn)
 	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil { // The message alone still knows how, or why.
 		return asBefore(st)
 	}
@@ -96,48 +96,48 @@ func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) status.Summary {
 }
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
-func describePending(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
+func describePending(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case chat.Archived:
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
+		return conditions.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
 	case archiving(chat):
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
+		return conditions.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
 	case blocked(chat) || withoutPrompt(chat):
 		st.State = v1alpha1.MessagePending
-		return status.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"), true
+		return conditions.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"), true
 	}
-	return status.Summary{}, false
+	return conditions.Summary{}, false
 }
 
 // ofTurn says how the turn of the message stands. Why the chat gets no generation pod, the message says too.
-func ofTurn(chat *v1alpha1.ChatStatus) status.Summary {
+func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
 	if chat.Turn.Result == "" && ready != nil && ready.Reason == v1alpha1.ReasonGenerationPodRefused {
-		return status.Working(ready.Reason, ready.Message)
+		return conditions.Working(ready.Reason, ready.Message)
 	}
-	return status.OfTurn(chat.Turn, chat.LastError)
+	return conditions.OfTurn(chat.Turn, chat.LastError)
 }
 
 // toldEnd reports whether the message says already how the turn ended, and the chat, in an older view, does not.
 func toldEnd(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) bool {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	return turn.Result == "" && status.Compare(turn, st) == 0 && ready != nil && ready.Status != metav1.ConditionUnknown
+	return turn.Result == "" && conditions.Compare(turn, st) == 0 && ready != nil && ready.Status != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
-func describeResults(st *v1alpha1.ChatMessageStatus, s *seen) (status.Summary, bool) {
+func describeResults(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case chat.Turn != nil && chat.Turn.Results != nil && chat.Turn.Results.Message == s.message.Name:
-		return status.CommitResults(st, string(s.chat.UID), chat.Turn.Results), true
+		return conditions.CommitResults(st, string(s.chat.UID), chat.Turn.Results), true
 	case st.State == v1alpha1.MessageCommitted || chat.Phase != v1alpha1.ChatRequiresAction:
-		return status.Summary{}, false
+		return conditions.Summary{}, false
 	}
 	st.State = v1alpha1.MessagePending
-	return status.Working(v1alpha1.ReasonWaitingForApproval, "Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
+	return conditions.Working(v1alpha1.ReasonWaitingForApproval, "Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
 }
 
 func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
@@ -147,12 +147,12 @@ func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
 }
 
 // asBefore is what the status says already, for a message that was changed in another way than its content.
-func asBefore(st *v1alpha1.ChatMessageStatus) status.Summary {
+func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
-		return status.Working(v1alpha1.ReasonBeingAnswered, "")
+		return conditions.Working(v1alpha1.ReasonBeingAnswered, "")
 	}
-	return status.Summary{Ready: ready.Status, Reason: ready.Reason, Message: ready.Message}
+	return conditions.Summary{Ready: ready.Status, Reason: ready.Reason, Message: ready.Message}
 }
 
 // cannotBegin are the reasons for which a chat takes no message up.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/status"
 )
 
 // told is a User message that says how the turn ended which was resumed at that version, if it was.
@@ -22,8 +22,8 @@ func told(turn *v1alpha1.TurnStatus, result v1alpha1.TurnResult) *v1alpha1.ChatM
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
 	ended := turn.DeepCopy()
 	ended.Result, ended.ContentHash = result, content.Hash(&m.Spec)
-	status.Commit(&m.Status, "uid", ended)
-	status.Message(&m.Status, status.OfTurn(ended, nil), 1, time.Time{})
+	conditions.Commit(&m.Status, "uid", ended)
+	conditions.Message(&m.Status, conditions.OfTurn(ended, nil), 1, time.Time{})
 	return m
 }
 
@@ -55,7 +55,7 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 			next := c.message.DeepCopy()
 			if !settled(s) {
 				if summary, ok := describe(&next.Status, s); ok {
-					status.Message(&next.Status, summary, next.Generation, time.Time{})
+					conditions.Message(&next.Status, summary, next.Generation, time.Time{})
 				}
 			}
 			if got := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.ConditionReady).Reason; got != c.want {

@@ -22,11 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/hostlist"
 	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/requeue"
-	"parley.dev/parley/internal/status"
 )
 
 // Reconciler writes the status of ChatModelConfigs.
@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		firstDefault = first.Name
 	}
 	next := config.DeepCopy()
-	status.ModelConfig(next, status.ModelConfigFacts{
+	conditions.ModelConfig(next, conditions.ModelConfigFacts{
 		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config), Invalid: invalid(&config.Spec),
 		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts),
 	}, r.Now())

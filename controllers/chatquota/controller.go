@@ -24,8 +24,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/requeue"
-	"parley.dev/parley/internal/status"
 )
 
 // Reconciler keeps the gate's limits to what the quotas say.
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	next := quota.DeepCopy()
-	status.ChatQuota(next, own, own.Or(cluster.Namespace), r.Now())
+	conditions.ChatQuota(next, own, own.Or(cluster.Namespace), r.Now())
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
@@ -138,7 +138,7 @@ func (r *Reconciler) reconcileCluster(ctx context.Context) error {
 		return err
 	}
 	next := quota.DeepCopy()
-	status.ClusterChatQuota(next, capacity.OfCluster(quota), r.Now())
+	conditions.ClusterChatQuota(next, capacity.OfCluster(quota), r.Now())
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/status"
+	"parley.dev/parley/internal/chat/conditions"
 )
 
 const (
@@ -76,7 +76,7 @@ func chatsByParent(o client.Object) []string {
 
 func unsettledByChat(o client.Object) []string {
 	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok || message.Spec.Generation != nil || status.MessageSettled(message) {
+	if !ok || message.Spec.Generation != nil || conditions.MessageSettled(message) {
 		return nil
 	}
 	return []string{message.Spec.ChatRef.Name, AnyChat}

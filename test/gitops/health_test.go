@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	parleystatus "parley.dev/parley/internal/status"
+	"parley.dev/parley/internal/chat/conditions"
 )
 
 // judged is what Flux and Argo CD say of an object.
@@ -162,8 +162,8 @@ func TestArgoCDShowsASuspendedChatAsSuspendedAndGeneratedMessagesByTheirOutcome(
 func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 	chat := &v1alpha1.Chat{TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"}}
 	chat.Name, chat.Generation, chat.Status.Phase = "c", 1, v1alpha1.ChatWaiting
-	parleystatus.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}, time.Now())
-	parleystatus.Chat(&chat.Status, parleystatus.ChatFacts{Generation: 1, Now: time.Now()})
+	conditions.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}, time.Now())
+	conditions.Chat(&chat.Status, conditions.ChatFacts{Generation: 1, Now: time.Now()})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(chat)
 	if err != nil {
 		t.Fatal(err)

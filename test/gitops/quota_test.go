@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
-	"parley.dev/parley/internal/status"
+	"parley.dev/parley/internal/chat/conditions"
 )
 
 func TestBothToolsWaitUntilAQuotaIsInForce(t *testing.T) {
@@ -41,8 +41,8 @@ func TestBothToolsWaitUntilAQuotaIsInForce(t *testing.T) {
 	says(quota, busy)
 	says(cluster, busy)
 	limits := capacity.OfCluster(nil)
-	status.ChatQuota(quota, capacity.Limits{}, limits.Namespace, time.Now())
-	status.ClusterChatQuota(cluster, limits, time.Now())
+	conditions.ChatQuota(quota, capacity.Limits{}, limits.Namespace, time.Now())
+	conditions.ClusterChatQuota(cluster, limits, time.Now())
 	says(quota, done)
 	says(cluster, done)
 }

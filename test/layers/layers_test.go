@@ -73,7 +73,7 @@ type rule struct {
 }
 
 var pure = []string{
-	"internal/chat", "internal/fence", "internal/chatstate", "internal/family", "internal/decide", "internal/turn", "internal/status", "internal/placement",
+	"internal/chat", "internal/fence", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
@@ -85,7 +85,7 @@ var rules = []rule{
 		return strings.HasPrefix(path, module+"internal") || under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime")
 	}},
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
-		return !p.in("internal/chatstate/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
+		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
 	{"fence, parts, clip and printable depend on the standard library alone", []string{"internal/fence", "internal/parts", "internal/clip", "internal/printable"}, true, func(_ goPackage, path string) bool {
 		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/family"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -117,7 +117,7 @@ func (t WaitAgent) Run(ctx context.Context, input string) (string, error) {
 	result := waitResult{Chat: sub.Name, Phase: sub.Status.Phase}
 	ready := meta.FindStatusCondition(sub.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
-	case !family.Settled(sub):
+	case !tree.Settled(sub):
 		result.TimedOut = true
 		if ready != nil {
 			result.Reason = ready.Reason
@@ -145,7 +145,7 @@ func (t WaitAgent) subChat(ctx context.Context, name string) (*v1alpha1.Chat, er
 	sub, err := lookup(name)
 	below := false
 	if err == nil && sub != nil {
-		below, err = family.Below(sub, caller.Name, lookup)
+		below, err = tree.Below(sub, caller.Name, lookup)
 	}
 	switch {
 	case err != nil:

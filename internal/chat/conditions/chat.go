@@ -1,0 +1,242 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// ChatFacts is what a Chat's conditions say beyond its state machine.
+type ChatFacts struct {
+	// Generation of the Chat's spec.
+	Generation int64
+	// PodStarting says what keeps the pod of the attempt from being ready for the first time; empty once it was.
+	PodStarting string
+	// Beginning is true while spec.prompt has not become the first message.
+	Beginning bool
+	// Blocked is why an idle chat's waiting message cannot be taken up, if it cannot.
+	Blocked *v1alpha1.GenerationError
+	// MayCome is true while what the message waits for may still be on its way.
+	MayCome bool
+	// Held is why work that is due may not begin; empty if it may.
+	Held machine.Reason
+	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
+	NoCapacity string
+	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
+	PodRefused string
+	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
+	NoPrompt *NoPrompt
+	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
+	Archiving    bool
+	FamilyAtWork string
+	// Now is the time of transitions.
+	Now time.Time
+}
+
+// NoPrompt is why spec.prompt cannot become a message.
+type NoPrompt struct {
+	// Message that has the name which is needed, or would have it.
+	Message string
+	// Refused is what the API server says against the message; empty if the name is taken.
+	Refused string
+	// MayPass is true while a name that is taken may become free by itself.
+	MayPass bool
+}
+
+func (n *NoPrompt) summary() Summary {
+	taken := "Message " + n.Message + " has the name that spec.prompt needs, and is not what this chat would make of it"
+	switch {
+	case n.Refused != "":
+		return Working(v1alpha1.ReasonPromptRefused, "The API server refuses message "+n.Message+" for spec.prompt: "+n.Refused)
+	case n.MayPass:
+		return Working(v1alpha1.ReasonPromptNameTaken, taken)
+	}
+	return Failed(v1alpha1.ReasonPromptNameTaken, taken+": delete that message, and the chat begins")
+}
+
+// Chat computes every condition of a Chat from its status and the facts, and marks the generation as observed.
+func Chat(st *v1alpha1.ChatStatus, f ChatFacts) {
+	chatSummary(st, f).apply(&st.Conditions, f.Generation, f.Now)
+	for i := range st.Conditions {
+		st.Conditions[i].ObservedGeneration = f.Generation
+	}
+	st.ObservedGeneration = f.Generation
+}
+
+func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch {
+	case st.Archived:
+		return Done(v1alpha1.ReasonArchived, "The chat is archived; spec.archived: false takes it back")
+	case st.Phase == v1alpha1.ChatRunning:
+		return runningSummary(st, f)
+	case st.Phase == v1alpha1.ChatInterrupting:
+		return Working(v1alpha1.ReasonInterrupting, "Finishing the partial reply")
+	case st.Phase == v1alpha1.ChatRequiresAction:
+		return Working(v1alpha1.ReasonRequiresAction, requiredOf(st.RequiresAction))
+	case f.Archiving:
+		return Working(v1alpha1.ReasonArchiving, "Waits until chat "+f.FamilyAtWork+" is done")
+	case f.Blocked != nil:
+		return blockedSummary(f)
+	case st.Phase == v1alpha1.ChatError:
+		return failedSummary(st.LastError)
+	}
+	return waitingSummary(st, f)
+}
+
+func blockedSummary(f ChatFacts) Summary {
+	if f.MayCome {
+		return Working(string(f.Blocked.Reason), f.Blocked.Text())
+	}
+	return Failed(string(f.Blocked.Reason), f.Blocked.Text())
+}
+
+// requiredOf says what people have to do.
+func requiredOf(required *v1alpha1.RequiresActionStatus) string {
+	results, approvals := 0, 0
+	if required != nil {
+		for _, call := range required.ToolCalls {
+			switch {
+			case call.Kind == v1alpha1.AwaitsClient:
+				results++
+			case call.Decision == nil:
+				approvals++
+			}
+		}
+	}
+	return fmt.Sprintf("%d tool calls wait for a client's results, %d for approval: see status.requiresAction", results, approvals)
+}
+
+func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch {
+	case f.NoPrompt != nil:
+		return f.NoPrompt.summary()
+	case f.Beginning:
+		return Working(v1alpha1.ReasonBeginning, "Creating the first message from spec.prompt")
+	case st.Turn == nil:
+		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
+	case st.Turn.Result == v1alpha1.TurnInterrupted:
+		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; send a message to continue")
+	case st.Turn.Result == v1alpha1.TurnStoppedAfterTool:
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+" (tools.stopAfter); send a message to continue")
+	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
+		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); send a message to continue", st.Turn.Steps))
+	}
+	return Done(v1alpha1.ReasonAnswered, "Every message is answered")
+}
+
+func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch {
+	case f.Held != "" && st.Generation == nil || f.Held == machine.Suspended:
+		return heldSummary(st, f)
+	case st.Generation == nil:
+		return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
+	case f.PodStarting != "":
+		return Working(v1alpha1.ReasonWaitingForPod, "Generation pod "+st.Generation.Pod+" is starting: "+f.PodStarting)
+	case st.Generation.Action == v1alpha1.ActionCompact:
+		return Working(v1alpha1.ReasonCompacting, "Asking "+st.Model+" for a summary of the conversation")
+	case st.Generation.Action == v1alpha1.ActionExecuteTools:
+		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
+	}
+	return Working(v1alpha1.ReasonGenerating, "Asking "+st.Model)
+}
+
+// heldSummary says why work that is due does not begin.
+func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
+	switch f.Held {
+	case machine.Suspended:
+		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case machine.SubChatsAtWork:
+		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
+	case machine.RetryNotDue:
+		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().Format(time.RFC3339))
+	case machine.NoCapacity:
+		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
+	case machine.PodRefused:
+		return Working(v1alpha1.ReasonGenerationPodRefused, "The API server refuses a generation pod: "+f.PodRefused)
+	}
+	return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
+}
+
+// retryOf says what became of the last attempt.
+func retryOf(retry *v1alpha1.RetryStatus) string {
+	if retry.Reason == v1alpha1.ErrorGenerationPodLost {
+		return retry.Message
+	}
+	return fmt.Sprintf("Attempt %d failed: %s", retry.Attempt, retry.Reason)
+}
+
+// maxNamedChats is how many of the chats that are waited for a condition names.
+const maxNamedChats = 3
+
+// waitsOf says for which sub-chats calls wait. It changes only with the waits themselves.
+func waitsOf(waits []v1alpha1.PendingWait) string {
+	latest, chats := metav1.Time{}, []string{}
+	for _, w := range waits {
+		if w.Deadline == nil {
+			continue
+		}
+		if latest.Before(w.Deadline) {
+			latest = *w.Deadline
+		}
+		if !slices.Contains(chats, w.Chat) {
+			chats = append(chats, w.Chat)
+		}
+	}
+	if n := len(chats) - maxNamedChats; n > 0 {
+		chats = append(chats[:maxNamedChats], fmt.Sprintf("%d more", n))
+	}
+	return fmt.Sprintf("Waits for sub-chats %s, at most until %s", strings.Join(chats, ", "), latest.UTC().Format(time.RFC3339))
+}
+
+func failedSummary(e *v1alpha1.LastError) Summary {
+	if e == nil {
+		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to go on")
+	}
+	return Failed(string(e.Reason), e.Text())
+}
+
+// MarkTruncated records whether the newest reply was cut at the size that one object can hold.
+func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now time.Time) {
+	if !truncated {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionTruncated)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplyTooLarge,
+		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message", message),
+	}, st.ObservedGeneration, now)
+}
+
+// MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It says
+// nothing of the chat itself, which goes on without advice.
+func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {
+	if why == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Text(),
+	}, st.ObservedGeneration, now)
+}
+
+// MarkFallback records why the ChatModelConfig answers in place of the one that is named; nil: it does not.
+func MarkFallback(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, answers string, now time.Time) {
+	if why == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionModelConfigFallback)
+		return
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionModelConfigFallback, Status: metav1.ConditionTrue, Reason: string(why.Reason),
+		Message: fmt.Sprintf("%s: ChatModelConfig %s, the namespace's default, answers instead", why.Message, answers),
+	}, st.ObservedGeneration, now)
+}

@@ -1,0 +1,52 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/capacity"
+)
+
+// ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,
+// limits what counts for the namespace.
+func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.Time) {
+	counts := "Limits in force: " + generating(limits)
+	summary := Done(v1alpha1.ReasonInForce, counts)
+	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
+		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+" decides, since it allows as many or fewer")
+	}
+	summary.apply(&quota.Status.Conditions, quota.Generation, now)
+	quota.Status.ObservedGeneration = quota.Generation
+}
+
+// decisive is the quota that decides in place of this one.
+func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
+	if quota.Spec.Generating.Chats != nil {
+		return own.Chats.Quota
+	}
+	return own.SubChats.Quota
+}
+
+// ClusterChatQuota writes the conditions of the ClusterChatQuota, with the limits that are in force.
+func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
+	all, each := limits.All, limits.Namespace
+	Done(v1alpha1.ReasonInForce, "Limits in force: "+generating(all)+" in all namespaces together, "+
+		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation, now)
+	quota.Status.ObservedGeneration = quota.Generation
+}
+
+// generating says how many may be at work.
+func generating(limits capacity.Limits) string {
+	return fmt.Sprintf("%s and %s generating at once", counted(limits.Chats.Max, "chat"), counted(limits.SubChats.Max, "sub-chat"))
+}
+
+func counted(n int32, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,95 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Commit records in a User message's status the place in the history that the turn record gives it.
+func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnStatus) {
+	st.State = v1alpha1.MessageCommitted
+	st.ChatUID = chatUID
+	st.Parent = turn.Parent
+	st.Index = new(turn.Index)
+	st.HistoryVersion, st.ResumedVersion = turn.HistoryVersion, turn.ResumedVersion
+	st.ContentHash, st.CallsGivenUpBefore = turn.ContentHash, turn.CallsGivenUpBefore
+	st.CreatedVersion = ""
+}
+
+// Message writes the summary into a User message's conditions and marks the generation as observed.
+func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now time.Time) {
+	s.apply(&st.Conditions, generation, now)
+	st.ObservedGeneration = generation
+}
+
+// Supersede records in a User message's status that it is not, or no longer, part of the conversation.
+func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
+	m.Status.State = v1alpha1.MessageSuperseded
+	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
+		"A message before this one was edited or deleted, so the conversation goes on without it: delete it, or create it again to ask anew"),
+		m.Generation, now)
+}
+
+// Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the status, as in an
+// old view of the chat, and positive when the turn was committed or resumed since the status was written.
+func Compare(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) int {
+	return cmp.Compare(max(turn.HistoryVersion, turn.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
+}
+
+// MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,
+// rejected or superseded.
+func MessageSettled(m *v1alpha1.ChatMessage) bool {
+	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status != metav1.ConditionUnknown && m.Status.ObservedGeneration == m.Generation
+}
+
+// OfTurn says how the turn stands, for the User message that began it.
+func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
+	switch turn.Result {
+	case v1alpha1.TurnAnswered:
+		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
+	case v1alpha1.TurnStoppedAfterTool:
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+turn.StoppedBy+" (the chat's tools.stopAfter)")
+	case v1alpha1.TurnMaxStepsReached:
+		return Done(v1alpha1.ReasonMaxStepsReached, "The turn was ended by the chat's limits.maxSteps")
+	case v1alpha1.TurnInterrupted:
+		return Failed(v1alpha1.ReasonInterrupted, "The turn was interrupted; what was said until then is kept")
+	case v1alpha1.TurnFailed:
+		if lastError == nil {
+			return Failed(v1alpha1.ReasonTurnFailed, "The turn failed")
+		}
+		return Failed(string(lastError.Reason), lastError.Text())
+	}
+	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
+}
+
+// CommitResults records in a Tool message's status where a client's results stand in the history.
+func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alpha1.MessagePlace) Summary {
+	st.State = v1alpha1.MessageCommitted
+	st.ChatUID = chatUID
+	st.Parent = place.Parent
+	st.Index = new(place.Index)
+	st.HistoryVersion = place.HistoryVersion
+	st.StoppedBy = place.StoppedBy
+	return Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited")
+}
+
+// Approval says in a ToolApproval's status whether the decision counts.
+func Approval(a *v1alpha1.ToolApproval, applied bool, now time.Time) {
+	summary := Done(v1alpha1.ReasonApplied, "Decision applied")
+	if !applied {
+		summary = Failed(v1alpha1.ReasonNotPending, fmt.Sprintf(
+			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name, a.Spec.ToolCallID))
+	}
+	summary.apply(&a.Status.Conditions, a.Generation, now)
+	a.Status.ObservedGeneration = a.Generation
+}

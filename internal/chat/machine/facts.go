@@ -1,0 +1,37 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+// Facts are what a transition depends on besides the state. QueueLen and QueueCap always count; each other field counts
+// only for the events that it names, and its zero value is harmless.
+type Facts struct {
+	// QueueLen is the number of queued messages before the event.
+	QueueLen int
+	// QueueCap is the number of messages that may be queued (Chat.spec.limits.maxQueue).
+	QueueCap int
+	// CutInRoom (SendMessageInterrupt) is by how many messages those that cut in may exceed QueueCap.
+	CutInRoom int
+	// CallsUnread (EnterRequiresAction) is true when nobody can be asked, because the reply that made the calls was not read.
+	CallsUnread bool
+	// Unanswered (DeleteMessage) is true when what is left of the history ends with something that the model must answer.
+	Unanswered bool
+	// Suspended (RecordAttempt) is true when the chat, or a chat above it, is suspended.
+	Suspended bool
+	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.
+	SubChatsAtWork bool
+	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
+	NoCapacity bool
+	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.
+	PodRefused bool
+	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.
+	RetryWaits bool
+	// Compactable (RequestCompaction, ContextTooLong) is true when at least one Assistant message follows the last boundary.
+	Compactable bool
+	// Clearable (ClearContext) is true when a message that the model sees follows the last boundary.
+	Clearable bool
+	// FamilyBusy (Archive) is true when another chat of the family to be archived is neither Waiting nor in Error.
+	FamilyBusy bool
+	// ParentArchived (Unarchive) is true when the chat's parent is archived.
+	ParentArchived bool
+}

@@ -1,0 +1,76 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+// Reason is why an event was refused; empty for one that was not. Where it is not empty, nothing may be changed.
+type Reason string
+
+// The reasons. There are no others.
+const (
+	NotStarted       Reason = "NotStarted"
+	AlreadyStarted   Reason = "AlreadyStarted"
+	AlreadyArchived  Reason = "AlreadyArchived"
+	NotArchived      Reason = "NotArchived"
+	IsArchived       Reason = "IsArchived"
+	StateInvalid     Reason = "StateInvalid"
+	StateValid       Reason = "StateValid"
+	NotInThisState   Reason = "NotInThisState"
+	QueueFull        Reason = "QueueFull"
+	CallsUnread      Reason = "CallsUnread"
+	NothingToCompact Reason = "NothingToCompact"
+	NothingToClear   Reason = "NothingToClear"
+	FamilyBusy       Reason = "FamilyBusy"
+	ParentArchived   Reason = "ParentArchived"
+	Suspended        Reason = "Suspended"
+	SubChatsAtWork   Reason = "SubChatsAtWork"
+	RetryNotDue      Reason = "RetryNotDue"
+	NoCapacity       Reason = "NoCapacity"
+	PodRefused       Reason = "PodRefused"
+)
+
+type reasonSpec struct {
+	reason  Reason
+	meaning string
+}
+
+var reasonSpecs = []reasonSpec{
+	{NotStarted, "the chat has no message yet"},
+	{AlreadyStarted, "the chat has begun already"},
+	{AlreadyArchived, "the chat is archived already"},
+	{NotArchived, "the chat is not archived"},
+	{IsArchived, "the chat is archived; take it back first"},
+	{StateInvalid, "the chat is in a combination of phase, queue and archived that must not exist"},
+	{StateValid, "there is nothing to repair"},
+	{NotInThisState, "this is not possible in the chat's phase"},
+	{QueueFull, "the queue holds as many messages as it may"},
+	{CallsUnread, "the reply that made the calls was not read"},
+	{NothingToCompact, "no Assistant message follows the last boundary, so there is nothing to compact"},
+	{NothingToClear, "no message that the model sees follows the last boundary, so there is nothing to clear"},
+	{FamilyBusy, "a descendant of the chat is still at work"},
+	{ParentArchived, "the chat's parent is archived; take it back first"},
+	{Suspended, "the chat, or one above it, is suspended"},
+	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
+	{RetryNotDue, "the time for the next attempt has not come"},
+	{NoCapacity, "as many chats are generating as may"},
+	{PodRefused, "the API server refuses a generation pod"},
+}
+
+// Reasons lists every reason once.
+func Reasons() []Reason {
+	out := make([]Reason, 0, len(reasonSpecs))
+	for _, r := range reasonSpecs {
+		out = append(out, r.reason)
+	}
+	return out
+}
+
+// Meaning says what is wrong, as part of a sentence; it is empty for a word that is not a reason.
+func (r Reason) Meaning() string {
+	for _, s := range reasonSpecs {
+		if s.reason == r {
+			return s.meaning
+		}
+	}
+	return ""
+}

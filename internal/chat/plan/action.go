@@ -1,0 +1,211 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// decide takes people's decisions about calls down. The turn goes on when every call has what it waits for.
+func (p *pass) decide() error {
+	for _, approval := range p.facts.Approvals {
+		call := p.waiting(approval.ID)
+		if call == nil {
+			p.plan.NotPending = append(p.plan.NotPending, approval.Approval)
+			continue
+		}
+		call.Decision = new(approval.ToolDecision)
+		p.plan.Applied = append(p.plan.Applied, approval.Approval)
+	}
+	if p.status().Phase == v1alpha1.ChatRequiresAction && p.awaits(v1alpha1.AwaitsClient) == 0 && p.awaits(v1alpha1.AwaitsApproval) == 0 {
+		return p.complete(subject{})
+	}
+	return nil
+}
+
+// waiting is the call of that id, if it waits for approval.
+func (p *pass) waiting(id string) *v1alpha1.PendingToolCall {
+	required := p.status().RequiresAction
+	if required == nil {
+		return nil
+	}
+	i := slices.IndexFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
+		return c.ID == id && c.Kind == v1alpha1.AwaitsApproval && c.Decision == nil
+	})
+	if i < 0 {
+		return nil
+	}
+	return &required.ToolCalls[i]
+}
+
+// awaits counts the calls that still wait for what kind says.
+func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
+	if required := p.status().RequiresAction; required != nil {
+		for _, call := range required.ToolCalls {
+			if call.Kind == kind && call.Decision == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// answer takes a client's results, all at once, and only when nothing else is awaited.
+func (p *pass) answer() error {
+	for _, results := range p.facts.Results {
+		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Problem == "" {
+			p.early = append(p.early, results)
+			continue // They stay open until then.
+		}
+		if p.status().Phase != v1alpha1.ChatRequiresAction || results.Problem != "" {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
+			continue
+		}
+		p.plan.Taken = append(p.plan.Taken, results.Message)
+		if err := p.complete(subject{results: &results}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuseEarly refuses results that waited for people to decide, once the calls are given up: nothing would come back to them.
+func (p *pass) refuseEarly() error {
+	if p.status().Phase != v1alpha1.ChatRequiresAction {
+		for _, results := range p.early {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
+		}
+	}
+	return nil
+}
+
+func (p *pass) invalid(results Results) Rejection {
+	if p.status().Phase != v1alpha1.ChatRequiresAction {
+		return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
+	}
+	return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, results.Problem}
+}
+
+func (p *pass) complete(s subject) error {
+	if err := p.fire(machine.CompleteRequiresAction, s); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// stop notes which tool ends the turn; empty if none does. The first one counts.
+func stop(t *v1alpha1.TurnStatus, tool string) {
+	if t.StoppedBy == "" {
+		t.StoppedBy = tool
+	}
+}
+
+// expire goes on without the calls that nobody has answered in time.
+func (p *pass) expire() error {
+	required := p.status().RequiresAction
+	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
+		return nil
+	}
+	p.notice("ActionDeadlineExceeded", "RequireAction", "Nobody answered the pending tool calls in time: they are cancelled, and the turn goes on")
+	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// clearDeadline forgets the calls that waited.
+func (p *pass) clearDeadline(s subject) {
+	required := p.status().RequiresAction
+	if required == nil {
+		return
+	}
+	if n := clientCalls(required); n > 0 {
+		p.firing.ClientCalls = &ClientCalls{Number: n, Answered: s.results != nil}
+	}
+	p.status().RequiresAction = nil
+}
+
+func (p *pass) setDeadline() {
+	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
+		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
+		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
+	}
+}
+
+// giveUpOutstanding gives the calls up that have no result.
+func (p *pass) giveUpOutstanding() {
+	if t := p.status().Turn; t != nil {
+		giveUpCalls(t, whyGivenUp(p.firing.Event, t.Result))
+	}
+}
+
+// whyGivenUp is why an event gives up the calls of a turn with that result.
+func whyGivenUp(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+	switch event {
+	case machine.Interrupt:
+		return v1alpha1.CallsCancelled
+	case machine.CancelRequiresAction:
+		return v1alpha1.CallsTimedOut
+	case machine.FinishInterruption:
+		return v1alpha1.CallsInterrupted
+	}
+	if why := endedWithCalls(result); why != "" {
+		return why
+	}
+	switch event {
+	case machine.EditMessage, machine.DeleteMessage:
+		return v1alpha1.CallsEdited
+	}
+	return v1alpha1.CallsInterrupted // A message cut in.
+}
+
+// endedWithCalls is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
+func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+	switch result {
+	case v1alpha1.TurnFailed:
+		return v1alpha1.CallsFailed
+	case v1alpha1.TurnInterrupted:
+		return v1alpha1.CallsInterrupted
+	}
+	return ""
+}
+
+// giveUpCalls counts the turn's calls without a result as answered, and keeps why they have none. They are given up once.
+func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
+	if t.PendingCalls == 0 {
+		return
+	}
+	t.CallsGivenUp = why
+	t.PendingCalls, t.AwaitingCalls, t.WaitsFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
+}
+
+// appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
+func (p *pass) appendResults(results *Results) {
+	st := p.status()
+	decided := []v1alpha1.ToolDecision(nil)
+	for _, call := range st.RequiresAction.ToolCalls {
+		if call.Decision != nil {
+			decided = append(decided, *call.Decision)
+		}
+	}
+	st.Turn.Decisions = decided
+	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 //nolint:gosec // At most 512, as the API bounds parts.
+	if results == nil {
+		return
+	}
+	st.Turn.Results = &v1alpha1.MessagePlace{
+		Message: results.Message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
+		StoppedBy: results.StoppedBy,
+	}
+	stop(st.Turn, results.StoppedBy)
+	st.Turn.LastRole = v1alpha1.RoleTool
+	st.History.Head = results.Message
+	st.History.Length++
+}

@@ -1,0 +1,195 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// asks is a reply with calls of which some wait for people.
+func asks(pending, awaiting int32) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = pending, awaiting
+	}
+}
+
+func pending(kind v1alpha1.CallAwaits, ids ...string) (all []v1alpha1.PendingToolCall) {
+	for _, id := range ids {
+		all = append(all, v1alpha1.PendingToolCall{ID: id, Name: "tool", Kind: kind})
+	}
+	return all
+}
+
+// waits is a chat that waits for the calls.
+func waits(t *testing.T, waiting ...v1alpha1.PendingToolCall) *world {
+	t.Helper()
+	w := newWorld(t).say("a")
+	n := int32(len(waiting))
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, asks(n, n)), waiting })
+	return w.want("RequiresAction v2 c-1-1/2 - []")
+}
+
+// bring lets a client answer. What is wrong with its results is empty for right ones.
+func (w *world) bring(wrong string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Results = []Results{{Message: "results", Problem: wrong}} })
+}
+
+func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) {
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: id, Decision: decision, Approval: "approval of " + id}}}
+	})
+}
+
+func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) {
+		f.Result, f.Calls = result(w.chat, asks(1, 1)), pending(v1alpha1.AwaitsApproval, "1")
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Approval: "early"}}}
+	})
+	again, err := Advance(w.f)
+	if err != nil || len(w.last.Applied) != 1 || !equality.Semantic.DeepEqual(again.Applied, w.last.Applied) {
+		t.Errorf("at first %v are applied, and once more %v (%v)", w.last.Applied, again.Applied, err)
+	}
+}
+
+func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
+	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) || got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
+		t.Errorf("required is %+v", got)
+	}
+	w.bring("").want("Running v3 results/3 1:GenerateAssistant []")
+	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 || got.HistoryVersion != 3 {
+		t.Errorf("results are placed at %+v", got)
+	}
+	if w.chat.Status.RequiresAction != nil {
+		t.Error("the deadline stays")
+	}
+}
+
+func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).bring("what is wrong").want("RequiresAction v2 c-1-1/2 - []")
+	if got := w.last.Rejected; len(got) != 1 || got[0].Reason != v1alpha1.ReasonResultsInvalid || got[0].Note != "what is wrong" {
+		t.Errorf("rejected %+v", got)
+	}
+	w = newWorld(t).say("a").bring("").want("Running v1 a/1 1:GenerateAssistant []")
+	if len(w.last.Rejected) != 1 {
+		t.Error("results that nobody asked for are not refused")
+	}
+}
+
+func TestParleysOwnCallsRunBeforePeopleAreAsked(t *testing.T) {
+	w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2", "3") })
+	w.want("RequiresAction v3 c-2-1/3 - []")
+	w.bring("").want("Running v4 results/4 1:GenerateAssistant []")
+}
+
+func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+	w.approve("2", v1alpha1.DecisionDeny).want("Running v3 c-1-1/2 1:ExecuteTools []")
+	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove || got[1].Decision != v1alpha1.DecisionDeny {
+		t.Errorf("decisions are %+v", got)
+	}
+	w.answer(results).want("Running v4 c-3-1/3 1:GenerateAssistant []")
+	if w.chat.Status.Turn.Decisions != nil {
+		t.Error("decisions outlive their calls")
+	}
+}
+
+func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	for name, id := range map[string]string{"another call": "9", "the same call again": "1"} {
+		w.approve("1", v1alpha1.DecisionApprove)
+		w.approve(id, v1alpha1.DecisionDeny)
+		if len(w.last.NotPending) != 1 || len(w.last.Applied) != 0 {
+			t.Errorf("%s: applied %v, refused %v", name, w.last.Applied, w.last.NotPending)
+		}
+	}
+	waits(t, pending(v1alpha1.AwaitsClient, "1")...).approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+}
+
+func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
+	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w.bring("").want("RequiresAction v2 c-1-1/2 - []")
+	if len(w.last.Rejected)+len(w.last.Taken) != 0 {
+		t.Errorf("rejected %v, took %v", w.last.Rejected, w.last.Taken)
+	}
+	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+	w.bring("").want("Running v3 results/3 1:ExecuteTools []")
+	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
+}
+
+func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *testing.T) {
+	for name, cancel := range map[string]func(*Facts){
+		"the deadline":           func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) },
+		"a message that cuts in": func(f *Facts) { f.Open = messages(true, "b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+			w.pass(func(f *Facts) {
+				f.Results = []Results{{Message: "early"}}
+				cancel(f)
+			})
+			if got := w.last.Rejected; len(got) != 1 || got[0].Message != "early" {
+				t.Errorf("rejected %+v", got)
+			}
+		})
+	}
+}
+
+func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
+	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
+		t.Errorf("the ended turn is %+v", ended)
+	}
+}
+
+func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
+	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w.pass(func(f *Facts) {
+		f.Results = []Results{{Message: "right"}, {Message: "wrong", Problem: "what is wrong"}}
+	})
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "wrong" {
+		t.Errorf("rejected %+v", w.last.Rejected)
+	}
+}
+
+func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
+	w := newWorld(t).say("a").answer(asks(2, 1))
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2") })
+	w.want("RequiresAction v3 c-2-1/3 - []")
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	calling := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
+		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted, PendingCalls: 2, AwaitingCalls: 1},
+	}}
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).want("Running v4 c-1-1/2 1:ExecuteTools []")
+}
+
+func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
+	for name, cancel := range map[string]func(*world) *world{
+		"the deadline": func(w *world) *world {
+			return w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) })
+		},
+		"an interruption": func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waits(t, pending(v1alpha1.AwaitsClient, "1")...)
+			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).want("RequiresAction v2 c-1-1/2 - []")
+			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
+			w.answer(nil).want("Waiting v4 c-3-1/3 - []")
+		})
+	}
+	w := waits(t, pending(v1alpha1.AwaitsApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
+	w.answer(nil).want("Running v5 b/4 1:GenerateAssistant []")
+}

@@ -1,0 +1,346 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// world plays a chat through passes, as the reconciler and the pods would.
+type world struct {
+	t    *testing.T
+	chat *v1alpha1.Chat
+	last Plan
+	f    Facts
+	now  time.Time
+	// facts are those of every pass.
+	facts func(*Facts)
+}
+
+// later passes when the time has gone on.
+func (w *world) later(d time.Duration) *world {
+	w.t.Helper()
+	w.now = w.now.Add(d)
+	return w.pass(nil)
+}
+
+// at is the time after a wait.
+func (w *world) at(wait time.Duration) *metav1.MicroTime {
+	return new(metav1.NewMicroTime(w.now.Add(wait)))
+}
+
+func at(wait time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(wait))) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, now: now, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Generation: 1}}}
+}
+
+// pass advances the chat with the facts that change sets, and writes the status.
+func (w *world) pass(change func(*Facts)) *world {
+	w.t.Helper()
+	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now}
+	for _, queued := range w.chat.Status.Queue {
+		w.f.Queued = append(w.f.Queued, Message{Name: queued.Name, Interrupts: queued.Interrupts, ContentHash: "hash of " + queued.Name})
+	}
+	for _, change := range []func(*Facts){w.facts, change} {
+		if change != nil {
+			change(&w.f)
+		}
+	}
+	before := printed(w.t, w.f)
+	plan, err := Advance(w.f)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if after := printed(w.t, w.f); after != before { // A refused pod makes the reconciler decide from them once more.
+		w.t.Errorf("Advance changed its facts from\n%s\nto\n%s", before, after)
+	}
+	if plan.NeedsPod {
+		plan.Status.Generation.Pod = "pod"
+	}
+	w.last, w.chat = plan, w.chat.DeepCopy()
+	w.chat.Status = plan.Status
+	return w
+}
+
+// printed are the facts, with all that they point at.
+func printed(t *testing.T, f Facts) string {
+	t.Helper()
+	text, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func (w *world) say(names ...string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Open = messages(false, names...) })
+}
+
+// cutIn says something that interrupts.
+func (w *world) cutIn(names ...string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Open = messages(true, names...) })
+}
+
+func messages(interrupts bool, names ...string) (all []Message) {
+	for _, name := range names {
+		all = append(all, Message{Name: name, Interrupts: interrupts, ContentHash: "hash of " + name})
+	}
+	return all
+}
+
+// answer passes with the result of the attempt under way.
+func (w *world) answer(change func(*v1alpha1.ChatMessage)) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Result = result(w.chat, change) })
+}
+
+func result(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+	st := chat.Status
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d-%d", st.History.Version, st.Generation.Attempt)},
+		Spec: v1alpha1.ChatMessageSpec{
+			Role: v1alpha1.RoleAssistant, Parent: st.History.Head,
+			Generation: &v1alpha1.MessageGeneration{
+				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: st.Generation.Attempt,
+				Action: st.Generation.Action, Pod: st.Generation.Pod, Outcome: v1alpha1.OutcomeCompleted,
+				Preview: "hi", Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
+			},
+		},
+	}
+	if change != nil {
+		change(m)
+	}
+	return m
+}
+
+func calls(n int32) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.PendingCalls = n }
+}
+
+func results(m *v1alpha1.ChatMessage) { m.Spec.Role = v1alpha1.RoleTool }
+
+func outcome(o v1alpha1.GenerationOutcome) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Outcome = o
+		if o == v1alpha1.OutcomeFailed {
+			m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorAuthenticationFailed, Message: "key"}
+		}
+	}
+}
+
+// want compares the state in one line: phase, version, head, length, attempt and action, queue.
+func (w *world) want(line string) *world {
+	w.t.Helper()
+	st := w.chat.Status
+	attempt := "-"
+	if g := st.Generation; g != nil {
+		attempt = fmt.Sprintf("%d:%s", g.Attempt, g.Action)
+	}
+	queue := []string{}
+	for _, q := range st.Queue {
+		queue = append(queue, q.Name)
+	}
+	got := fmt.Sprintf("%s v%d %s/%d %s %v", st.Phase, st.History.Version, st.History.Head, st.History.Length, attempt, queue)
+	if got != line {
+		w.t.Errorf("got  %s\nwant %s", got, line)
+	}
+	return w
+}
+
+func TestAnEmptyChatWaits(t *testing.T) {
+	newWorld(t).pass(nil).want("Waiting v0 /0 - []")
+}
+
+func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Prompt = "hello"
+	w.pass(nil).want("Waiting v0 /0 - []")
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonBeginning {
+		t.Errorf("Ready is %+v", ready)
+	}
+}
+
+func TestTheFirstMessageStartsAndItsAnswerEndsTheTurnInOneWriteEach(t *testing.T) {
+	w := newWorld(t).say("a").want("Running v1 a/1 1:GenerateAssistant []")
+	if turn := w.chat.Status.Turn; turn.Message != "a" || turn.Parent != "" || turn.Index != 0 || turn.HistoryVersion != 1 {
+		t.Errorf("turn is %+v", turn)
+	}
+	w.answer(nil).want("Waiting v2 c-1-1/2 - []")
+	if st := w.chat.Status; st.Turn.Result != v1alpha1.TurnAnswered || st.LastReply != "hi" || st.Usage.TotalTokens != 7 {
+		t.Errorf("status is %+v", st)
+	}
+}
+
+func TestACommitStartsTheNextStepInTheSameWrite(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.answer(calls(2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	w.answer(nil).want("Waiting v4 c-3-1/4 - []")
+}
+
+func TestTheEndOfATurnPromotesTheNextMessageInTheSameWrite(t *testing.T) {
+	w := newWorld(t).say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b c]")
+	w.answer(nil).want("Running v3 b/3 1:GenerateAssistant [c]")
+	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
+		t.Errorf("turn is %+v", turn)
+	}
+	if len(w.last.Replaced) != 1 || w.last.Replaced[0].Message != "a" {
+		t.Errorf("the ended turn is %+v", w.last.Replaced)
+	}
+}
+
+func TestSeveralMessagesAtOnceStartOneTurnAndQueueTheRest(t *testing.T) {
+	newWorld(t).say("a", "b").want("Running v1 a/1 1:GenerateAssistant [b]")
+}
+
+func TestAFailureKeepsTheQueueAndANewMessageTakesTheOldHeadFirst(t *testing.T) {
+	w := newWorld(t).say("a").say("b").answer(outcome(v1alpha1.OutcomeFailed)).want("Error v1 a/1 - [b]")
+	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorAuthenticationFailed {
+		t.Errorf("last error is %+v", e)
+	}
+	w.say("c").want("Running v2 b/2 1:GenerateAssistant [c]")
+	if w.chat.Status.LastError != nil {
+		t.Error("the error was not cleared")
+	}
+	if !w.last.PodAfter.Equal(now) {
+		t.Errorf("after a refused key the pod may have been created before %v", w.last.PodAfter)
+	}
+}
+
+func TestALostAttemptIsTriedAgainUnderANewFence(t *testing.T) {
+	for name, lose := range map[string]func(*world){
+		"the pod is gone":        func(w *world) { w.pass(func(f *Facts) { f.PodLost = true }) },
+		"the pod itself says so": func(w *world) { w.answer(outcome(v1alpha1.OutcomeLost)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			old := result(w.chat, nil)
+			lose(w)
+			w.want("Running v1 a/1 2:GenerateAssistant []")
+			w.pass(func(f *Facts) { f.Result = old }).want("Running v1 a/1 2:GenerateAssistant []")
+			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+		})
+	}
+}
+
+func TestAttemptsAreNotLostForEver(t *testing.T) {
+	w := newWorld(t).say("a")
+	for range v1alpha1.DefaultMaxAttempts {
+		w.pass(func(f *Facts) { f.PodLost = true }).later(time.Minute)
+	}
+	w.want("Error v1 a/1 - []")
+	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorAttemptsExhausted {
+		t.Errorf("reason is %s", got)
+	}
+}
+
+func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"another chat": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+		"another name": func(m *v1alpha1.ChatMessage) { m.Name, m.Spec.Generation.Attempt = "c-1-9", 9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t).say("a").answer(change).want("Running v1 a/1 1:GenerateAssistant []")
+		})
+	}
+}
+
+func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"another version": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 },
+		"another attempt": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 },
+		"another pod":     func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "other" },
+		"another action":  func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionExecuteTools },
+		"another parent":  func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "other" },
+		"not generated":   func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(change).want("Running v1 a/1 2:GenerateAssistant []")
+			if n := w.last.Notices; len(n) != 1 || !strings.Contains(n[0].Note, "message c-1-1, which it did not create, has its name") {
+				t.Errorf("it gives notice of %+v", n)
+			}
+			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+		})
+	}
+}
+
+func TestTheLimitOfStepsEndsTheTurnNormally(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(1))}
+	w.say("a").answer(calls(1)).answer(results).want("Waiting v3 c-2-1/3 - []")
+	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnMaxStepsReached {
+		t.Errorf("result is %s", got)
+	}
+}
+
+func TestTheQueueHasALimit(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	w.say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b]")
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "c" {
+		t.Errorf("rejected %v", w.last.Rejected)
+	}
+}
+
+func TestADeletedQueuedMessageLeavesTheQueue(t *testing.T) {
+	w := newWorld(t).say("a").say("b", "c")
+	w.pass(func(f *Facts) { f.Queued = messages(false, "c") }).want("Running v1 a/1 1:GenerateAssistant [c]")
+}
+
+func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
+	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).want("Waiting v0 /0 - []")
+	if len(w.last.Taken) != 0 {
+		t.Errorf("took %v", w.last.Taken)
+	}
+	w.say("a")
+	w.pass(func(f *Facts) { f.Result, f.Model, f.Blocked = result(w.chat, calls(1)), nil, missing }).want("Error v2 c-1-1/2 - []")
+}
+
+func TestATruncatedReplyIsMarkedUntilTheNextOne(t *testing.T) {
+	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
+	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.ReasonReplyTooLarge {
+		t.Errorf("conditions %+v, notices %+v", w.chat.Status.Conditions, w.last.Notices)
+	}
+	if w.say("b").answer(nil); truncated(w.chat) {
+		t.Error("the mark stayed")
+	}
+}
+
+func TestNothingNewChangesNothing(t *testing.T) {
+	w := newWorld(t).say("a")
+	before := w.chat.Status.DeepCopy()
+	w.pass(nil)
+	if !equality.Semantic.DeepEqual(&w.chat.Status, before) {
+		t.Errorf("the status changed to %+v", w.chat.Status)
+	}
+	if len(w.last.Notices) != 0 {
+		t.Errorf("notices %v", w.last.Notices)
+	}
+}
+
+func truncated(chat *v1alpha1.Chat) bool {
+	for _, c := range chat.Status.Conditions {
+		if c.Type == v1alpha1.ConditionTruncated {
+			return true
+		}
+	}
+	return false
+}

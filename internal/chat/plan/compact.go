@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/clip"
+)
+
+// compactable reports whether the context has something in it that a summary could stand for.
+func (p *pass) compactable() bool {
+	st := p.status()
+	if st.Context != nil {
+		return st.Context.Replies > 0
+	}
+	return st.History.Length-st.History.ContextStart > 1 // How many of them are replies is not known since an edit.
+}
+
+// fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of any use. If it was
+// not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the model takes, so the model is asked,
+// and a context that it refuses is compacted.
+func (p *pass) fill() fill {
+	context := p.status().Context
+	model, _ := p.answering()
+	if context == nil || model == nil || model.ContextLimit.Tokens == 0 || model.ThresholdPercent >= 100 ||
+		context.Tokens*100 < model.ContextLimit.Tokens*int64(model.ThresholdPercent) {
+		return fillFits
+	}
+	switch {
+	case !context.Compacted || context.Replies > 1:
+		return fillOver
+	case model.ContextLimit.Source == v1alpha1.ContextLimitConfigured:
+		return fillStillOver
+	}
+	return fillFits
+}
+
+// compactInstead compacts a context that the model refused as too long, if it can be made shorter; then the model is asked again.
+func (p *pass) compactInstead(e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
+	if e.Reason != v1alpha1.ErrorContextTooLong || p.status().Generation.Action != v1alpha1.ActionGenerateAssistant {
+		return false
+	}
+	return p.try(machine.ContextTooLong, subject{compaction: v1alpha1.CompactionContextTooLong, attempt: attempt}) == ""
+}
+
+// learn keeps what the provider said of its model's context when it refused one as too long.
+func (p *pass) learn(e *v1alpha1.GenerationError) {
+	model, _ := p.answering()
+	if e.ContextLimit == 0 || model == nil {
+		return
+	}
+	config := p.status().Generation.ModelConfig
+	for _, asked := range model.forAction(p.status().Generation.Action) {
+		if asked.Config == config {
+			p.status().LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name, Tokens: e.ContextLimit}
+		}
+	}
+}
+
+// noticeSummarizer says that another model is asked for a summary than the one that is named for it.
+func (p *pass) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
+	model, _ := p.answering()
+	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil || failed.ModelConfig != model.Summarizer.Config {
+		return
+	}
+	p.notice("SummarizerUnavailable", "Compact", clip.Ellipsis(fmt.Sprintf(
+		"ChatModelConfig %s, which compaction.modelConfigRef names, cannot write a summary (%s), and %s is asked instead. %s",
+		failed.ModelConfig, e.Reason, model.Config, e.Text()), maxMessage))
+}
+
+// compactionCause is how full the context is; nil for other actions.
+func (p *pass) compactionCause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
+	model, _ := p.answering()
+	if action != v1alpha1.ActionCompact || model == nil {
+		return nil
+	}
+	cause := &v1alpha1.CompactionCause{ThresholdPercent: model.ThresholdPercent, ContextLimit: model.ContextLimit.Tokens}
+	if context := p.status().Context; context != nil {
+		cause.ContextTokens = context.Tokens
+	}
+	if cause.ContextLimit > 0 {
+		cause.UsagePercent = int32(min(cause.ContextTokens*100/cause.ContextLimit, math.MaxInt32))
+	}
+	return cause
+}
+
+// stillOverLimit is the error of a context that a summary did not make short enough: a further one would not either.
+func (p *pass) stillOverLimit() v1alpha1.GenerationError {
+	st := p.status()
+	model, _ := p.answering()
+	raise := "contextLimit or compaction.thresholdPercent of ChatModelConfig " + model.Config
+	if model.ContextLimitConfig != model.Config {
+		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig %s",
+			model.ContextLimitConfig, model.Config)
+	}
+	return v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorContextTooLong,
+		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%",
+			st.Context.Tokens, model.ContextLimit.Tokens, model.ThresholdPercent),
+		Advice: "Raise " + raise + ", name a model with a larger context, or start a new chat",
+	}
+}
+
+// setCompaction asks for a compaction. A turn that failed goes on after it.
+func (p *pass) setCompaction(source v1alpha1.CompactionSource) {
+	st := p.status()
+	st.Compaction = source
+	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
+		st.Turn.Result = ""
+		p.resume()
+	}
+}
+
+// clearCompaction forgets what asked for a compaction, unless another step is committed before it.
+func (p *pass) clearCompaction(s subject) {
+	if s.result != nil && s.result.Spec.Generation.Action != v1alpha1.ActionCompact && p.status().Phase == v1alpha1.ChatRunning {
+		return
+	}
+	p.status().Compaction = ""
+}
+
+// appendSummary makes a summary the head, and the beginning of what the model sees. The turn stands as it stood.
+func (p *pass) appendSummary(result *v1alpha1.ChatMessage) {
+	st := p.status()
+	st.History.Head = result.Name
+	st.History.Length++
+	p.beginContext(min(result.Spec.Generation.Compaction.ContextStart, st.History.Length-1))
+	st.Context = &v1alpha1.ContextStatus{Compacted: true}
+	p.account(result)
+}
+
+// beginContext makes the message at start the first that the model sees.
+func (p *pass) beginContext(start int64) {
+	h := &p.status().History
+	h.ContextStart = start
+	h.ContextBoundaries = append(h.ContextBoundaries, v1alpha1.ContextBoundary{Start: start, Length: h.Length})
+	if over := len(h.ContextBoundaries) - v1alpha1.MaxContextBoundaries; over > 0 {
+		h.ContextBoundaries = slices.Delete(h.ContextBoundaries, 0, over)
+	}
+}
+
+// backToContext takes a history that was cut back to the context that its newest message was part of.
+func (p *pass) backToContext() {
+	h := &p.status().History
+	for n := len(h.ContextBoundaries); n > 0 && h.ContextBoundaries[n-1].Length > h.Length; n = len(h.ContextBoundaries) {
+		h.ContextBoundaries = h.ContextBoundaries[:n-1]
+	}
+	h.ContextStart = 0
+	if n := len(h.ContextBoundaries); n > 0 {
+		h.ContextStart = h.ContextBoundaries[n-1].Start
+	} else {
+		h.ContextBoundaries = nil
+	}
+}

@@ -1,0 +1,234 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plan decides what one pass of the reconciler does to a chat. Given all that was read (Facts), Advance asks the
+// state machine (package machine) and which action comes next until nothing more can be done without waiting,
+// and returns the one status to write (Plan). It is pure: no client, no clock, no logger.
+//
+// The invariant that it keeps: one status write commits a step and starts the next, so that there is no moment between
+// the two at which a crash could lose either.
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelconfig"
+)
+
+// Facts is all that was read about a chat in one pass.
+type Facts struct {
+	// Chat as it was read; its resourceVersion fences the write.
+	Chat *v1alpha1.Chat
+	// Result is the message that has the name of the result of the attempt under way, if there is one. It need not answer it.
+	Result *v1alpha1.ChatMessage
+	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need not answer the
+	// attempt under way.
+	Deleted *v1alpha1.ChatMessage
+	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply which
+	// ended it.
+	Summary *v1alpha1.ChatMessage
+	HeadPod string
+	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
+	Open []Message
+	// Queued are the queued messages that exist, as they are now; one that is missing was deleted.
+	Queued []Message
+	// Edited is the first committed User message whose content is no longer what was committed; nil if there is none.
+	Edited *Edited
+	// Truncated is what is left of the history if a message of it was deleted; nil if it is whole.
+	Truncated *Truncated
+	// Calls are the calls of the turn's newest reply that wait for a client or for approval, if they are about to be asked for.
+	Calls []v1alpha1.PendingToolCall
+	// Results are the messages with results for calls that wait for a client, oldest first.
+	Results []Results
+	// Approvals are the decisions about calls that have not been acted on, oldest first.
+	Approvals []Approval
+	// Requests are those of the annotations that have not been acted on.
+	Requests []Request
+	// Suspended is true when the chat's work is held.
+	Suspended bool
+	// SubChatsAtWork names those of the sub-chats for which calls of the turn wait that are not done.
+	SubChatsAtWork []string
+	// HasSubChats is true when the chat has sub-chats.
+	HasSubChats bool
+	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
+	NoCapacity string
+	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
+	PodRefused string
+	// NoPrompt is why spec.prompt cannot become a message; nil if it can, or is one.
+	NoPrompt *NoPrompt
+	// Archive is true when the chat is to be archived.
+	Archive bool
+	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
+	FamilyAtWork string
+	// ParentArchived is true when the parent is archived.
+	ParentArchived bool
+	// ParentUID of the parent, if there is one.
+	ParentUID string
+	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more to say
+	// than that it is gone.
+	PodLost   bool
+	PodLostBy string
+	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
+	PodStarting string
+	// Model that answers; nil if there is none, and then Blocked says why.
+	Model *Model
+	// Blocked is why there is no Model.
+	Blocked *v1alpha1.GenerationError
+	// FellBack is why the namespace's default answers in place of the ChatModelConfig that the chat names; nil if it does not.
+	FellBack *v1alpha1.GenerationError
+	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
+	NoAdvice *v1alpha1.GenerationError
+	// Named are the models that messages name for their turns, by the name of the ChatModelConfig; nil for one that does not
+	// exist.
+	Named map[string]*Model
+	// Now is the time of this pass.
+	Now time.Time
+}
+
+// NoPrompt is why spec.prompt cannot become a message.
+type NoPrompt struct {
+	// Refused is what the API server says against the message; empty if another message has its name.
+	Refused string
+	// Message that has its name, or would have it.
+	Message string
+}
+
+// Message is a User message, as far as it matters here.
+type Message struct {
+	Name string
+	// Interrupts is true for a message that cuts in when the chat is busy.
+	Interrupts bool
+	// ContentHash is of what the message says.
+	ContentHash string
+	// ModelConfig is the ChatModelConfig that the message names for its turn; empty: the chat's.
+	ModelConfig string
+	// Effort that the message asks for.
+	Effort v1alpha1.ReasoningEffort
+	// FirstWords are how the message begins, for a title; empty where nobody has read it.
+	FirstWords string
+	// Created is when the message was created.
+	Created time.Time
+	// Traceparent is the trace context that the turn is to be traced under; empty if the message names none.
+	Traceparent string
+}
+
+// Edited is a committed User message that was edited, and where it stands.
+type Edited struct {
+	Message
+	Parent string
+	Index  int64
+	// CallsGivenUpBefore is why calls of the reply before it have no result; empty if none was given up.
+	CallsGivenUpBefore v1alpha1.CallsGivenUp
+}
+
+// Results is a Tool message that a client wrote.
+type Results struct {
+	Message string
+	// Problem says what is wrong with them, and what to do; empty for complete ones.
+	Problem string
+	// StoppedBy is the tool of the first of them that ends the turn; empty if none does.
+	StoppedBy string
+}
+
+// Approval is a decision about a call.
+type Approval struct {
+	v1alpha1.ToolDecision
+}
+
+// Request is what an annotation asks for.
+type Request struct {
+	Kind  v1alpha1.RequestKind
+	Token string
+}
+
+// Model is a resolved ChatModelConfig.
+type Model struct {
+	Alternative
+	// Disabled is true for one that is out of use. Then nothing else is known of it.
+	Disabled bool
+	// Fallbacks are the models to ask when this one cannot answer, in order.
+	Fallbacks []Alternative
+	// Retry says how failed attempts are tried again; nil: by the defaults.
+	Retry *v1alpha1.RetryPolicy
+	// ContextLimit is how many tokens a context may have: what this model holds, or what ContextLimitConfig says of the one that writes
+	// summaries, if that is less. The zero Limit is one that is not known.
+	ContextLimit modelconfig.Limit
+	// ContextLimitConfig is the name of the ChatModelConfig whose limit it is.
+	ContextLimitConfig string
+	// ThresholdPercent is how full the context may get; 100: it is not watched.
+	ThresholdPercent int32
+	// Summarizer writes the summaries; nil: the model itself.
+	Summarizer *Alternative
+	// Titles and TurnSummaries are true where a model writes them.
+	Titles, TurnSummaries bool
+}
+
+// Alternative is one of the models that may be asked.
+type Alternative struct {
+	// Config is the name of the ChatModelConfig.
+	Config string
+	// Name of the model, as the provider calls it.
+	Name string
+	// Currency of its prices; empty if it has none.
+	Currency v1alpha1.Currency
+}
+
+// forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not go on, so
+// that one which the chat's own model can write does not depend on another one.
+func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
+	own := append([]Alternative{m.Alternative}, m.Fallbacks...)
+	if action != v1alpha1.ActionCompact || m.Summarizer == nil {
+		return own
+	}
+	own = slices.DeleteFunc(own, func(a Alternative) bool { return a.Config == m.Summarizer.Config })
+	return append([]Alternative{*m.Summarizer}, own...)
+}
+
+// Plan is what one pass does.
+type Plan struct {
+	// Status to write, if it differs from what was read.
+	Status v1alpha1.ChatStatus
+	// NeedsPod is true when Status.Generation begins an attempt and its pod has yet to be chosen.
+	NeedsPod bool
+	// PodAfter is the time after which that pod must have been created, so that it has a corrected API key; zero: any.
+	PodAfter time.Time
+	// Taken names the User messages that become part of the history or the queue.
+	Taken []string
+	// Rejected are the messages that are refused.
+	Rejected []Rejection
+	// Applied names the ToolApprovals that count, NotPending those that came to nothing.
+	Applied, NotPending []string
+	// Superseded names the queued messages that are dropped, because the conversation that they continued is no more.
+	Superseded []string
+	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
+	PutAside bool
+	// Transitions of the state machine that the plan makes, in their order.
+	Transitions []Transition
+	// Replaced are the turns that this pass replaced by the next one, in their order.
+	Replaced []*v1alpha1.TurnStatus
+	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
+	CapacityWait *time.Duration
+	// Notices are worth an Event.
+	Notices []Notice
+	// Again is how long until the conditions change because of the time alone; zero: they do not.
+	Again time.Duration
+}
+
+// Rejection is a message that is refused.
+type Rejection struct {
+	Message string
+	// Reason of its Ready condition, and the sentence for its author.
+	Reason, Note string
+}
+
+// Notice is something that a person may want to know about, once.
+type Notice struct {
+	// Reason in CamelCase.
+	Reason string
+	// Action that was being performed, in CamelCase.
+	Action string
+	// Note is a sentence without any content of messages.
+	Note string
+}

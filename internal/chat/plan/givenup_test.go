@@ -1,0 +1,100 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
+func (w *world) wantGivenUp(now, before v1alpha1.CallsGivenUp) *world {
+	w.t.Helper()
+	if got := w.chat.Status.Turn; got.CallsGivenUp != now || got.CallsGivenUpBefore != before {
+		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsGivenUp, got.CallsGivenUpBefore, now, before)
+	}
+	return w
+}
+
+func waitsForApproval(t *testing.T) *world {
+	t.Helper()
+	return waits(t, pending(v1alpha1.AwaitsApproval, "1")...)
+}
+
+func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {
+	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline + time.Second) }
+	for name, c := range map[string]struct {
+		do   func(w *world)
+		want v1alpha1.CallsGivenUp
+	}{
+		"the deadline":           {func(w *world) { w.pass(late) }, v1alpha1.CallsTimedOut},
+		"an interruption":        {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, v1alpha1.CallsCancelled},
+		"a message that cuts in": {func(w *world) { w.cutIn("b") }, v1alpha1.CallsInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := waitsForApproval(t).wantGivenUp("", "")
+			c.do(w)
+			w.wantGivenUp(c.want, "").answer(asks(1, 1))
+			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsGivenUp != "" {
+				t.Errorf("a step that follows the calls leaves %q", got.CallsGivenUp)
+			}
+		})
+	}
+}
+
+func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
+	interruptedTurn := func(t *testing.T) *world {
+		t.Helper()
+		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(func(m *v1alpha1.ChatMessage) {
+			partial(1)(m)
+			m.Spec.Generation.PendingCalls = 1
+		}).wantGivenUp(v1alpha1.CallsInterrupted, "")
+	}
+	for name, c := range map[string]struct {
+		ended *world
+		want  v1alpha1.CallsGivenUp
+	}{
+		"interrupted":    {interruptedTurn(t), v1alpha1.CallsInterrupted},
+		"failed":         {newWorld(t).say("a").answer(asks(1, 0)).answer(fails(v1alpha1.ErrorRequestRejected, false, 0)), v1alpha1.CallsFailed},
+		"told to cut in": {waitsForApproval(t).say("b").pass(func(*Facts) {}), ""},
+	} {
+		if name == "told to cut in" {
+			c.ended.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).wantGivenUp("", v1alpha1.CallsInterrupted)
+			continue
+		}
+		c.ended.say("b").wantGivenUp("", c.want)
+		// The edit of that message is told what its first commit was.
+		c.ended.pass(func(f *Facts) {
+			f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "other"}, Parent: c.ended.chat.Status.Turn.Parent, Index: c.ended.chat.Status.Turn.Index, CallsGivenUpBefore: c.want}
+		}).wantGivenUp("", c.want)
+	}
+}
+
+func TestAHistoryThatIsCutKnowsWhyItsCallsWereGivenUp(t *testing.T) {
+	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(func(m *v1alpha1.ChatMessage) {
+		partial(1)(m)
+		m.Spec.Generation.PendingCalls = 1
+	}).say("b")
+	reply := result(w.chat, partial(1))
+	reply.Spec.Generation.PendingCalls = 1
+	question := result(w.chat, nil)
+	question.Name, question.Spec.Role, question.Spec.Generation = "a", v1alpha1.RoleUser, nil
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, reply}) }).wantGivenUp(v1alpha1.CallsInterrupted, "")
+	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
+}
+
+func TestVersionsGrowAlongAChainAlsoAfterItsTurnWasResumed(t *testing.T) {
+	w := newWorld(t).say("a").answer(asks(1, 0))
+	calling := result(w.chat, asks(1, 0))
+	question := result(w.chat, nil)
+	question.Name, question.Spec.Role, question.Spec.Generation = "a", v1alpha1.RoleUser, nil
+	question.Status.HistoryVersion = 1
+	w.answer(results).answer(nil)
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, calling}) })
+	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Turn.ResumedVersion != got.History.Version {
+		t.Errorf("the turn is %+v at version %d", got.Turn, got.History.Version)
+	}
+}

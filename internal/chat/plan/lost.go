@@ -1,0 +1,78 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/clip"
+)
+
+// loseAttempt makes the attempt under way again, with another pod: the first time at once, then after waits that double like those
+// after failures. Whatever takes one pod of a step after the other is not mended by haste.
+func (p *pass) loseAttempt() error {
+	if p.facts.Suspended {
+		p.held = machine.Suspended
+		return nil
+	}
+	lost := *p.status().Generation
+	losses := lost.LostAttempts + 1
+	reason, message := p.lossOf(&lost)
+	p.notice("AttemptLost", "Generate", message)
+	if lost.Attempt >= p.maxAttempts() {
+		return p.failAfter(exhausted(&lost, losses, reason, message), p.lost())
+	}
+	retry := &v1alpha1.RetryStatus{
+		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason, Message: message,
+		At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut, Waits: lost.Waits,
+	}
+	if model, _ := p.answering(); model != nil && losses > 1 {
+		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))
+	}
+	if err := p.fire(machine.AttemptLost, subject{retry: retry, attempt: p.lost()}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// lossOf says which attempt was lost, and why.
+func (p *pass) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
+	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
+	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
+		return v1alpha1.ErrorResultNameTaken, clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name", lost.Attempt, p.facts.Result.Name), maxMessage)
+	}
+	if !p.facts.PodLost && p.resultDeleted() {
+		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history", lost.Attempt, p.facts.Deleted.Name)
+	}
+	if p.facts.PodLost && p.facts.PodLostBy != "" {
+		message += ": " + p.facts.PodLostBy
+	}
+	return v1alpha1.ErrorGenerationPodLost, clip.Ellipsis(message, maxMessage)
+}
+
+// resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The pod gives none
+// again.
+func (p *pass) resultDeleted() bool {
+	return p.facts.Result == nil && attempts.IsResult(p.chat, p.status(), p.facts.Deleted)
+}
+
+// exhausted is the error of a step whose last attempt was lost.
+func exhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason, last string) v1alpha1.GenerationError {
+	if why == v1alpha1.ErrorResultNameTaken {
+		return v1alpha1.GenerationError{
+			Reason: why, Message: last, Advice: "Delete that message, find out who creates such, then send a message to go on",
+		}
+	}
+	count := fmt.Sprintf("The step was tried %d times, and %d of the attempts were lost with their generation pods", lost.Attempt, losses)
+	return v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorAttemptsExhausted,
+		Message: clip.Ellipsis(count+". "+last, maxMessage),
+		Advice:  "See the pods' events and logs, then send a message to go on",
+	}
+}

@@ -1,0 +1,107 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func lost(by string) func(*Facts) {
+	return func(f *Facts) { f.PodLost, f.PodLostBy = true, by }
+}
+
+func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *testing.T) {
+	w := newWorld(t).say("a").pass(lost("")).want("Running v1 a/1 2:GenerateAssistant []")
+	for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		w.pass(lost("it did not start: no image")).want("Running v1 a/1 - []")
+		retry := w.chat.Status.Retry
+		if retry == nil || int(retry.LostAttempts) != i+2 || !retry.At.Equal(w.at(wait)) || retry.Reason != v1alpha1.ErrorGenerationPodLost {
+			t.Fatalf("after loss %d the retry is %+v", i+2, retry)
+		}
+		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != v1alpha1.ReasonRetrying || !strings.Contains(ready.Message, "it did not start: no image") {
+			t.Errorf("Ready is %+v", ready)
+		}
+		w.later(wait)
+		if g := w.chat.Status.Generation; g == nil || int(g.LostAttempts) != i+2 || int(g.Attempt) != i+3 {
+			t.Fatalf("the attempt after it is %+v", g)
+		}
+	}
+	w.answer(calls(1))
+	if g := w.chat.Status.Generation; g == nil || g.LostAttempts != 0 {
+		t.Errorf("the next step begins with %+v", g)
+	}
+}
+
+func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
+	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) || retry.LostAttempts != 2 {
+		t.Errorf("the retry after the first failure is %+v", retry)
+	}
+}
+
+func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
+	w := newWorld(t).say("a")
+	for range v1alpha1.DefaultMaxAttempts - 2 {
+		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
+	}
+	w.pass(lost("")).later(time.Minute).pass(lost("its node is gone")).want("Error v1 a/1 - []")
+	e := w.chat.Status.LastError
+	if e.Reason != v1alpha1.ErrorAttemptsExhausted || !strings.Contains(e.Message, "tried 25 times, and 2 of the attempts were lost") ||
+		!strings.Contains(e.Message, "its node is gone") {
+		t.Errorf("the error is %+v", e)
+	}
+}
+
+func TestALostAttemptWaitsForCapacityAndForAPodLikeAnyOther(t *testing.T) {
+	for name, held := range map[string]func(*Facts){
+		v1alpha1.ReasonWaitingForCapacity:   func(f *Facts) { f.NoCapacity = "full" },
+		v1alpha1.ReasonGenerationPodRefused: func(f *Facts) { f.PodRefused = "exceeded quota" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").pass(func(f *Facts) { lost("")(f); held(f) }).want("Running v1 a/1 - []")
+			if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != name {
+				t.Errorf("Ready is %+v", ready)
+			}
+			w.pass(nil).want("Running v1 a/1 2:GenerateAssistant []")
+		})
+	}
+}
+
+// deleted makes the result of the attempt under way one that was deleted.
+func deleted(w *world, change func(*v1alpha1.ChatMessage)) func(*Facts) {
+	return func(f *Facts) { f.Deleted = result(w.chat, change) }
+}
+
+func TestAnAttemptWhoseResultWasDeletedBeforeItWasCommittedIsMadeAgainAtOnce(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(deleted(w, nil)).want("Running v1 a/1 2:GenerateAssistant []")
+	w.pass(deleted(w, nil)).want("Running v1 a/1 - []") // The second in a row waits.
+	if r := w.chat.Status.Retry; r == nil || r.LostAttempts != 2 || !strings.Contains(r.Message, "message c-1-2 was deleted before it was in the history") {
+		t.Errorf("the retry is %+v", r)
+	}
+}
+
+func TestADeletedResultOfAnotherAttemptChangesNothing(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"an earlier attempt":        func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 0 },
+		"an earlier history":        func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 0 },
+		"a deleted chat":            func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" },
+		"another pod":               strangers["another pod"],
+		"a message of its own name": func(m *v1alpha1.ChatMessage) { m.Name = "other" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			w.pass(deleted(w, change)).want("Running v1 a/1 1:GenerateAssistant []")
+		})
+	}
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) { f.Result, f.Deleted = result(w.chat, nil), result(w.chat, nil) }).want("Waiting v2 c-1-1/2 - []")
+}

@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/modelconfig"
+)
+
+// answering is what answers the turn under way, or else why nothing does. What is done beside a turn, the chat's model does.
+func (p *pass) answering() (*Model, *v1alpha1.GenerationError) {
+	t := p.status().Turn
+	if t == nil || t.Result != "" {
+		return p.facts.Model, p.facts.Blocked
+	}
+	return p.model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+}
+
+// model is what answers the message, or else why nothing does.
+func (p *pass) model(message Message) (*Model, *v1alpha1.GenerationError) {
+	switch {
+	case message.ModelConfig == "" || p.misplaced():
+		return p.facts.Model, p.facts.Blocked
+	case p.unavailable(message) == nil:
+		return p.facts.Named[message.ModelConfig], nil
+	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
+		return p.facts.Model, nil
+	}
+	return nil, p.unavailable(message)
+}
+
+// unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
+func (p *pass) unavailable(message Message) *v1alpha1.GenerationError {
+	switch named := p.facts.Named[message.ModelConfig]; {
+	case message.ModelConfig == "":
+		return nil
+	case named == nil:
+		return modelconfig.NotFound(message.ModelConfig, "ChatMessage "+message.Name)
+	case named.Disabled:
+		return modelconfig.Disabled(message.ModelConfig, "ChatMessage "+message.Name)
+	}
+	return nil
+}
+
+// markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else for the
+// chat. A chat that is archived is answered by none.
+func (p *pass) markFallback() {
+	why := p.facts.FellBack
+	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
+		why = p.unavailable(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	}
+	if p.status().Archived || p.facts.Model == nil || p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
+		why = nil
+	}
+	answers := ""
+	if p.facts.Model != nil {
+		answers = p.facts.Model.Config
+	}
+	conditions.MarkFallback(p.status(), why, answers, p.facts.Now)
+}
+
+// misplaced reports whether something other than a missing or disabled ChatModelConfig keeps the chat from working.
+func (p *pass) misplaced() bool {
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
+}
+
+// blocked is why the message cannot be answered; nil if it can.
+func (p *pass) blocked(message Message) *v1alpha1.GenerationError {
+	_, why := p.model(message)
+	return why
+}
+
+func (p *pass) budget() *v1alpha1.Budget {
+	if p.chat.Spec.Limits == nil {
+		return nil
+	}
+	return p.chat.Spec.Limits.Budget
+}
+
+func (p *pass) budgetUsedUp() bool { return cost.UsedUp(p.budget(), p.status().Cost) }
+
+func (p *pass) overBudget() v1alpha1.GenerationError {
+	budget := p.budget()
+	return v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorBudgetExceeded,
+		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s",
+			cost.String(cost.Spent(p.status().Cost, budget.Currency), budget.Currency), budget.Amount, budget.Currency),
+		Advice: "Raise spec.limits.budget and send a message to go on, or start a new chat",
+	}
+}
+
+// whyNot is the error of a turn that must not go on.
+func (p *pass) whyNot(why ending) v1alpha1.GenerationError {
+	if why == budgetExceeded {
+		return p.overBudget()
+	}
+	return p.stillOverLimit()
+}
+
+// unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made. The
+// caller has made sure that there is a model.
+func (p *pass) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
+	budget := p.budget()
+	if budget == nil || action == v1alpha1.ActionExecuteTools {
+		return nil
+	}
+	model := p.nextModel(action)
+	if model.Currency == budget.Currency {
+		return nil
+	}
+	return &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorModelConfigInvalid,
+		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency, model.Config),
+		Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to go on",
+	}
+}

@@ -1,0 +1,223 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// costing makes a result cost dollars.
+func costing(micros int64, change func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: micros}
+		if change != nil {
+			change(m)
+		}
+	}
+}
+
+// priced answers with a model whose prices are in dollars, until the next pass.
+func priced(change func(*Facts)) func(*Facts) {
+	return func(f *Facts) {
+		f.Model.Currency = "USD"
+		if change != nil {
+			change(f)
+		}
+	}
+}
+
+// withBudget is a world whose chat may spend one cent.
+func withBudget(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0.01"}}
+	return w
+}
+
+func (w *world) sayPriced(name string) *world {
+	w.t.Helper()
+	return w.pass(priced(func(f *Facts) { f.Open = messages(false, name) }))
+}
+
+func (w *world) answerPriced(change func(*v1alpha1.ChatMessage)) *world {
+	w.t.Helper()
+	return w.pass(priced(func(f *Facts) { f.Result = result(w.chat, change) }))
+}
+
+// wantFailure compares the chat's error.
+func (w *world) wantFailure(reason v1alpha1.ErrorReason, says string) {
+	w.t.Helper()
+	e := w.chat.Status.LastError
+	if w.chat.Status.Phase != v1alpha1.ChatError || e == nil || e.Reason != reason || !strings.Contains(e.Text(), says) {
+		w.t.Errorf("phase %s, error %+v, want %s saying %q", w.chat.Status.Phase, e, reason, says)
+	}
+}
+
+func TestCostIsSummedAtEachCommit(t *testing.T) {
+	w := newWorld(t).say("a").answer(costing(5, calls(1))).answer(results).answer(costing(7, nil))
+	if got := w.chat.Status.Cost; len(got) != 1 || got[0] != (v1alpha1.Cost{Currency: "USD", MicroUnits: 12}) {
+		t.Errorf("got %+v", got)
+	}
+	w.say("b").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 3} })
+	if got := w.chat.Status.Cost; len(got) != 2 || got[0].MicroUnits != 12 || got[1] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 3}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"for good": fails(v1alpha1.ErrorProviderError, false, 0), "for now": fails(v1alpha1.ErrorProviderError, true, 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
+				change(m)
+				m.Spec.Generation.Usage, m.Spec.Generation.Cost = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9}, &v1alpha1.Cost{Currency: "USD", MicroUnits: 4}
+			})
+			result := w.f.Result
+			w.pass(func(f *Facts) { f.Result = result })
+			if st := w.chat.Status; st.Usage.TotalTokens != 9 || len(st.Cost) != 1 || st.Cost[0].MicroUnits != 4 {
+				t.Errorf("the usage is %+v, the cost %+v", st.Usage, st.Cost)
+			}
+		})
+	}
+}
+
+func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, calls(1)))
+	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
+	w.answerPriced(results)
+	w.want("Error v3 c-2-1/3 - []")
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to go on, or start a new chat")
+
+	w.sayPriced("b").wantFailure(v1alpha1.ErrorBudgetExceeded, "budget")
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {
+		t.Errorf("Ready is %+v", ready)
+	}
+
+	w.chat.Spec.Limits.Budget.Amount = "0.02"
+	w.sayPriced("c")
+	if w.chat.Status.Phase != v1alpha1.ChatRunning || w.chat.Status.LastError != nil {
+		t.Errorf("after a raise: %+v", w.chat.Status)
+	}
+}
+
+func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(costing(99_000, nil))
+	if st := w.chat.Status; st.Phase != v1alpha1.ChatWaiting || st.Turn.Result != v1alpha1.TurnAnswered {
+		t.Errorf("got %+v", st)
+	}
+}
+
+func TestABudgetThatCannotBeKeptIsNotSpent(t *testing.T) {
+	w := withBudget(t).say("a")
+	w.wantFailure(v1alpha1.ErrorModelConfigInvalid, "ChatModelConfig default has no prices in it")
+	w.chat.Spec.Limits.Budget.Currency = "EUR"
+	w.sayPriced("b").wantFailure(v1alpha1.ErrorModelConfigInvalid, "a budget in EUR")
+}
+
+// naming makes messages name a model and ask for an effort.
+func naming(config string, effort v1alpha1.ReasoningEffort, names ...string) []Message {
+	all := messages(false, names...)
+	for i := range all {
+		all[i].ModelConfig, all[i].Effort = config, effort
+	}
+	return all
+}
+
+var fast = map[string]*Model{"fast": {Alternative: Alternative{Config: "fast", Name: "fast-1"}}}
+
+func TestAMessageNamesTheModelAndTheEffortOfItsTurn(t *testing.T) {
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Named = naming("fast", v1alpha1.EffortHigh, "a"), fast })
+	check := func(config, model string, effort v1alpha1.ReasoningEffort) {
+		t.Helper()
+		st := w.chat.Status
+		if st.Generation.ModelConfig != config || st.Model != model || st.Turn.ReasoningEffort != effort {
+			t.Errorf("got %s, %s, %q", st.Generation.ModelConfig, st.Model, st.Turn.ReasoningEffort)
+		}
+	}
+	check("fast", "fast-1", v1alpha1.EffortHigh)
+	w.pass(func(f *Facts) { f.Result, f.Named = result(w.chat, calls(1)), fast })
+	check("fast", "fast-1", v1alpha1.EffortHigh)
+	w.pass(func(f *Facts) { f.Result, f.Named, f.Open = result(w.chat, results), fast, messages(false, "b") })
+	check("fast", "fast-1", v1alpha1.EffortHigh)
+	w.pass(func(f *Facts) { f.Result, f.Named = result(w.chat, nil), fast }) // b is promoted
+	check("default", "m", "")
+}
+
+func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
+	w := newWorld(t).pass(func(f *Facts) { f.Open = naming("gone", "", "a") })
+	w.want("Waiting v0 /0 - []")
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != "ModelConfigNotFound" || !strings.Contains(ready.Message, "ChatModelConfig gone, which spec.modelConfigRef of ChatMessage a names") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	w.pass(func(f *Facts) {
+		f.Open, f.Named = naming("gone", "", "a"), map[string]*Model{"gone": {Alternative: Alternative{Config: "gone", Name: "g"}}}
+	})
+	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "gone" {
+		t.Errorf("got %+v", g)
+	}
+}
+
+func TestAModelThatGoesMissingInAQueuedTurnFailsIt(t *testing.T) {
+	w := newWorld(t).say("a").say("b")
+	w.pass(func(f *Facts) {
+		f.Result = result(w.chat, nil)
+		f.Queued = naming("gone", "", "b")
+	})
+	w.wantFailure(v1alpha1.ErrorModelConfigNotFound, "of ChatMessage b names")
+}
+
+func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
+	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "none"}
+	w := newWorld(t).pass(func(f *Facts) {
+		f.Model, f.Blocked = nil, missing
+		f.Open, f.Named = naming("fast", "", "a"), fast
+	})
+	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "fast" {
+		t.Errorf("got %+v", g)
+	}
+	orphan := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorParentNotFound, Message: "no parent"}
+	w = newWorld(t).pass(func(f *Facts) {
+		f.Model, f.Blocked = nil, orphan
+		f.Open, f.Named = naming("fast", "", "a"), fast
+	})
+	w.want("Waiting v0 /0 - []")
+}
+
+func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) {
+	own := map[string]*Model{"fast": {
+		Alternative: Alternative{Config: "fast", Name: "fast-1"}, Fallbacks: []Alternative{{Config: "spare", Name: "spare-1"}},
+	}}
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Named = naming("fast", "", "a"), own })
+	w.pass(func(f *Facts) {
+		f.Result, f.Named = result(w.chat, fails(v1alpha1.ErrorOverloaded, true, 0)), own
+	})
+	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "spare" || g.Attempt != 2 {
+		t.Errorf("got %+v, retry %+v", g, w.chat.Status.Retry)
+	}
+}
+
+func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, nil))
+	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} }))
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "Raise spec.limits.budget")
+	w.chat.Spec.Limits.Budget.Amount = "1"
+	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "2"}} }))
+	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
+		t.Errorf("after a raise: %+v", g)
+	}
+	w.answerPriced(costing(5, func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role = v1alpha1.RoleSystem
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: 2}
+	}))
+	if got := w.chat.Status.Cost; len(got) != 1 || got[0].MicroUnits != 10_005 {
+		t.Errorf("the cost is %+v", got)
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import "parley.dev/parley/api/v1alpha1"
+
+// nextAction is what a turn does next. The first three are the words of Chat.status.generation.action.
+type nextAction string
+
+const (
+	generateAssistant = nextAction(v1alpha1.ActionGenerateAssistant)
+	executeTools      = nextAction(v1alpha1.ActionExecuteTools)
+	compact           = nextAction(v1alpha1.ActionCompact)
+	// requireAction waits for a client's results or for approval.
+	requireAction nextAction = "RequireAction"
+	// finishTurn ends the turn normally.
+	finishTurn nextAction = "FinishTurn"
+	// failTurn ends the turn with an error.
+	failTurn nextAction = "Fail"
+)
+
+// ending is why a turn is finished or fails; it is empty for the other actions.
+type ending string
+
+const (
+	// complete means that the newest message is a reply that calls no tool, even if the model had nothing to say.
+	complete ending = "Complete"
+	// stoppedAfterTool means that a tool has succeeded after which the turn ends. It ends normally.
+	stoppedAfterTool ending = "StoppedAfterTool"
+	// maxStepsReached means that the turn has as many replies as it may have. It ends normally.
+	maxStepsReached ending = "MaxStepsReached"
+	// turnOver means that the turn had ended before; it was only taken up for a compaction.
+	turnOver ending = "TurnOver"
+	// stillOverLimit means that the context is too full right after it was compacted.
+	stillOverLimit ending = "StillOverLimit"
+	// budgetExceeded means that the chat may not spend any more.
+	budgetExceeded ending = "BudgetExceeded"
+)
+
+// fill is how the context stands to the threshold of compaction. The zero value lets the turn continue.
+type fill string
+
+const (
+	// fillFits means that it is below the threshold, or that there is none.
+	fillFits fill = ""
+	// fillOver means that it has reached the threshold.
+	fillOver fill = "Over"
+	// fillStillOver means that it has reached the threshold although it was just compacted.
+	fillStillOver fill = "StillOver"
+)
+
+// progress is what the next action of a turn depends on.
+type progress struct {
+	// maxSteps is the number of Assistant messages that a turn may have, at least 1.
+	maxSteps int
+	// stepsInTurn is the number of Assistant messages committed since the turn's User message.
+	stepsInTurn int
+	// outstandingCalls is the number of tool calls of the last Assistant message that Parley must run and that have no
+	// result. Calls that the provider runs itself do not count.
+	outstandingCalls int
+	// awaitingCalls is how many of them wait for a client or for approval.
+	awaitingCalls int
+	// headIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
+	// results of calls.
+	headIsAssistant bool
+	// stoppedByTool is true when a call of the turn has succeeded whose tool ends it.
+	stoppedByTool bool
+	// turnOver is true when the turn has ended and the chat was only taken up for a compaction.
+	turnOver bool
+	// compactionAsked is true when somebody, or the refusal of a too long context, asks for a compaction.
+	compactionAsked bool
+	// fill of the context.
+	fill fill
+	// budgetUsedUp is true when the chat has a budget and has spent it.
+	budgetUsedUp bool
+}
+
+// decision is what comes next.
+type decision struct {
+	// rule is the name of the rule that decided.
+	rule string
+	// action to take.
+	action nextAction
+	// ending is why the turn is finished or fails.
+	ending ending
+}
+
+// actionRule is one line of the decision: its name, what it decides, and why it stands where it does.
+type actionRule struct {
+	decision
+	why  string
+	when func(progress) bool
+}
+
+// actionRules decide what comes next. The first that matches wins, so that their order is part of their meaning. The last matches
+// everything.
+var actionRules = []actionRule{
+	{decision{"calls are outstanding", executeTools, ""}, "No provider takes a history in which a call has no result, " +
+		"so the results come first, even in the last step of a turn.",
+		func(f progress) bool { return f.outstandingCalls > f.awaitingCalls }},
+	{decision{"calls wait for people", requireAction, ""}, "What Parley can do itself comes first, so that people wait for as little as " +
+		"possible.",
+		func(f progress) bool { return f.awaitingCalls > 0 }},
+	{decision{"the budget is used up before a compaction", failTurn, budgetExceeded}, "A summary costs money too.",
+		func(f progress) bool { return f.compactionAsked && f.budgetUsedUp }},
+	{decision{"a compaction is asked for", compact, ""}, "It stands before the end of the turn, because that is when people ask for it.",
+		func(f progress) bool { return f.compactionAsked }},
+	{decision{"the turn is over", finishTurn, turnOver}, "A turn that was interrupted does not begin again because of a compaction.",
+		func(f progress) bool { return f.turnOver }},
+	{decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}, "It stands before all that calls the model, and behind the calls: every call of the " +
+		"reply has its result, so that the history stays one that providers take.",
+		func(f progress) bool { return f.stoppedByTool }},
+	{decision{"the reply is complete", finishTurn, complete}, "It stands before the limit, so that a turn that is done with its " +
+		"last step counts as answered.",
+		func(f progress) bool { return f.headIsAssistant }},
+	{decision{"the limit of steps is reached", finishTurn, maxStepsReached}, "What was said so far stays, and a new message continues.",
+		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},
+	{decision{"the budget is used up", failTurn, budgetExceeded}, "It stands before all that costs money: what tools and people still have to do is done, " +
+		"and a turn that needs no further call ends normally.",
+		func(f progress) bool { return f.budgetUsedUp }},
+	{decision{"the context is still too full", failTurn, stillOverLimit}, "A summary of the summary would be no shorter: it would only cost.",
+		func(f progress) bool { return f.fill == fillStillOver }},
+	{decision{"the context is too full", compact, ""}, "It stands last, so that nothing is summarised that nobody goes on with.",
+		func(f progress) bool { return f.fill == fillOver }},
+	{decision{"the model is next", generateAssistant, ""}, "The newest message is a User's, or holds the results of calls.",
+		func(progress) bool { return true }},
+}
+
+// nextOf is what the first of the rules that matches decides.
+func nextOf(rules []actionRule, f progress) decision {
+	for _, r := range rules {
+		if r.when(f) {
+			return r.decision
+		}
+	}
+	return decision{}
+}

@@ -1,0 +1,137 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"iter"
+	"slices"
+	"testing"
+)
+
+// allProgress is every combination of facts, with limits and counts around each boundary.
+func allProgress() iter.Seq[progress] {
+	return func(yield func(progress) bool) {
+		for bits := range 4 * 4 * 3 * 3 * 2 * 48 {
+			counts, rest := bits/48, bits%48
+			f := progress{
+				maxSteps: counts/72 + 1, stepsInTurn: counts / 18 % 4, outstandingCalls: counts / 6 % 3, awaitingCalls: counts / 2 % 3,
+				headIsAssistant: counts%2 == 1, turnOver: rest%2 == 1, compactionAsked: rest/2%2 == 1, fill: fills[rest/4%3], budgetUsedUp: rest/12%2 == 1,
+				stoppedByTool: rest >= 24,
+			}
+			f.awaitingCalls = min(f.awaitingCalls, f.outstandingCalls)
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+var fills = []fill{fillFits, fillOver, fillStillOver}
+
+func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
+	seen := map[progress]bool{}
+	for f := range allProgress() {
+		seen[f] = true
+		d := nextOf(actionRules, f)
+		calls := f.outstandingCalls > 0
+		settled := !calls && !f.compactionAsked
+		runs := settled && !f.turnOver && !f.stoppedByTool
+		goesOn := runs && !f.headIsAssistant && f.stepsInTurn < f.maxSteps
+		own := f.outstandingCalls > f.awaitingCalls
+		for _, c := range []struct {
+			action nextAction
+			ending ending
+			want   bool
+		}{
+			{executeTools, "", own},
+			{requireAction, "", calls && !own},
+			{finishTurn, turnOver, settled && f.turnOver},
+			{finishTurn, stoppedAfterTool, settled && !f.turnOver && f.stoppedByTool},
+			{finishTurn, complete, runs && f.headIsAssistant},
+			{finishTurn, maxStepsReached, runs && !f.headIsAssistant && f.stepsInTurn >= f.maxSteps},
+			{failTurn, budgetExceeded, !calls && f.compactionAsked && f.budgetUsedUp || goesOn && f.budgetUsedUp},
+			{compact, "", (!calls && f.compactionAsked || goesOn && f.fill == fillOver) && !f.budgetUsedUp},
+			{failTurn, stillOverLimit, goesOn && f.fill == fillStillOver && !f.budgetUsedUp},
+			{generateAssistant, "", goesOn && f.fill == fillFits && !f.budgetUsedUp},
+		} {
+			if got := d.action == c.action && d.ending == c.ending; got != c.want {
+				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.ending, got, c.want, d)
+			}
+		}
+	}
+	if len(seen) != 4*4*(1+2+3)*2*48 {
+		t.Errorf("%d combinations were tried", len(seen))
+	}
+}
+
+func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
+	for i, r := range actionRules {
+		fires, changes := false, false
+		without := slices.Delete(slices.Clone(actionRules), i, i+1)
+		for f := range allProgress() {
+			got := nextOf(actionRules, f)
+			fires = fires || got.rule == r.rule
+			if got.rule != r.rule && nextOf(without, f) != got {
+				t.Errorf("without %q, %+v is decided differently though another rule decided", r.rule, f)
+			}
+			other := nextOf(without, f)
+			changes = changes || got.rule == r.rule && (other.action != r.action || other.ending != r.ending)
+		}
+		if !fires {
+			t.Errorf("%q never fires", r.rule)
+		}
+		if !changes {
+			t.Errorf("%q changes nothing", r.rule)
+		}
+	}
+}
+
+func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
+	cases := []struct {
+		name  string
+		facts progress
+		want  decision
+	}{
+		{"a question is put to the model", progress{maxSteps: 2},
+			decision{"the model is next", generateAssistant, ""}},
+		{"its calls are run", progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 2, headIsAssistant: true},
+			decision{"calls are outstanding", executeTools, ""}},
+		{"the results go back", progress{maxSteps: 2, stepsInTurn: 1},
+			decision{"the model is next", generateAssistant, ""}},
+		{"the calls of the last step are run too",
+			progress{maxSteps: 2, stepsInTurn: 2, outstandingCalls: 1, headIsAssistant: true},
+			decision{"calls are outstanding", executeTools, ""}},
+		{"then the limit ends the turn", progress{maxSteps: 2, stepsInTurn: 2},
+			decision{"the limit of steps is reached", finishTurn, maxStepsReached}},
+		{"a reply in the last step is complete", progress{maxSteps: 2, stepsInTurn: 2, headIsAssistant: true},
+			decision{"the reply is complete", finishTurn, complete}},
+		{"a reply that uses up the budget is complete", progress{maxSteps: 2, stepsInTurn: 1, headIsAssistant: true, budgetUsedUp: true},
+			decision{"the reply is complete", finishTurn, complete}},
+		{"its calls are run", progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, headIsAssistant: true, budgetUsedUp: true},
+			decision{"calls are outstanding", executeTools, ""}},
+		{"but the model is not called again", progress{maxSteps: 2, stepsInTurn: 1, budgetUsedUp: true},
+			decision{"the budget is used up", failTurn, budgetExceeded}},
+		{"the result of a tool that ends the turn does so", progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true},
+			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},
+		{"but not before the other calls are run", progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, stoppedByTool: true},
+			decision{"calls are outstanding", executeTools, ""}},
+		{"nor before people have answered theirs",
+			progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, awaitingCalls: 1, stoppedByTool: true},
+			decision{"calls wait for people", requireAction, ""}},
+		{"nor before a compaction that somebody asks for", progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true, compactionAsked: true},
+			decision{"a compaction is asked for", compact, ""}},
+		{"a full context and a budget that is used up are of no matter to it",
+			progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true, fill: fillOver, budgetUsedUp: true},
+			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},
+		{"nor is the limit of steps", progress{maxSteps: 1, stepsInTurn: 1, stoppedByTool: true},
+			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if got := nextOf(actionRules, c.facts); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}

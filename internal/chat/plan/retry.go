@@ -1,0 +1,172 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/clip"
+)
+
+// elsewhere are the errors that are no reason to try the same model again, but of which another one knows nothing. All other
+// errors that do not pass are about the request: another model would be asked the same, or must not be.
+var elsewhere = []v1alpha1.ErrorReason{
+	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached, v1alpha1.ErrorProviderDisabled,
+	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigInvalid,
+	v1alpha1.ErrorModelConfigDisabled,
+}
+
+// nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked again in
+// this step. The models are asked in their order, one at once after the other; before the first comes again there is a wait,
+// which doubles with each round. One whose provider asked to wait is passed over for as long as another one can be asked sooner.
+func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
+	retry := &v1alpha1.RetryStatus{
+		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason, Message: e.Message,
+		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
+	}
+	if !e.Retryable {
+		if !slices.Contains(elsewhere, e.Reason) {
+			return nil
+		}
+		retry.RuledOut = append(retry.RuledOut, failed.ModelConfig)
+	}
+	if failed.Attempt >= policy.MaxAttemptsOrDefault() {
+		return nil
+	}
+	again := now.Add(backoff(policy, round(models, retry)))
+	setNext(retry, models, failed.ModelConfig, now, again)
+	if retry.ModelConfig == "" {
+		return nil
+	}
+	return retry
+}
+
+// round counts how often all the models that can still be asked have failed, from 0. A lost attempt says nothing about a model.
+func round(models []Alternative, retry *v1alpha1.RetryStatus) int {
+	left := len(models) - len(retry.RuledOut)
+	return max(0, int(retry.Attempt-retry.LostAttempts)-1-len(retry.RuledOut)) / max(1, left)
+}
+
+// setNext chooses the model that can be asked soonest: those behind the one that failed now, the others again after a wait.
+func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, now, again time.Time) {
+	at := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == failed })
+	for i := range models { // In the order in which they follow the one that failed, which is the last itself.
+		next := (at + 1 + i) % len(models)
+		name, ready := models[next].Config, now
+		if at >= 0 && next <= at {
+			ready = again
+		}
+		if wait := waitOf(retry.Waits, name); wait.After(ready) {
+			ready = wait
+		}
+		if !slices.Contains(retry.RuledOut, name) && (retry.ModelConfig == "" || ready.Before(retry.At.Time)) {
+			retry.ModelConfig, retry.At = name, metav1.NewMicroTime(ready)
+		}
+	}
+}
+
+// waitsAfter are the waits that providers have asked for in the step and that are not over.
+func waitsAfter(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) []v1alpha1.ModelWait {
+	var waits []v1alpha1.ModelWait
+	for _, wait := range failed.Waits {
+		if wait.ModelConfig != failed.ModelConfig && wait.Until.After(now) {
+			waits = append(waits, wait)
+		}
+	}
+	if after := e.RetryAfter(); after > 0 {
+		waits = append(waits, v1alpha1.ModelWait{ModelConfig: failed.ModelConfig, Until: metav1.NewMicroTime(now.Add(after))})
+	}
+	return waits[max(0, len(waits)-v1alpha1.MaxModelWaits):]
+}
+
+// waitOf is the end of the wait that the provider of a model asked for; zero if it did not.
+func waitOf(waits []v1alpha1.ModelWait, config string) time.Time {
+	for _, wait := range waits {
+		if wait.ModelConfig == config {
+			return wait.Until.Time
+		}
+	}
+	return time.Time{}
+}
+
+// backoff is the wait after a round of attempts, counted from 0.
+func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
+	delay, most := policy.InitialDelayOrDefault(), policy.MaxDelayOrDefault()
+	for range round {
+		if delay >= most {
+			break
+		}
+		delay *= 2
+	}
+	return min(delay, most)
+}
+
+// tryAgain goes on after an attempt that failed, or ends the turn.
+func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
+	st := p.status()
+	p.learn(&e)
+	failed, end := *st.Generation, p.endOf(p.facts.Result)
+	if p.compactInstead(&e, end) {
+		return p.goOn()
+	}
+	var retry *v1alpha1.RetryStatus
+	if model, _ := p.answering(); model != nil {
+		retry = nextTry(model.forAction(failed.Action), model.Retry, &failed, &e, p.facts.Now)
+	}
+	if retry == nil {
+		if failed.Attempt > 1 {
+			e.Message = clip.Ellipsis(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
+		}
+		return p.failAfter(e, end)
+	}
+	p.noticeSummarizer(&failed, &e)
+	end.Retried = true
+	if err := p.fire(machine.RecordRetry, subject{retry: retry, attempt: end}); err != nil {
+		return err
+	}
+	return p.goOn()
+}
+
+// maxMessage is the most characters of an error's message, as the API bounds it.
+const maxMessage = 1024
+
+// nextModel is the model that the next attempt at the action asks. The caller has made sure that there is one.
+func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
+	model, _ := p.answering()
+	st, models := p.status(), model.forAction(action)
+	wanted := ""
+	if st.Retry != nil {
+		wanted = st.Retry.ModelConfig
+	}
+	if i := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == wanted }); i >= 0 {
+		return models[i]
+	}
+	// The one that was wanted has been taken out of the configuration since.
+	if retry := st.Retry; retry != nil {
+		if i := slices.IndexFunc(models, func(m Alternative) bool { return !slices.Contains(retry.RuledOut, m.Config) }); i >= 0 {
+			return models[i]
+		}
+	}
+	return models[0]
+}
+
+func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
+	st, model := p.status(), p.nextModel(action)
+	next := &v1alpha1.GenerationStatus{
+		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
+		HasSubChats: p.facts.HasSubChats, Compaction: p.compactionCause(action),
+	}
+	if last := st.Retry; last != nil {
+		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut, last.Waits
+	}
+	st.Generation, st.Retry = next, nil
+	st.Model = model.Name
+	p.plan.NeedsPod = true
+}

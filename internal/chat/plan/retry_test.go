@@ -1,0 +1,231 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// fails is the result of an attempt that failed.
+func fails(reason v1alpha1.ErrorReason, retryable bool, retryAfter int32) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		e := &v1alpha1.GenerationError{Reason: reason, Message: "what happened", Advice: "what to do", Retryable: retryable}
+		if retryAfter > 0 {
+			e.RetryAfterSeconds = &retryAfter
+		}
+		m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, e
+	}
+}
+
+// models passes with these fallbacks.
+func models(fallbacks ...string) func(*Facts) {
+	return func(f *Facts) {
+		for _, name := range fallbacks {
+			f.Model.Fallbacks = append(f.Model.Fallbacks, Alternative{Config: name, Name: "model of " + name})
+		}
+	}
+}
+
+func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
+	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []")
+	retry := w.chat.Status.Retry
+	if retry == nil || retry.Attempt != 1 || retry.Message != "what happened" || retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
+		t.Fatalf("retry is %+v", retry)
+	}
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonRetrying {
+		t.Errorf("Ready is %+v", ready)
+	}
+	w.later(time.Second - 1).want("Running v1 a/1 - []").later(1).want("Running v1 a/1 2:GenerateAssistant []")
+	if w.chat.Status.Retry != nil {
+		t.Error("the retry is still recorded")
+	}
+	w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+}
+
+func TestTheWaitsDoubleUpToALimitAndAreNeverShorterThanTheProviderAsks(t *testing.T) {
+	w := newWorld(t).say("a")
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if w.answer(fails(v1alpha1.ErrorProviderError, true, 0)); !w.chat.Status.Retry.At.Equal(w.at(want * time.Second)) {
+			t.Fatalf("after attempt %d the next one is at %v", i+1, w.chat.Status.Retry.At)
+		}
+		w.later(want * time.Second)
+	}
+	w.answer(fails(v1alpha1.ErrorRateLimited, true, 90))
+	if !w.chat.Status.Retry.At.Equal(w.at(90 * time.Second)) {
+		t.Errorf("the next one is at %v", w.chat.Status.Retry.At)
+	}
+}
+
+func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
+	w := newWorld(t).say("a")
+	for range v1alpha1.DefaultMaxAttempts - 1 {
+		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
+	}
+	w.want("Running v1 a/1 25:GenerateAssistant []").answer(fails(v1alpha1.ErrorRateLimited, true, 0)).want("Error v1 a/1 - []")
+	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited || e.Text() != "Attempt 25 failed, too. what happened. what to do" {
+		t.Errorf("last error is %+v", e)
+	}
+	if notices := w.last.Notices; len(notices) != 1 || !strings.HasSuffix(notices[0].Note, "what happened. what to do") {
+		t.Errorf("notices are %+v", notices)
+	}
+}
+
+func TestEachStepHasItsOwnBudget(t *testing.T) {
+	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Second)
+	w.answer(calls(1)).answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	if retry := w.chat.Status.Retry; retry.Attempt != 1 || !retry.At.Equal(w.at(time.Second)) {
+		t.Errorf("retry is %+v", retry)
+	}
+}
+
+func TestWhatSteersAChatReachesOneThatWaitsForItsNextAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*world)
+		want string
+	}{
+		"an interruption ends the turn at once": {func(w *world) { w.ask(v1alpha1.RequestInterrupt) }, "Waiting v2 a/1 - []"},
+		"a message that cuts in begins at once": {func(w *world) { w.cutIn("b") }, "Running v2 b/2 1:GenerateAssistant []"},
+		"another message is queued":             {func(w *world) { w.say("b") }, "Running v1 a/1 - [b]"},
+		"suspension holds the next attempt": {func(w *world) {
+			w.pass(func(f *Facts) { f.Suspended, f.Now = true, now.Add(time.Hour) })
+		}, "Running v1 a/1 - []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+			c.do(w)
+			w.want(c.want)
+			if phase := w.chat.Status.Phase; phase == v1alpha1.ChatWaiting && w.chat.Status.Retry != nil {
+				t.Error("the retry outlives its turn")
+			}
+		})
+	}
+}
+
+func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("second", "third")
+	w.say("a")
+	for i, c := range []struct {
+		asked   string
+		waits   int32
+		next    string
+		seconds int
+	}{
+		{"default", 60, "second", 0},
+		{"second", 5, "third", 0},
+		{"third", 0, "third", 1},   // 0 s since the first failed: the others asked for longer waits.
+		{"third", 0, "third", 2},   // 1 s: the second wants 4 more.
+		{"third", 0, "second", 2},  // 3 s: its 5 are over before another wait of the third.
+		{"second", 90, "third", 0}, // 5 s.
+		{"third", 70, "default", 55},
+	} {
+		st := &w.chat.Status
+		if st.Generation == nil || st.Generation.ModelConfig != c.asked {
+			t.Fatalf("attempt %d asks %+v, want %s", i+1, st.Generation, c.asked)
+		}
+		if w.answer(fails(v1alpha1.ErrorRateLimited, true, c.waits)); c.seconds > 0 {
+			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next || !st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
+				t.Fatalf("after attempt %d: %+v, want %s in %d s", i+1, st.Retry, c.next, c.seconds)
+			}
+			w.later(time.Duration(c.seconds) * time.Second)
+		}
+	}
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(got.Waits) != 3 {
+		t.Errorf("the last one asked is %+v", got)
+	}
+	w.pass(func(f *Facts) { f.PodLost = true })
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(got.Waits) != 3 {
+		t.Errorf("after its pod was lost: %+v", got)
+	}
+}
+
+func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("second", "third")
+	w.say("a")
+	for i, want := range []string{"second", "third"} {
+		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
+		if got := w.chat.Status.Generation.ModelConfig; got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	}
+	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || got.Attempt != 4 {
+		t.Errorf("the second round begins with %+v", got)
+	}
+}
+
+func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("second")
+	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).want("Running v1 a/1 2:GenerateAssistant []")
+	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 || len(got.RuledOut) != 1 {
+		t.Fatalf("asked %+v", got)
+	}
+	w.pass(func(f *Facts) { f.PodLost = true })
+	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(got.RuledOut) != 1 {
+		t.Errorf("after its pod was lost: %+v", got)
+	}
+	w.answer(calls(1)).answer(results)
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || got.RuledOut != nil {
+		t.Errorf("the next step begins with %+v", got)
+	}
+}
+
+func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
+	for _, reason := range []v1alpha1.ErrorReason{
+		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong, v1alpha1.ErrorHistoryBroken, v1alpha1.ErrorInternal,
+	} {
+		w := newWorld(t)
+		w.facts = models("second")
+		w.say("a").answer(fails(reason, false, 0)).want("Error v1 a/1 - []")
+		if got := w.chat.Status.LastError.Reason; got != reason {
+			t.Errorf("%s is reported as %s", reason, got)
+		}
+	}
+}
+
+func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("second")
+	w.say("a").answer(fails(v1alpha1.ErrorModelNotFound, false, 0)).answer(fails(v1alpha1.ErrorUsageLimitReached, false, 0)).want("Error v1 a/1 - []")
+	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorUsageLimitReached {
+		t.Errorf("reported as %s", got)
+	}
+}
+
+func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("other")
+	w.say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0))
+	for i, want := range []time.Duration{1, 2, 4, 8} {
+		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" || !retry.At.Equal(w.at(want*time.Second)) {
+			t.Fatalf("wait %d is %+v", i+1, retry)
+		}
+		w.later(want * time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	}
+}
+
+func TestAModelThatIsRuledOutIsNotAskedForOneThatIsNoFallbackAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.facts = models("other", "third")
+	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).answer(fails(v1alpha1.ErrorOverloaded, true, 30)).answer(fails(v1alpha1.ErrorOverloaded, true, 60))
+	if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "other" {
+		t.Fatalf("retry is %+v", retry)
+	}
+	w.facts = models("third")
+	w.later(30 * time.Second)
+	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "third" {
+		t.Errorf("the attempt is %+v", g)
+	}
+}

@@ -1,0 +1,315 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// ask passes with a request of an annotation.
+func (w *world) ask(kind v1alpha1.RequestKind) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.Requests = []Request{{Kind: kind, Token: "t"}} })
+}
+
+func (w *world) requested(outcome v1alpha1.RequestOutcome) *world {
+	w.t.Helper()
+	if all := w.chat.Status.Requests; len(all) != 1 || all[0].Outcome != outcome || all[0].Token != "t" {
+		w.t.Errorf("requests are %+v", all)
+	}
+	return w
+}
+
+// partial is what an attempt hands over that was told to stop.
+func partial(parts int) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
+		m.Spec.Parts = make([]v1alpha1.MessagePart, parts)
+	}
+}
+
+func TestAnInterruptionKeepsWhatWasSaidAndTheFenceUntilThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		result func(*v1alpha1.ChatMessage)
+		want   string
+	}{
+		"a partial reply":             {partial(1), "Waiting v2 c-1-1/2 - []"},
+		"nothing had been said":       {partial(0), "Waiting v2 a/1 - []"},
+		"it was done just then":       {nil, "Waiting v2 c-1-1/2 - []"},
+		"it failed just then":         {outcome(v1alpha1.OutcomeFailed), "Waiting v2 a/1 - []"},
+		"the pod was restarted":       {outcome(v1alpha1.OutcomeLost), "Waiting v2 a/1 - []"},
+		"a call that has no result":   {func(m *v1alpha1.ChatMessage) { partial(1)(m); calls(1)(m) }, "Waiting v2 c-1-1/2 - []"},
+		"a step that calls, complete": {calls(2), "Waiting v2 c-1-1/2 - []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).requested(v1alpha1.RequestDone)
+			w.want("Interrupting v1 a/1 1:GenerateAssistant []")
+			if w.chat.Status.Generation.InterruptedAt == nil {
+				t.Error("the pod is not told")
+			}
+			w.answer(c.result).want(c.want)
+			if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnInterrupted {
+				t.Errorf("the turn ended as %s", got)
+			}
+		})
+	}
+}
+
+func TestAnInterruptionWaitsForThePodOnlySoLong(t *testing.T) {
+	for name, change := range map[string]func(*world, *Facts){
+		"the pod is gone":   func(_ *world, f *Facts) { f.PodLost = true },
+		"it does not react": func(_ *world, f *Facts) { f.Now = now.Add(InterruptPatience) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
+			w.pass(func(f *Facts) { f.Now = now.Add(InterruptPatience - time.Second) }).want("Interrupting v1 a/1 1:GenerateAssistant []")
+			w.pass(func(f *Facts) { change(w, f) }).want("Waiting v2 a/1 - []")
+		})
+	}
+}
+
+func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
+	w := newWorld(t).say("a").say("b").cutIn("c").want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
+	w.cutIn("d").want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
+	w.pass(func(f *Facts) { f.Queued[2].Interrupts = true }).want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
+	if q := w.chat.Status.Queue; !q[2].Interrupts {
+		t.Errorf("the queue is %+v", q)
+	}
+	w.answer(partial(1)).want("Running v2 c/3 1:GenerateAssistant [d b]")
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
+		t.Errorf("the ended turn is %+v", ended)
+	}
+	newWorld(t).cutIn("a").want("Running v1 a/1 1:GenerateAssistant []")
+}
+
+func TestEveryTurnThatOnePassEndsIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.pass(func(f *Facts) {
+		f.Suspended = true
+		f.Open = append(messages(false, "a"), messages(true, "b", "c")...)
+	}).want("Running v3 c/3 - []")
+	if len(w.last.Replaced) != 2 || w.last.Replaced[0].Message != "a" || w.last.Replaced[1].Message != "b" {
+		t.Errorf("ended are %+v", w.last.Replaced)
+	}
+}
+
+func TestAnAttemptThatWasLostBeforeItIsInterruptedHandsNothingOver(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) {
+		f.Suspended, f.Result, f.Open = true, result(w.chat, outcome(v1alpha1.OutcomeLost)), messages(true, "b")
+	}).want("Running v2 b/2 - []")
+}
+
+func TestAQueuedMessageThatIsToldToCutInDoesSoOnce(t *testing.T) {
+	w := newWorld(t).say("a").say("b", "c")
+	toldC := func(f *Facts) { f.Queued[1].Interrupts = true }
+	w.pass(toldC).want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
+	w.answer(partial(0)).want("Running v2 c/2 1:GenerateAssistant [b]")
+	w = newWorld(t).say("a").say("b").answer(outcome(v1alpha1.OutcomeFailed)).want("Error v1 a/1 - [b]")
+	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v2 b/2 1:GenerateAssistant []")
+}
+
+func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
+	for name, w := range map[string]*world{
+		"nothing to interrupt before the start": newWorld(t).ask(v1alpha1.RequestInterrupt),
+		"nothing to interrupt":                  newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestInterrupt),
+		"nothing to interrupt in an error":      newWorld(t).say("a").answer(outcome(v1alpha1.OutcomeFailed)).ask(v1alpha1.RequestInterrupt),
+		"nothing to clear":                      newWorld(t).ask(v1alpha1.RequestClear),
+		"clearing while at work":                newWorld(t).say("a").ask(v1alpha1.RequestClear),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			if w.requested(v1alpha1.RequestRefused).chat.Status.Requests[0].Message == "" {
+				t.Error("nobody says why")
+			}
+		})
+	}
+}
+
+func TestClearingBeginsANewContextWithoutTouchingTheHistory(t *testing.T) {
+	w := newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).want("Waiting v3 c-1-1/2 - []")
+	if got := w.chat.Status.History.ContextStart; got != 2 {
+		t.Errorf("the context starts at %d", got)
+	}
+	w.ask(v1alpha1.RequestClear).requested(v1alpha1.RequestRefused)
+}
+
+func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
+	held := func(change func(*Facts)) func(*Facts) {
+		return func(f *Facts) {
+			f.Suspended = true
+			if change != nil {
+				change(f)
+			}
+		}
+	}
+	w := newWorld(t).say("a")
+	w.pass(held(func(f *Facts) { f.Result = result(w.chat, calls(1)) })).want("Running v2 c-1-1/2 - []")
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonSuspended {
+		t.Errorf("Ready is %+v", ready)
+	}
+	w.pass(held(func(f *Facts) { f.Open = messages(false, "b") })).want("Running v2 c-1-1/2 - [b]")
+	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools [b]")
+
+	w = newWorld(t).pass(held(func(f *Facts) { f.Open = messages(false, "a") })).want("Running v1 a/1 - []")
+	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1alpha1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
+
+	w = newWorld(t).say("a")
+	w.pass(held(func(f *Facts) { f.Result = result(w.chat, outcome(v1alpha1.OutcomeLost)) })).want("Running v1 a/1 1:GenerateAssistant []")
+
+	w = newWorld(t).say("a").pass(held(func(f *Facts) { f.PodLost = true })).want("Running v1 a/1 1:GenerateAssistant []")
+	w.pass(func(f *Facts) { f.PodLost = true }).want("Running v1 a/1 2:GenerateAssistant []")
+}
+
+// edit passes with an edit of a committed message.
+func (w *world) edit(name, parent string, index int64) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) {
+		f.Edited = &Edited{Message: Message{Name: name, ContentHash: "new"}, Parent: parent, Index: index}
+	})
+}
+
+func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
+	for name, before := range map[string]func(*world) *world{
+		"Waiting":      func(w *world) *world { return w.answer(nil) },
+		"Running":      func(w *world) *world { return w },
+		"Queue":        func(w *world) *world { return w.say("x", "y") },
+		"Interrupting": func(w *world) *world { return w.cutIn("x") },
+		"Error":        func(w *world) *world { return w.say("x").answer(outcome(v1alpha1.OutcomeFailed)) },
+		"Suspended":    func(w *world) *world { return w.pass(func(f *Facts) { f.Suspended = true }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := before(newWorld(t).say("a").answer(nil).say("b"))
+			version, queue := w.chat.Status.History.Version, w.chat.Status.Queue
+			w.edit("a", "", 0).want(fmt.Sprintf("Running v%d a/1 1:GenerateAssistant []", version+1))
+			st := w.chat.Status
+			if st.Turn.Message != "a" || st.Turn.ContentHash != "new" || st.Turn.Index != 0 || st.LastError != nil {
+				t.Errorf("turn is %+v", st.Turn)
+			}
+			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.History.Superseded == nil || *st.History.Superseded != want {
+				t.Errorf("superseded are %+v", st.History.Superseded)
+			}
+			if len(w.last.Superseded) != len(queue)+1 || !slices.Contains(w.last.Superseded, "b") || w.last.Replaced != nil {
+				t.Errorf("dropped %v, ended %+v", w.last.Superseded, w.last.Replaced)
+			}
+			if w.pass(nil); !w.last.PutAside || w.chat.Status.History.Superseded != nil {
+				t.Error("what left the history is not put aside")
+			}
+		})
+	}
+}
+
+func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
+	w := newWorld(t).say("a").answer(nil).say("b").edit("b", "c-1-1", 2).want("Running v4 b/3 1:GenerateAssistant []")
+	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 4 {
+		t.Errorf("turn is %+v", turn)
+	}
+	if len(w.last.Superseded) != 0 {
+		t.Errorf("dropped %v", w.last.Superseded)
+	}
+}
+
+func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user.Status = v1alpha1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
+	generated := func(name string, role v1alpha1.MessageRole, outcome v1alpha1.GenerationOutcome, pending int32) *v1alpha1.ChatMessage {
+		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{
+			Role: role, Generation: &v1alpha1.MessageGeneration{Outcome: outcome, PendingCalls: pending, Preview: name},
+		}}
+	}
+	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.OutcomeCompleted, 1)
+	answered := generated("reply", v1alpha1.RoleAssistant, v1alpha1.OutcomeCompleted, 0)
+	for name, c := range map[string]struct {
+		kept []*v1alpha1.ChatMessage
+		want string
+	}{
+		"everything":                  {nil, "Waiting v5 /0 - []"},
+		"a reply":                     {[]*v1alpha1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
+		"the results of calls":        {[]*v1alpha1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
+		"the reply to results":        {[]*v1alpha1.ChatMessage{user, calling, generated("results", v1alpha1.RoleTool, v1alpha1.OutcomeCompleted, 0)}, "Running v5 results/3 1:GenerateAssistant []"},
+		"a User message":              {[]*v1alpha1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
+		"what followed a partial one": {[]*v1alpha1.ChatMessage{user, generated("part", v1alpha1.RoleAssistant, v1alpha1.OutcomeInterrupted, 1)}, "Waiting v5 part/2 - []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(nil).say("b").answer(nil).want("Waiting v4 c-3-1/4 - []")
+			w.pass(func(f *Facts) { f.Truncated = Rest(slices.Clone(c.kept)) }).want(c.want)
+			if got := w.chat.Status.History.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) || got.BeforeVersion != 5 {
+				t.Errorf("superseded are %+v", got)
+			}
+		})
+	}
+}
+
+func TestADeletedReplyUnderAQueueIsGeneratedBeforeTheQueue(t *testing.T) {
+	w := newWorld(t).say("a").answer(nil).say("b").say("c")
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user}) }).want("Running v4 a/1 1:GenerateAssistant [c]")
+	w.answer(nil).want("Running v6 c/3 1:GenerateAssistant []")
+}
+
+func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
+	w := newWorld(t).say("a").answer(nil)
+	w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
+	w.pass(nil).want("Error v3 c-1-1/2 - [b]")
+	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorStateInvalid {
+		t.Errorf("reason is %s", got)
+	}
+	w.say("c").want("Running v4 b/3 1:GenerateAssistant [c]")
+}
+
+func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
+	held := func(by string) func(*Facts) {
+		return func(f *Facts) { f.NoCapacity = by }
+	}
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.NoCapacity = messages(false, "a"), "ChatQuota q allows 1 chat" })
+	since := w.chat.Status.WaitingSince
+	if since == nil || w.chat.Status.Generation != nil {
+		t.Fatalf("waits since %v with the attempt %v", since, w.chat.Status.Generation)
+	}
+	w.now = w.now.Add(time.Minute)
+	w.pass(held("ChatQuota q allows 2 chats"))
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != v1alpha1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
+		t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
+	}
+	if !w.chat.Status.WaitingSince.Equal(since) {
+		t.Errorf("waits since %v, after %v", w.chat.Status.WaitingSince, since)
+	}
+	if w.pass(held("")); w.chat.Status.WaitingSince != nil || w.chat.Status.Generation == nil {
+		t.Errorf("with a place it waits since %v with the attempt %v", w.chat.Status.WaitingSince, w.chat.Status.Generation)
+	}
+}
+
+func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
+	w.say("a").say("b").say("c")
+	if len(w.last.Rejected) != 1 {
+		t.Fatalf("rejected are %v", w.last.Rejected)
+	}
+	for i := range v1alpha1.RoomToCutIn {
+		w.cutIn(fmt.Sprint("cut", i))
+		if len(w.last.Rejected) != 0 {
+			t.Fatalf("message %d that cuts in is refused: %v", i, w.last.Rejected)
+		}
+	}
+	w.cutIn("d")
+	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Reason != v1alpha1.ReasonQueueFull {
+		t.Errorf("the queue has no bound: %v", w.last.Rejected)
+	}
+}
+
+func TestWhatCutInBehindAnOrdinaryMessageOvertakesItWithTheNextThatCutsIn(t *testing.T) {
+	w := newWorld(t).say("a").say("b").say("c").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v1 a/1 - [b c]")
+	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.
+	w.cutIn("e").want("Interrupting v2 b/2 1:GenerateAssistant [d e c]")
+}

@@ -1,0 +1,173 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// stops are the results of a batch in which the tool that ends the turn has succeeded.
+func stops(tool string) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		results(m)
+		m.Spec.Generation.StoppedBy = tool
+	}
+}
+
+func (w *world) bringStopping(tool string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) {
+		f.Results = []Results{{Message: "results", StoppedBy: tool}}
+	})
+}
+
+// wantStopped checks how the turn ended.
+func (w *world) wantStopped(tool string) *world {
+	w.t.Helper()
+	turn := w.chat.Status.Turn
+	if turn.Result != v1alpha1.TurnStoppedAfterTool || turn.StoppedBy != tool {
+		w.t.Errorf("the turn ended as %s, by %q", turn.Result, turn.StoppedBy)
+	}
+	return w.wantReason(v1alpha1.ReasonStoppedAfterTool)
+}
+
+func TestAToolEndsTheTurnAndTheNextOneBeginsAfresh(t *testing.T) {
+	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
+	w.say("b").want("Running v4 b/4 1:GenerateAssistant []")
+	if got := w.chat.Status.Turn.StoppedBy; got != "" {
+		t.Errorf("the next turn was stopped by %q", got)
+	}
+	w.answer(calls(1)).answer(results).want("Running v6 c-5-1/6 1:GenerateAssistant []")
+	w.answer(nil).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
+}
+
+func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
+	w := newWorld(t).say("a").answer(calls(1)).say("b").answer(stops("plan")).want("Running v4 b/4 1:GenerateAssistant []")
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool || ended[0].StoppedBy != "plan" {
+		t.Errorf("the ended turn is %+v", ended)
+	}
+}
+
+func TestAClientsResultEndsTheTurn(t *testing.T) {
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").wantStopped("ticket")
+	if got := w.chat.Status.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
+		t.Errorf("the results are placed at %+v", got)
+	}
+	waits(t, pending(v1alpha1.AwaitsClient, "1")...).bringStopping("").want("Running v3 results/3 1:GenerateAssistant []")
+}
+
+func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
+	ofPeople := append(pending(v1alpha1.AwaitsApproval, "2"), pending(v1alpha1.AwaitsClient, "3")...)
+	asked := func(t *testing.T, first string) *world {
+		t.Helper()
+		w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
+		return w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops(first)), ofPeople }).want("RequiresAction v3 c-2-1/3 - []")
+	}
+	for name, c := range map[string]struct{ own, client, approved, want string }{
+		"by Parley's own":       {"plan", "", "", "plan"},
+		"by the client's":       {"", "ticket", "", "ticket"},
+		"by the approved one":   {"", "", "deploy", "deploy"},
+		"by all, and the first": {"plan", "ticket", "deploy", "plan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := asked(t, c.own)
+			w.approve("2", v1alpha1.DecisionApprove).want("RequiresAction v3 c-2-1/3 - []")
+			w.bringStopping(c.client).want("Running v4 results/4 1:ExecuteTools []")
+			w.answer(stops(c.approved)).want("Waiting v5 c-4-1/5 - []").wantStopped(c.want)
+		})
+	}
+	t.Run("by none", func(t *testing.T) {
+		w := asked(t, "")
+		w.approve("2", v1alpha1.DecisionDeny)
+		w.bringStopping("").answer(stops("")).want("Running v5 c-4-1/5 1:GenerateAssistant []")
+	})
+}
+
+func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		giveUp func(*world) *world
+		want   string
+	}{
+		"the deadline": {func(w *world) *world {
+			return w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) })
+		}, "Waiting v4 c-2-1/3 - []"},
+		"an interruption":        {func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) }, "Waiting v4 c-2-1/3 - []"},
+		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(asks(2, 1))
+			w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops("plan")), pending(v1alpha1.AwaitsClient, "2") })
+			c.giveUp(w).want(c.want)
+			if ended := append(w.last.Replaced, w.chat.Status.Turn)[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
+				t.Errorf("the turn ended as %s", ended.Result)
+			}
+		})
+	}
+}
+
+func TestAnInterruptedBatchEndsTheTurnAsInterrupted(t *testing.T) {
+	w := newWorld(t).say("a").answer(calls(1)).ask(v1alpha1.RequestInterrupt)
+	w.answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantReason(v1alpha1.ReasonInterrupted)
+}
+
+func TestAStoppedTurnNeitherCompactsByItselfNorBeginsAgainAfterACompaction(t *testing.T) {
+	full := func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.PendingCalls = 1
+		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 95, Replies: 1}
+	}
+	w := newWorld(t)
+	w.facts = limit(100, 70)
+	w.say("a").answer(full).answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
+	w.ask(v1alpha1.RequestCompact).want("Running v4 c-2-1/3 1:Compact []")
+	w.answer(summary(3)).want("Waiting v5 c-4-1/4 - []").wantStopped("plan")
+}
+
+func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	generated := func(name string, role v1alpha1.MessageRole, g v1alpha1.MessageGeneration) *v1alpha1.ChatMessage {
+		g.Outcome = v1alpha1.OutcomeCompleted
+		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &g}}
+	}
+	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1})
+	ofClient := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1, AwaitingCalls: 1})
+	own := generated("own", v1alpha1.RoleTool, v1alpha1.MessageGeneration{StoppedBy: "plan"})
+	summary := generated("summary", v1alpha1.RoleSystem, v1alpha1.MessageGeneration{})
+	client := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "client"}, Spec: v1alpha1.ChatMessageSpec{
+		Role: v1alpha1.RoleTool, Parts: make([]v1alpha1.MessagePart, 1),
+	}}
+	client.Status = v1alpha1.ChatMessageStatus{Index: new(int64(2)), StoppedBy: "ticket"}
+	for name, c := range map[string]struct {
+		kept []*v1alpha1.ChatMessage
+		want string
+		by   string
+	}{
+		"with Parley's result":   {[]*v1alpha1.ChatMessage{user, calling, own}, "Waiting v8 own/3 - []", "plan"},
+		"with a client's result": {[]*v1alpha1.ChatMessage{user, ofClient, client}, "Waiting v8 client/3 - []", "ticket"},
+		"and a summary":          {[]*v1alpha1.ChatMessage{user, calling, own, summary}, "Waiting v8 summary/4 - []", "plan"},
+		"without the result":     {[]*v1alpha1.ChatMessage{user, calling}, "Running v8 call/2 1:ExecuteTools []", ""},
+		"of an earlier turn":     {[]*v1alpha1.ChatMessage{user, calling, own, user}, "Running v8 a/4 1:GenerateAssistant []", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).say("b").answer(nil).say("c").answer(nil).want("Waiting v7 c-6-1/7 - []")
+			w.pass(func(f *Facts) { f.Truncated = Rest(c.kept) }).want(c.want)
+			if got := w.chat.Status.Turn.StoppedBy; got != c.by {
+				t.Errorf("the turn is stopped by %q", got)
+			}
+			if c.by != "" {
+				w.wantStopped(c.by)
+			}
+		})
+	}
+}
+
+func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
+	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).edit("a", "", 0).want("Running v4 a/1 1:GenerateAssistant []")
+	if got := w.chat.Status.Turn.StoppedBy; got != "" {
+		t.Errorf("the turn is stopped by %q", got)
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+)
+
+// summaries are what is said of a turn in fixed words, unless a model said something better.
+var summaries = map[v1alpha1.ChatPhase]string{
+	v1alpha1.ChatWaiting:        "Finished",
+	v1alpha1.ChatRunning:        "Still working",
+	v1alpha1.ChatInterrupting:   "Still working",
+	v1alpha1.ChatRequiresAction: "Waiting for input",
+	v1alpha1.ChatError:          "Failed",
+}
+
+// takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened to the
+// history, and only the pod that gave the last reply may say it.
+func (p *pass) takeSummary() error {
+	st, summary := p.status(), p.facts.Summary
+	if summary == nil || st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
+		asked(st.Turn) {
+		return nil
+	}
+	g, now := summary.Spec.Generation, attempts.Of(p.chat.UID, st)
+	if g.ChatUID != now.ChatUID || g.HistoryVersion != now.HistoryVersion || g.Pod != p.headPod() {
+		return nil
+	}
+	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
+		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
+	}
+	p.account(summary)
+	return nil
+}
+
+// asked reports whether a model has been asked what became of the turn, and has been paid for it.
+func asked(t *v1alpha1.TurnStatus) bool {
+	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
+}
+
+// headPod is the pod that gave the newest reply; empty if no pod did.
+func (p *pass) headPod() string {
+	if result := p.facts.Result; result != nil && result.Name == p.status().History.Head {
+		return result.Spec.Generation.Pod
+	}
+	return p.facts.HeadPod
+}
+
+// settleSummary says how the turn stands where no model has said what became of it.
+func (p *pass) settleSummary() {
+	t := p.status().Turn
+	if t == nil || asked(t) && t.Result != "" {
+		return
+	}
+	t.Summary, t.SummarySource = "", ""
+	model, _ := p.model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	if model != nil && model.TurnSummaries && t.Result != v1alpha1.TurnInterrupted {
+		t.Summary, t.SummarySource = summaries[p.status().Phase], v1alpha1.TurnSummaryFromState
+	}
+}

@@ -1,0 +1,54 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// strangers are messages under the name of a result that are none.
+var strangers = map[string]func(*v1alpha1.ChatMessage){
+	"another pod":   func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "other" },
+	"not generated": func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
+}
+
+func TestTheLeftoverOfADeletedChatIsWaitedFor(t *testing.T) {
+	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" })
+	w.want("Running v1 a/1 1:GenerateAssistant []").answer(nil).want("Waiting v2 c-1-1/2 - []")
+}
+
+func TestATurnFailsWhenAllNamesOfItsResultsAreTaken(t *testing.T) {
+	w := newWorld(t).say("a")
+	for range v1alpha1.DefaultMaxAttempts {
+		w.answer(strangers["not generated"]).later(time.Hour)
+	}
+	w.want("Error v1 a/1 - []")
+	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorResultNameTaken || e.Retryable || e.Advice == "" {
+		t.Errorf("the error is %+v", e)
+	}
+}
+
+func TestAnInterruptionDoesNotWaitForAResultThatCannotBeNamed(t *testing.T) {
+	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).want("Interrupting v1 a/1 1:GenerateAssistant []")
+	w.answer(strangers["another pod"]).want("Waiting v2 a/1 - []")
+}
+
+func TestAHeldChatBeginsNoOtherAttemptForATakenName(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) { f.Suspended, f.Result = true, result(w.chat, strangers["not generated"]) }).want("Running v1 a/1 1:GenerateAssistant []")
+}
+
+func TestTheRetryAfterATakenNameSaysSo(t *testing.T) {
+	w := newWorld(t).say("a").answer(strangers["another pod"])
+	if g := w.chat.Status.Generation; g == nil || g.Attempt != 2 {
+		t.Fatalf("the attempt under way is %+v", g)
+	}
+	w.answer(strangers["another pod"]) // The second in a row waits.
+	if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorResultNameTaken {
+		t.Errorf("the retry is %+v", r)
+	}
+}

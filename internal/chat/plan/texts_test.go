@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
+)
+
+const hostile = "\x1b]0;owned\a \u009b2J rm \u202e-fr \u200b\u2028now"
+
+func TestWhatOthersWroteReachesNoStatusWithWhatTerminalsActOn(t *testing.T) {
+	check := func(w *world, what string) {
+		t.Helper()
+		raw, err := json.Marshal([]any{w.chat.Status, w.last.Notices})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var texts any
+		if err := json.Unmarshal(raw, &texts); err != nil {
+			t.Fatal(err)
+		}
+		walk(texts, func(text string) {
+			if printable.Escape(text) != text || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("%s: the status says %q", what, text)
+			}
+		})
+	}
+	w := newWorld(t)
+	w.chat.Spec.Title = hostile
+	check(w.pass(nil), "a title that a person gave")
+	w.chat.Spec.Title = ""
+	w.say("a").answer(titled(hostile, v1alpha1.TitleFromModel, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Preview = hostile }))
+	check(w, "a reply with a title")
+	if st := w.chat.Status; st.LastReply != "]0;owned 2J rm -fr now" || st.Title != st.LastReply {
+		t.Errorf("the reply is %q and the title %q", st.LastReply, st.Title)
+	}
+	for _, retryable := range []bool{true, false} {
+		w = newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
+			m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
+			m.Spec.Generation.Error = &v1alpha1.GenerationError{
+				Reason: v1alpha1.ErrorOverloaded, Message: hostile, Advice: hostile, Provider: hostile, Retryable: retryable,
+			}
+		})
+		check(w, "an error")
+	}
+	w = summarized(t).say("a").answer(nil)
+	w.pass(func(f *Facts) { f.Summary = w.summary(hostile, w.chat.Status.History.Version, nil) })
+	check(w.wantSummary("]0;owned 2J rm -fr now", v1alpha1.TurnSummaryFromModel), "a summary of a turn")
+}
+
+// walk calls each with every text.
+func walk(v any, each func(string)) {
+	switch v := v.(type) {
+	case string:
+		each(v)
+	case []any:
+		for _, item := range v {
+			walk(item, each)
+		}
+	case map[string]any:
+		for _, item := range v {
+			walk(item, each)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// titled is a result that brings a title.
+func titled(title string, source v1alpha1.TitleSource, change func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		if change != nil {
+			change(m)
+		}
+		m.Spec.Generation.Title, m.Spec.Generation.TitleSource = title, source
+	}
+}
+
+func firstWords(title string) func(*v1alpha1.ChatMessage) {
+	return titled(title, v1alpha1.TitleFromFirstWords, nil)
+}
+
+func written(title string) func(*v1alpha1.ChatMessage) {
+	return titled(title, v1alpha1.TitleFromModel, nil)
+}
+
+func (w *world) wantTitle(title string, source v1alpha1.TitleSource) *world {
+	w.t.Helper()
+	if st := w.chat.Status; st.Title != title || st.TitleSource != source {
+		w.t.Errorf("the title is %q from %q, want %q from %q", st.Title, st.TitleSource, title, source)
+	}
+	return w
+}
+
+func TestATitleComesWithTheFirstReplyAndAModelsReplacesIt(t *testing.T) {
+	w := newWorld(t).say("a").wantTitle("", "")
+	w.answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+	w.say("b").answer(written("Stuck pods")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.say("c").answer(nil).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.say("d").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+}
+
+func TestAChatIsCalledByItsFirstWordsAtOnceUntilAModelCallsItBetter(t *testing.T) {
+	begins := func(w *world, name, words string) *world {
+		return w.pass(func(f *Facts) { f.Open = []Message{{Name: name, ContentHash: "hash of " + name, FirstWords: words}} })
+	}
+	w := begins(newWorld(t), "a", "why is…").wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+	w.answer(written("Stuck pods")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	begins(w, "b", "and then…").wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.pass(func(f *Facts) {
+		f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "other", FirstWords: "how is…"}}
+	}).wantTitle("how is…", v1alpha1.TitleFromFirstWords)
+
+	w = newWorld(t)
+	w.chat.Spec.Title = "Mine"
+	begins(w, "a", "why is…").wantTitle("Mine", v1alpha1.TitleFromSpec)
+}
+
+func TestATitleComesWithAnyResultThatCounts(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ChatMessage){
+		"calls": calls(1), "a failure": outcome(v1alpha1.OutcomeFailed), "a reply": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, change)).wantTitle("why", v1alpha1.TitleFromFirstWords)
+		})
+	}
+	late := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 }
+	newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, late)).wantTitle("", "")
+}
+
+func TestAGivenTitleWinsUntilItIsTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Title = "Mine"
+	w.pass(nil).wantTitle("Mine", v1alpha1.TitleFromSpec)
+	w.say("a").answer(written("Stuck pods")).wantTitle("Mine", v1alpha1.TitleFromSpec)
+	w.chat.Spec.Title = "Still mine"
+	w.pass(nil).wantTitle("Still mine", v1alpha1.TitleFromSpec)
+	w.chat.Spec.Title = ""
+	w.pass(nil).wantTitle("", "")
+	w.say("b").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+}
+
+func TestANewBeginningGetsANewTitle(t *testing.T) {
+	edit := func(name string, parent string, index int64) func(*Facts) {
+		return func(f *Facts) {
+			f.Edited = &Edited{Message: Message{Name: name, ContentHash: "other"}, Parent: parent, Index: index}
+		}
+	}
+	w := newWorld(t).say("a").answer(written("Stuck pods")).say("b").answer(nil)
+	w.pass(edit("b", "c-1-1", 2)).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.answer(nil).pass(edit("a", "", 0)).wantTitle("", "")
+	w.answer(firstWords("how is…")).wantTitle("how is…", v1alpha1.TitleFromFirstWords)
+}
+
+func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
+	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
+	})
+	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 || got.Cost[0].MicroUnits != 3 {
+		t.Errorf("the usage is %+v, the cost %+v", got.Usage, got.Cost)
+	}
+	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 27 {
+		t.Errorf("the usage became %+v", w.chat.Status.Usage)
+	}
+}
+
+func TestAnotherTitleIsWrittenBesideTheNextReply(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.say("a").answer(written("Stuck pods"))
+	w.ask(v1alpha1.RequestTitle).wantTitle("Stuck pods", v1alpha1.TitleOutdated).requested(v1alpha1.RequestDone)
+	if w.chat.Status.Phase != v1alpha1.ChatWaiting {
+		t.Errorf("the chat is %s", w.chat.Status.Phase)
+	}
+	w.say("b").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleOutdated)
+	w.say("c").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
+}
+
+func TestATitleIsWrittenForAChatThatHasLostItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.chat.Spec.Title = "Mine"
+	w.say("a").answer(nil).say("b").answer(nil)
+	w.chat.Spec.Title = ""
+	w.pass(nil).wantTitle("", "")
+	w.ask(v1alpha1.RequestTitle).wantTitle("", v1alpha1.TitleOutdated).requested(v1alpha1.RequestDone)
+	w.say("c").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleOutdated)
+	w.say("d").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
+	w = newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.ask(v1alpha1.RequestTitle).wantTitle("", "").requested(v1alpha1.RequestDone)
+	w.say("a").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
+}
+
+func TestAnotherTitleIsRefusedWhereNoModelWritesOne(t *testing.T) {
+	w := newWorld(t).say("a").answer(firstWords("why is…"))
+	w.ask(v1alpha1.RequestTitle).wantTitle("why is…", v1alpha1.TitleFromFirstWords).requested(v1alpha1.RequestRefused)
+	w = newWorld(t)
+	w.facts = func(f *Facts) { f.Model.Titles = true }
+	w.chat.Spec.Title = "Mine"
+	w.say("a").ask(v1alpha1.RequestTitle).wantTitle("Mine", v1alpha1.TitleFromSpec).requested(v1alpha1.RequestRefused)
+}

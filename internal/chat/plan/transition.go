@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// Transition is one step of the state machine, and what it did as far as that is measured.
+type Transition struct {
+	Event    machine.Event
+	From, To machine.State
+	// Began is the turn that began; nil if none did.
+	Began *v1alpha1.TurnStatus
+	// Ended is the turn that ended; nil if none did.
+	Ended *TurnEnd
+	// Attempt is the attempt that ended; nil if none did. One that began in the same pass was never made, and is none.
+	Attempt *AttemptEnd
+	// ClientCalls are the calls that waited for a client, if they do so no more.
+	ClientCalls *ClientCalls
+}
+
+// TurnEnd is a turn that has ended.
+type TurnEnd struct {
+	// Turn as it ended. Its Result is empty for one that an edit or a deletion cut off.
+	Turn *v1alpha1.TurnStatus
+	// Reason of the error that it failed with; empty if it did not fail.
+	Reason v1alpha1.ErrorReason
+}
+
+// AttemptEnd is an attempt that has ended.
+type AttemptEnd struct {
+	Action v1alpha1.GenerationAction
+	// Outcome as its result says; empty for an attempt whose result nobody waits for any more.
+	Outcome v1alpha1.GenerationOutcome
+	// Reason of the error that it failed with.
+	Reason v1alpha1.ErrorReason
+	// Provider and Model that it asked, as far as its result says.
+	Provider, Model string
+	// Committed is true when its result has become part of the history, Retried when it is made again after an error.
+	Committed, Retried bool
+	// Assigned is when it was given to a pod, Finished when its result was there.
+	Assigned, Finished time.Time
+}
+
+// ClientCalls are tool calls that waited for a client.
+type ClientCalls struct {
+	Number int
+	// Answered is true when results have come for them.
+	Answered bool
+}
+
+// recordAttempt says of the attempt that was under way when the pass began that this transition has ended it, if it has.
+func (p *pass) recordAttempt(s subject) {
+	if p.attempt == nil || p.status().Generation == p.attempt {
+		return
+	}
+	p.firing.Attempt = s.attempt
+	if s.attempt == nil {
+		p.firing.Attempt = p.endOf(nil)
+	}
+	p.attempt = nil
+}
+
+// endOf is how the attempt under way ended if the result is what it gave; nil: it gave none.
+func (p *pass) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
+	if p.attempt == nil {
+		return nil
+	}
+	end := &AttemptEnd{Action: p.attempt.Action, Assigned: p.attempt.StartedAt.Time}
+	if result == nil {
+		return end
+	}
+	g := result.Spec.Generation
+	end.Outcome, end.Finished = g.Outcome, g.FinishedAt.Time
+	if g.Model != nil {
+		end.Provider, end.Model = g.Model.Provider, g.Model.Name
+	}
+	if g.Error != nil {
+		end.Reason, end.Provider = g.Error.Reason, g.Error.Provider
+	}
+	return end
+}
+
+// committed is the end of an attempt whose result becomes part of the history.
+func (p *pass) committed(result *v1alpha1.ChatMessage) *AttemptEnd {
+	end := p.endOf(result)
+	end.Committed = true
+	return end
+}
+
+// interrupted is the end of an attempt that was told to stop; nil: it gave no result in time, or there was none.
+func (p *pass) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
+	end := p.endOf(result)
+	if end != nil && result != nil {
+		end.Committed = saysSomething(result)
+	}
+	return end
+}
+
+// lost is the end of an attempt that has no result and will have none, or whose pod says that it lost it.
+func (p *pass) lost() *AttemptEnd {
+	if attempts.IsResult(p.chat, p.status(), p.facts.Result) {
+		return p.endOf(p.facts.Result)
+	}
+	end := p.endOf(nil)
+	end.Outcome = v1alpha1.OutcomeLost
+	return end
+}
+
+func clientCalls(required *v1alpha1.RequiresActionStatus) (n int) {
+	for i := range required.ToolCalls {
+		if required.ToolCalls[i].Kind == v1alpha1.AwaitsClient {
+			n++
+		}
+	}
+	return n
+}

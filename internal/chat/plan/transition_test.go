@@ -1,0 +1,198 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(-d))) }
+
+// busy is a chat that generates the answer to message a.
+func busy() *v1alpha1.Chat {
+	return &v1alpha1.Chat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "uid"},
+		Status: v1alpha1.ChatStatus{
+			Phase: v1alpha1.ChatRunning, History: v1alpha1.HistoryStatus{Version: 3, Head: "a", Length: 3},
+			Turn:       &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
+			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod", StartedAt: *ago(10 * time.Second)},
+		},
+	}
+}
+
+func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-3-1"}}
+	m.Spec.Role, m.Spec.Parent = v1alpha1.RoleAssistant, "a"
+	m.Spec.Generation = &v1alpha1.MessageGeneration{
+		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome, FinishedAt: *ago(time.Second),
+	}
+	if reason != "" {
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason}
+	}
+	return m
+}
+
+// compacting makes the attempt one that summarises, and its result a summary.
+func compacting(f *Facts) {
+	f.Chat.Status.Generation.Action, f.Chat.Status.Compaction = v1alpha1.ActionCompact, v1alpha1.CompactionThreshold
+	f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
+	f.Result.Spec.Role, f.Result.Spec.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
+}
+
+// said is what the transitions of a plan say, in short.
+type said struct {
+	Began, Ended       []string
+	Outcome, Reason    string
+	Committed          bool
+	Assigned, Finished time.Duration
+	Capacity           time.Duration
+	Clients            int
+	Answered           bool
+	Retried            string
+}
+
+func short(p Plan) (s said) {
+	for _, t := range p.Transitions {
+		if t.Began != nil {
+			s.Began = append(s.Began, t.Began.Message)
+		}
+		if e := t.Ended; e != nil {
+			s.Ended = append(s.Ended, strings.Join([]string{e.Turn.Message, string(e.Turn.Result), string(e.Reason)}, " "))
+		}
+		if c := t.ClientCalls; c != nil {
+			s.Clients, s.Answered = s.Clients+c.Number, c.Answered
+		}
+		if a := t.Attempt; a != nil {
+			s.attempt(a)
+		}
+	}
+	if p.CapacityWait != nil {
+		s.Capacity = *p.CapacityWait
+	}
+	return s
+}
+
+func (s *said) attempt(a *AttemptEnd) {
+	s.Outcome, s.Reason, s.Committed = string(a.Outcome), string(a.Reason), a.Committed
+	if a.Outcome == "" {
+		s.Outcome = "nobody waits"
+	}
+	if a.Committed {
+		s.Assigned, s.Finished = now.Sub(a.Assigned), now.Sub(a.Finished)
+	}
+	if a.Retried {
+		s.Retried = a.Provider
+	}
+}
+
+func TestATransitionSaysWhatItDid(t *testing.T) {
+	completed := said{Outcome: "Completed", Committed: true, Assigned: 10 * time.Second, Finished: time.Second}
+	with := func(s said, change func(*said)) said { change(&s); return s }
+	for name, c := range map[string]struct {
+		change func(*Facts)
+		want   said
+	}{
+		"nothing": {func(*Facts) {}, said{}},
+		"an answer": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeCompleted, "") },
+			with(completed, func(s *said) { s.Ended = []string{"a Answered "} })},
+		"an answer and a next turn": {func(f *Facts) {
+			f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
+			f.Chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
+			f.Queued = []Message{{Name: "b"}}
+		}, with(completed, func(s *said) { s.Ended, s.Began = []string{"a Answered "}, []string{"b"} })},
+		"a failure": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded) },
+			said{Outcome: "Failed", Reason: "Overloaded", Ended: []string{"a Failed Overloaded"}}},
+		"a failure that may pass": {func(f *Facts) {
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded)
+			f.Result.Spec.Generation.Error.Retryable, f.Result.Spec.Generation.Error.Provider = true, "openai"
+		}, said{Outcome: "Failed", Reason: "Overloaded", Retried: "openai"}},
+		"a failure that another model knows nothing of": {func(f *Facts) {
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorAuthenticationFailed)
+			f.Result.Spec.Generation.Error.Provider = "openai"
+			f.Chat.Status.Generation.ModelConfig = "default"
+			f.Model.Fallbacks = []Alternative{{Config: "other"}}
+		}, said{Outcome: "Failed", Reason: "AuthenticationFailed", Retried: "openai"}},
+		"a summary": {func(f *Facts) {
+			compacting(f)
+			f.Result.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: 2}
+		}, completed},
+		"a summary that fails": {func(f *Facts) {
+			compacting(f)
+			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorRequestRejected)
+			f.Result.Spec.Generation.Action = v1alpha1.ActionCompact
+		}, said{Outcome: "Failed", Reason: "RequestRejected", Ended: []string{"a Failed RequestRejected"}}},
+		"a summary that is interrupted": {func(f *Facts) {
+			compacting(f)
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
+			f.Result.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
+		}, said{Outcome: "Interrupted", Ended: []string{"a Interrupted "}}},
+		"a lost pod": {func(f *Facts) { f.PodLost = true }, said{Outcome: "Lost"}},
+		"a lost pod for the last time": {func(f *Facts) {
+			f.PodLost, f.Chat.Status.Generation.Attempt = true, v1alpha1.DefaultMaxAttempts
+		}, said{Outcome: "Lost", Ended: []string{"a Failed AttemptsExhausted"}}},
+		"an edit": {func(f *Facts) {
+			f.Edited = &Edited{Message: Message{Name: "a"}, Index: 2}
+		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
+		"an edit that an answer is too late for": {func(f *Facts) {
+			f.Edited, f.Result = &Edited{Message: Message{Name: "a"}, Index: 2}, resultIs(v1alpha1.OutcomeCompleted, "")
+		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
+		"a deletion that brings an older turn back": {func(f *Facts) {
+			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: &v1alpha1.TurnStatus{Message: "y", HistoryVersion: 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant}}
+		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
+		"a deleted reply that is made again": {func(f *Facts) {
+			f.Truncated = &Truncated{Head: "a", Length: 3, Unanswered: true, Turn: &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 3, LastRole: v1alpha1.RoleUser}}
+		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
+		"an interruption with a partial reply": {func(f *Facts) {
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
+			f.Result = resultIs(v1alpha1.OutcomeInterrupted, "")
+			f.Result.Spec.Parts = make([]v1alpha1.MessagePart, 1)
+		}, with(completed, func(s *said) { s.Outcome, s.Ended = "Interrupted", []string{"a Interrupted "} })},
+		"an interruption without one": {func(f *Facts) {
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Minute)
+		}, said{Outcome: "nobody waits", Ended: []string{"a Interrupted "}}},
+		"a place after a wait": {func(f *Facts) {
+			f.Chat.Status.Generation, f.Chat.Status.WaitingSince = nil, ago(5*time.Second)
+		}, said{Capacity: 5 * time.Second}},
+		"calls that nobody answered": {func(f *Facts) {
+			f.Chat.Status.Phase, f.Chat.Status.Generation = v1alpha1.ChatRequiresAction, nil
+			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.AwaitingCalls, f.Chat.Status.Turn.LastRole = 2, 2, v1alpha1.RoleAssistant
+			f.Chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(now), ToolCalls: []v1alpha1.PendingToolCall{
+				{ID: "1", Kind: v1alpha1.AwaitsClient}, {ID: "2", Kind: v1alpha1.AwaitsApproval},
+			}}
+		}, said{Clients: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := Facts{Chat: busy(), Now: now, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}}
+			c.change(&f)
+			todo, err := Advance(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, short(todo), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+			// The next pass does not say it again.
+			again := Facts{Chat: busy(), Now: now.Add(time.Second), Model: f.Model}
+			again.Chat.Status = todo.Status
+			if again.Chat.Status.Generation != nil {
+				again.Chat.Status.Generation.Pod = "pod"
+			}
+			next, err := Advance(again)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(said{}, short(next), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the next pass says %s", diff)
+			}
+		})
+	}
+}

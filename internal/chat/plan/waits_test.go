@@ -1,0 +1,150 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// waitFor makes the reply one that waits for sub-chats, each for a minute longer than the one before.
+func waitFor(chats ...string) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.PendingCalls = int32(len(chats))
+		for i, chat := range chats {
+			m.Spec.Generation.WaitsFor = append(m.Spec.Generation.WaitsFor, v1alpha1.CallWait{
+				ID: "call " + chat, Chat: chat, TimeoutSeconds: int32(60 * (i + 1)),
+			})
+		}
+	}
+}
+
+// working passes while the sub-chats are at work.
+func (w *world) working(chats ...string) *world {
+	w.t.Helper()
+	return w.pass(func(f *Facts) { f.SubChatsAtWork = chats })
+}
+
+// waiting is a chat whose reply waits for the sub-chats, all of which are at work.
+func waiting(t *testing.T, chats ...string) *world {
+	t.Helper()
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) { f.Result, f.SubChatsAtWork = result(w.chat, waitFor(chats...)), chats })
+	return w.want("Running v2 c-1-1/2 - []")
+}
+
+func (w *world) wantReason(reason string) *world {
+	w.t.Helper()
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Reason != reason {
+		w.t.Fatalf("Ready is %+v, want reason %s", c, reason)
+	}
+	return w
+}
+
+func TestAChatWaitsWithoutAnAttemptUntilAllItsSubChatsAreDone(t *testing.T) {
+	w := waiting(t, "x", "y").wantReason(v1alpha1.ReasonWaitingForSubChats)
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
+		t.Errorf("the condition says %q", c.Message)
+	}
+	w.working("y").want("Running v2 c-1-1/2 - []")
+	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	if w.chat.Status.Turn.WaitsFor != nil {
+		t.Error("the waits outlive their calls")
+	}
+}
+
+func TestSubChatsThatAreDoneAreNotWaitedFor(t *testing.T) {
+	newWorld(t).say("a").answer(waitFor("x")).want("Running v2 c-1-1/2 1:ExecuteTools []")
+}
+
+func TestAWaitEndsWithItsDeadline(t *testing.T) {
+	w := waiting(t, "x", "y")
+	w.now = now.Add(time.Minute)
+	w.working("x", "y").want("Running v2 c-1-1/2 - []")
+	w.working("x").want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w = waiting(t, "x", "y")
+	w.now = now.Add(2 * time.Minute)
+	w.working("x", "y").want("Running v2 c-1-1/2 1:ExecuteTools []")
+}
+
+func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
+	w := newWorld(t).say("a")
+	full := func(f *Facts) { f.SubChatsAtWork, f.NoCapacity = []string{"x"}, "full" }
+	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).wantReason(v1alpha1.ReasonWaitingForSubChats)
+	if w.chat.Status.WaitingSince != nil {
+		t.Error("the chat waits for capacity, too")
+	}
+	w.pass(func(f *Facts) { f.NoCapacity = "full" }).wantReason(v1alpha1.ReasonWaitingForCapacity)
+	if w.chat.Status.WaitingSince == nil {
+		t.Error("the chat does not wait for capacity")
+	}
+	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
+}
+
+func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
+	interrupt := []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}}
+	w := waiting(t, "x").pass(func(f *Facts) { f.SubChatsAtWork, f.Requests = []string{"x"}, interrupt })
+	w.want("Waiting v3 c-1-1/2 - []").wantReason(v1alpha1.ReasonInterrupted)
+	w.say("b").want("Running v4 b/3 1:GenerateAssistant []")
+
+	w = waiting(t, "x")
+	w.pass(func(f *Facts) { f.SubChatsAtWork, f.Open = []string{"x"}, messages(false, "b") }).want("Running v2 c-1-1/2 - [b]")
+	w.pass(func(f *Facts) { f.SubChatsAtWork, f.Requests = []string{"x"}, interrupt }).want("Running v3 b/3 1:GenerateAssistant []")
+
+	w = waiting(t, "x")
+	w.pass(func(f *Facts) {
+		f.SubChatsAtWork, f.Edited = []string{"x"}, &Edited{Message: Message{Name: "a", ContentHash: "other"}}
+	}).want("Running v3 a/1 1:GenerateAssistant []")
+
+	w = waiting(t, "x").pass(func(f *Facts) { f.Suspended = true }).wantReason(v1alpha1.ReasonSuspended)
+	w.working("x").wantReason(v1alpha1.ReasonWaitingForSubChats)
+}
+
+func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
+	ask := func(m *v1alpha1.ChatMessage) {
+		waitFor("own", "x", "y")(m)
+		m.Spec.Generation.AwaitingCalls = 2
+		for i := range m.Spec.Generation.WaitsFor[1:] {
+			m.Spec.Generation.WaitsFor[i+1].Awaits = v1alpha1.AwaitsApproval
+		}
+	}
+	w := newWorld(t).say("a")
+	w.pass(func(f *Facts) { f.Result, f.SubChatsAtWork = result(w.chat, ask), []string{"x", "y"} })
+	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // The one that waits for nobody runs first.
+	calls := pending(v1alpha1.AwaitsApproval, "call x", "call y")
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), calls }).want("RequiresAction v3 c-2-1/3 - []")
+	w.approve("call x", v1alpha1.DecisionApprove)
+	w.now = now.Add(time.Hour)
+	w.pass(func(f *Facts) {
+		f.SubChatsAtWork = []string{"x", "y"}
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "call y", Decision: v1alpha1.DecisionDeny, Approval: "no"}}}
+	}).want("Running v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w.working("y").want("Running v4 c-2-1/3 1:ExecuteTools []") // The denied one waits for nothing.
+	if w.answer(results); w.chat.Status.Turn.WaitsFor != nil {
+		t.Errorf("left are %+v", w.chat.Status.Turn.WaitsFor)
+	}
+}
+
+func TestALostAttemptAtTheCallsIsMadeAgainAtOnce(t *testing.T) {
+	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) { f.PodLost, f.SubChatsAtWork = true, []string{"x"} }).want("Running v2 c-1-1/2 2:ExecuteTools []")
+}
+
+func TestADeletedResultIsWaitedForAnew(t *testing.T) {
+	reply := result(newWorld(t).say("a").chat, waitFor("x"))
+	question := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	question.Name = "a"
+	rest := Rest([]*v1alpha1.ChatMessage{question, reply})
+	if got := rest.Turn.WaitsFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
+		t.Fatalf("left are %+v", got)
+	}
+	w := newWorld(t).say("a").answer(nil)
+	w.pass(func(f *Facts) { f.Truncated, f.SubChatsAtWork = rest, []string{"x"} }).wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w.pass(nil).want("Running v3 c-1-1/2 1:ExecuteTools []")
+}

@@ -1,0 +1,42 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed or kept
+// from beginning. A chat that is to be archived counts, too: it takes nothing up, and may wait for the one that waits for it.
+func Settled(chat *v1alpha1.Chat) bool {
+	switch chat.Status.Phase {
+	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
+		return false
+	}
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason != v1alpha1.ReasonBeginning
+}
+
+// Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil if there is
+// none.
+func Below(chat *v1alpha1.Chat, name string, lookup func(name string) (*v1alpha1.Chat, error)) (bool, error) {
+	self := chat.Name
+	for range v1alpha1.MaxFamilyDepth {
+		parent := chat.Spec.ParentRef
+		if parent == nil || self == name {
+			return false, nil
+		}
+		if parent.Name == name {
+			return true, nil
+		}
+		next, err := lookup(parent.Name)
+		if err != nil || next == nil {
+			return false, err
+		}
+		chat = next
+	}
+	return false, nil
+}

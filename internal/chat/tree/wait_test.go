@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		phase   v1alpha1.ChatPhase
+		reason  string
+		settled bool
+	}{
+		"never looked at":       {"", "", false},
+		"beginning":             {v1alpha1.ChatWaiting, v1alpha1.ReasonBeginning, false},
+		"generating":            {v1alpha1.ChatRunning, v1alpha1.ReasonGenerating, false},
+		"without capacity":      {v1alpha1.ChatRunning, v1alpha1.ReasonWaitingForCapacity, false},
+		"being interrupted":     {v1alpha1.ChatInterrupting, v1alpha1.ReasonInterrupting, false},
+		"waiting for people":    {v1alpha1.ChatRequiresAction, v1alpha1.ReasonRequiresAction, false},
+		"done":                  {v1alpha1.ChatWaiting, v1alpha1.ReasonAnswered, true},
+		"without a message":     {v1alpha1.ChatWaiting, v1alpha1.ReasonAwaitingFirstMessage, true},
+		"without a model":       {v1alpha1.ChatWaiting, string(v1alpha1.ErrorModelConfigNotFound), true},
+		"failed":                {v1alpha1.ChatError, string(v1alpha1.ErrorContextTooLong), true},
+		"archived":              {v1alpha1.ChatWaiting, v1alpha1.ReasonArchived, true},
+		"to be archived, later": {v1alpha1.ChatWaiting, v1alpha1.ReasonArchiving, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Phase: c.phase}}
+			if c.reason != "" {
+				chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: c.reason}}
+			}
+			if Settled(chat) != c.settled {
+				t.Errorf("settled is %v", !c.settled)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatDescendsFromAChatIsBelowIt(t *testing.T) {
+	_, chats := tree(nil)
+	lookup := func(name string) (*v1alpha1.Chat, error) { return chats[name], nil }
+	for _, c := range []struct {
+		chat, above string
+		below       bool
+	}{
+		{"a", "root", true}, {"deep", "a", true}, {"deep", "root", true}, {"root", "a", false}, {"a", "a", false}, {"a", "b", false},
+		{"stranger", "root", false}, {"lost", "root", false}, {"x", "root", false}, {"x", "x", false},
+	} {
+		if below, err := Below(chats[c.chat], c.above, lookup); err != nil || below != c.below {
+			t.Errorf("%s below %s: %v, %v", c.chat, c.above, below, err)
+		}
+	}
+	broken := errors.New("no answer")
+	if _, err := Below(chats["deep"], "root", func(string) (*v1alpha1.Chat, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
