@@ -14,7 +14,7 @@ import (
 )
 
 // decide takes people's decisions about calls down. The turn goes on when every call has what it waits for.
-func (p *pass) decide() error {
+func (p action) decide() error {
 	for _, approval := range p.facts.Approvals {
 		call := p.waiting(approval.ID)
 		if call == nil {
@@ -31,7 +31,7 @@ func (p *pass) decide() error {
 }
 
 // waiting is the call of that id, if it waits for approval.
-func (p *pass) waiting(id string) *v1alpha1.PendingToolCall {
+func (p action) waiting(id string) *v1alpha1.PendingToolCall {
 	required := p.status().RequiresAction
 	if required == nil {
 		return nil
@@ -46,7 +46,7 @@ func (p *pass) waiting(id string) *v1alpha1.PendingToolCall {
 }
 
 // awaits counts the calls that still wait for what kind says.
-func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
+func (p action) awaits(kind v1alpha1.CallAwaits) (n int) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Kind == kind && call.Decision == nil {
@@ -58,7 +58,7 @@ func (p *pass) awaits(kind v1alpha1.CallAwaits) (n int) {
 }
 
 // answer takes a client's results, all at once, and only when nothing else is awaited.
-func (p *pass) answer() error {
+func (p action) answer() error {
 	for _, results := range p.facts.Results {
 		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Problem == "" {
 			p.early = append(p.early, results)
@@ -77,7 +77,7 @@ func (p *pass) answer() error {
 }
 
 // refuseEarly refuses results that waited for people to decide, once the calls are given up: nothing would come back to them.
-func (p *pass) refuseEarly() error {
+func (p action) refuseEarly() error {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		for _, results := range p.early {
 			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
@@ -86,18 +86,18 @@ func (p *pass) refuseEarly() error {
 	return nil
 }
 
-func (p *pass) invalid(results Results) Rejection {
+func (p action) invalid(results Results) Rejection {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
 	}
 	return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, results.Problem}
 }
 
-func (p *pass) complete(s subject) error {
+func (p action) complete(s subject) error {
 	if err := p.fire(machine.CompleteRequiresAction, s); err != nil {
 		return err
 	}
-	return p.goOn()
+	return p.turn().proceed()
 }
 
 // stop notes which tool ends the turn; empty if none does. The first one counts.
@@ -108,7 +108,7 @@ func stop(t *v1alpha1.TurnStatus, tool string) {
 }
 
 // expire goes on without the calls that nobody has answered in time.
-func (p *pass) expire() error {
+func (p action) expire() error {
 	required := p.status().RequiresAction
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
 		return nil
@@ -117,11 +117,11 @@ func (p *pass) expire() error {
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err
 	}
-	return p.goOn()
+	return p.turn().proceed()
 }
 
 // clearDeadline forgets the calls that waited.
-func (p *pass) clearDeadline(s subject) {
+func (p action) clearDeadline(s subject) {
 	required := p.status().RequiresAction
 	if required == nil {
 		return
@@ -132,15 +132,15 @@ func (p *pass) clearDeadline(s subject) {
 	p.status().RequiresAction = nil
 }
 
-func (p *pass) setDeadline() {
+func (p action) setDeadline() {
 	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
 		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
 		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
 	}
 }
 
-// giveUpOutstanding gives the calls up that have no result.
-func (p *pass) giveUpOutstanding() {
+// giveUp gives the calls up that have no result.
+func (p action) giveUp() {
 	if t := p.status().Turn; t != nil {
 		giveUpCalls(t, whyGivenUp(p.firing.Event, t.Result))
 	}
@@ -187,7 +187,7 @@ func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
-func (p *pass) appendResults(results *Results) {
+func (p action) appendResults(results *Results) {
 	st := p.status()
 	decided := []v1alpha1.ToolDecision(nil)
 	for _, call := range st.RequiresAction.ToolCalls {

@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// loseAttempt makes the attempt under way again, with another pod: the first time at once, then after waits that double like those
+// lose makes the attempt under way again, with another pod: the first time at once, then after waits that double like those
 // after failures. Whatever takes one pod of a step after the other is not mended by haste.
-func (p *pass) loseAttempt() error {
+func (p attempt) lose() error {
 	if p.facts.Suspended {
 		p.held = machine.Suspended
 		return nil
@@ -26,23 +26,23 @@ func (p *pass) loseAttempt() error {
 	reason, message := p.lossOf(&lost)
 	p.notice("AttemptLost", "Generate", message)
 	if lost.Attempt >= p.maxAttempts() {
-		return p.failAfter(exhausted(&lost, losses, reason, message), p.lost())
+		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
 	}
 	retry := &v1alpha1.RetryStatus{
 		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason, Message: message,
 		At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut, Waits: lost.Waits,
 	}
-	if model, _ := p.answering(); model != nil && losses > 1 {
+	if model, _ := p.models().answering(); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))
 	}
 	if err := p.fire(machine.AttemptLost, subject{retry: retry, attempt: p.lost()}); err != nil {
 		return err
 	}
-	return p.goOn()
+	return p.turn().proceed()
 }
 
 // lossOf says which attempt was lost, and why.
-func (p *pass) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
+func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
 	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
 		return v1alpha1.ErrorResultNameTaken, clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name", lost.Attempt, p.facts.Result.Name), maxMessage)
@@ -58,7 +58,7 @@ func (p *pass) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, st
 
 // resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The pod gives none
 // again.
-func (p *pass) resultDeleted() bool {
+func (p attempt) resultDeleted() bool {
 	return p.facts.Result == nil && attempts.IsResult(p.chat, p.status(), p.facts.Deleted)
 }
 

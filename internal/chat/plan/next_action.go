@@ -3,7 +3,9 @@
 
 package plan
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // nextAction is what a turn does next. The first three are the words of Chat.status.generation.action.
 type nextAction string

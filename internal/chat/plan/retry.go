@@ -108,38 +108,38 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 	return min(delay, most)
 }
 
-// tryAgain goes on after an attempt that failed, or ends the turn.
-func (p *pass) tryAgain(e v1alpha1.GenerationError) error {
+// after goes on after an attempt that failed, or ends the turn.
+func (p retry) after(e v1alpha1.GenerationError) error {
 	st := p.status()
-	p.learn(&e)
-	failed, end := *st.Generation, p.endOf(p.facts.Result)
-	if p.compactInstead(&e, end) {
-		return p.goOn()
+	p.compaction().learn(&e)
+	failed, end := *st.Generation, p.attempt().endOf(p.facts.Result)
+	if p.compaction().instead(&e, end) {
+		return p.turn().proceed()
 	}
 	var retry *v1alpha1.RetryStatus
-	if model, _ := p.answering(); model != nil {
+	if model, _ := p.models().answering(); model != nil {
 		retry = nextTry(model.forAction(failed.Action), model.Retry, &failed, &e, p.facts.Now)
 	}
 	if retry == nil {
 		if failed.Attempt > 1 {
 			e.Message = clip.Ellipsis(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
 		}
-		return p.failAfter(e, end)
+		return p.turn().failAfter(e, end)
 	}
-	p.noticeSummarizer(&failed, &e)
+	p.compaction().noticeSummarizer(&failed, &e)
 	end.Retried = true
 	if err := p.fire(machine.RecordRetry, subject{retry: retry, attempt: end}); err != nil {
 		return err
 	}
-	return p.goOn()
+	return p.turn().proceed()
 }
 
 // maxMessage is the most characters of an error's message, as the API bounds it.
 const maxMessage = 1024
 
 // nextModel is the model that the next attempt at the action asks. The caller has made sure that there is one.
-func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
-	model, _ := p.answering()
+func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
+	model, _ := p.models().answering()
 	st, models := p.status(), model.forAction(action)
 	wanted := ""
 	if st.Retry != nil {
@@ -155,18 +155,4 @@ func (p *pass) nextModel(action v1alpha1.GenerationAction) Alternative {
 		}
 	}
 	return models[0]
-}
-
-func (p *pass) nextAttempt(action v1alpha1.GenerationAction) {
-	st, model := p.status(), p.nextModel(action)
-	next := &v1alpha1.GenerationStatus{
-		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
-		HasSubChats: p.facts.HasSubChats, Compaction: p.compactionCause(action),
-	}
-	if last := st.Retry; last != nil {
-		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut, last.Waits
-	}
-	st.Generation, st.Retry = next, nil
-	st.Model = model.Name
-	p.plan.NeedsPod = true
 }

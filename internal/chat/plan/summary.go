@@ -19,7 +19,7 @@ var summaries = map[v1alpha1.ChatPhase]string{
 
 // takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened to the
 // history, and only the pod that gave the last reply may say it.
-func (p *pass) takeSummary() error {
+func (p captions) takeSummary() error {
 	st, summary := p.status(), p.facts.Summary
 	if summary == nil || st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
 		asked(st.Turn) {
@@ -32,7 +32,7 @@ func (p *pass) takeSummary() error {
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
 		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
 	}
-	p.account(summary)
+	p.attempt().account(summary)
 	return nil
 }
 
@@ -42,7 +42,7 @@ func asked(t *v1alpha1.TurnStatus) bool {
 }
 
 // headPod is the pod that gave the newest reply; empty if no pod did.
-func (p *pass) headPod() string {
+func (p captions) headPod() string {
 	if result := p.facts.Result; result != nil && result.Name == p.status().History.Head {
 		return result.Spec.Generation.Pod
 	}
@@ -50,13 +50,13 @@ func (p *pass) headPod() string {
 }
 
 // settleSummary says how the turn stands where no model has said what became of it.
-func (p *pass) settleSummary() {
+func (p captions) settleSummary() {
 	t := p.status().Turn
 	if t == nil || asked(t) && t.Result != "" {
 		return
 	}
 	t.Summary, t.SummarySource = "", ""
-	model, _ := p.model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	model, _ := p.models().model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	if model != nil && model.TurnSummaries && t.Result != v1alpha1.TurnInterrupted {
 		t.Summary, t.SummarySource = summaries[p.status().Phase], v1alpha1.TurnSummaryFromState
 	}

@@ -12,7 +12,7 @@ const reasonNoTitle = "TitleNotWritten"
 
 // takeTitle makes the title that came with a result the chat's, unless the chat has a better one: what a model wrote is not
 // taken back for first words. To take the same one twice changes nothing.
-func (p *pass) takeTitle(result *v1alpha1.ChatMessage) {
+func (p captions) takeTitle(result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	written := st.TitleSource == v1alpha1.TitleFromModel || st.TitleSource == v1alpha1.TitleOutdated
 	switch {
@@ -25,14 +25,14 @@ func (p *pass) takeTitle(result *v1alpha1.ChatMessage) {
 }
 
 // entitle gives a chat that begins the first words of its first message, until a model writes a better title.
-func (p *pass) entitle(first Message) {
+func (p captions) entitle(first Message) {
 	if st := p.status(); st.History.Length == 0 && st.Title == "" && first.FirstWords != "" {
 		st.Title, st.TitleSource = first.FirstWords, v1alpha1.TitleFromFirstWords
 	}
 }
 
 // settleTitle lets the title that a person gave win. When it is taken back, the next result brings another one.
-func (p *pass) settleTitle() {
+func (p captions) settleTitle() {
 	st := p.status()
 	if given := p.chat.Spec.Title; given != "" {
 		st.Title, st.TitleSource = given, v1alpha1.TitleFromSpec
@@ -42,16 +42,16 @@ func (p *pass) settleTitle() {
 }
 
 // dropTitle forgets what was said about a beginning that is no more.
-func (p *pass) dropTitle() {
+func (p captions) dropTitle() {
 	if p.status().History.Length == 0 {
 		p.status().Title, p.status().TitleSource = "", ""
 	}
 }
 
 // askTitle lets a model write another title, beside the next reply. It is no transition: nothing waits for it.
-func (p *pass) askTitle() (refusal string) {
+func (p captions) askTitle() (refusal string) {
 	st := p.status()
-	model, _ := p.model(Message{})
+	model, _ := p.models().model(Message{})
 	switch {
 	case p.chat.Spec.Title != "":
 		return "spec.title says the title: change it there, or take it back first"

@@ -55,24 +55,24 @@ type ClientCalls struct {
 	Answered bool
 }
 
-// recordAttempt says of the attempt that was under way when the pass began that this transition has ended it, if it has.
-func (p *pass) recordAttempt(s subject) {
-	if p.attempt == nil || p.status().Generation == p.attempt {
+// noteEnd says of the attempt that was under way when the pass began that this transition has ended it, if it has.
+func (p attempt) noteEnd(s subject) {
+	if p.underWay == nil || p.status().Generation == p.underWay {
 		return
 	}
 	p.firing.Attempt = s.attempt
 	if s.attempt == nil {
 		p.firing.Attempt = p.endOf(nil)
 	}
-	p.attempt = nil
+	p.underWay = nil
 }
 
 // endOf is how the attempt under way ended if the result is what it gave; nil: it gave none.
-func (p *pass) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
-	if p.attempt == nil {
+func (p attempt) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
+	if p.underWay == nil {
 		return nil
 	}
-	end := &AttemptEnd{Action: p.attempt.Action, Assigned: p.attempt.StartedAt.Time}
+	end := &AttemptEnd{Action: p.underWay.Action, Assigned: p.underWay.StartedAt.Time}
 	if result == nil {
 		return end
 	}
@@ -88,14 +88,14 @@ func (p *pass) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
 }
 
 // committed is the end of an attempt whose result becomes part of the history.
-func (p *pass) committed(result *v1alpha1.ChatMessage) *AttemptEnd {
+func (p attempt) committed(result *v1alpha1.ChatMessage) *AttemptEnd {
 	end := p.endOf(result)
 	end.Committed = true
 	return end
 }
 
 // interrupted is the end of an attempt that was told to stop; nil: it gave no result in time, or there was none.
-func (p *pass) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
+func (p attempt) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
 	end := p.endOf(result)
 	if end != nil && result != nil {
 		end.Committed = saysSomething(result)
@@ -104,7 +104,7 @@ func (p *pass) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
 }
 
 // lost is the end of an attempt that has no result and will have none, or whose pod says that it lost it.
-func (p *pass) lost() *AttemptEnd {
+func (p attempt) lost() *AttemptEnd {
 	if attempts.IsResult(p.chat, p.status(), p.facts.Result) {
 		return p.endOf(p.facts.Result)
 	}

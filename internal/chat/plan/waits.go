@@ -14,7 +14,7 @@ import (
 
 // beginWaits notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here on, and
 // not from when the model asked: people may have taken theirs to approve it.
-func (p *pass) beginWaits() {
+func (p turn) beginWaits() {
 	t := p.status().Turn
 	for i := range t.WaitsFor {
 		if w := &t.WaitsFor[i]; w.Deadline == nil && due(t, w) {
@@ -32,7 +32,7 @@ func due(t *v1alpha1.TurnStatus, w *v1alpha1.PendingWait) bool {
 
 // subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go on to. Calls
 // whose attempt was lost have waited before it began.
-func (p *pass) subChatsAtWork() bool {
+func (p turn) subChatsAtWork() bool {
 	t := p.status().Turn
 	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
 		return false

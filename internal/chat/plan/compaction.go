@@ -14,7 +14,7 @@ import (
 )
 
 // compactable reports whether the context has something in it that a summary could stand for.
-func (p *pass) compactable() bool {
+func (p compaction) compactable() bool {
 	st := p.status()
 	if st.Context != nil {
 		return st.Context.Replies > 0
@@ -25,9 +25,9 @@ func (p *pass) compactable() bool {
 // fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of any use. If it was
 // not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the model takes, so the model is asked,
 // and a context that it refuses is compacted.
-func (p *pass) fill() fill {
+func (p compaction) fill() fill {
 	context := p.status().Context
-	model, _ := p.answering()
+	model, _ := p.models().answering()
 	if context == nil || model == nil || model.ContextLimit.Tokens == 0 || model.ThresholdPercent >= 100 ||
 		context.Tokens*100 < model.ContextLimit.Tokens*int64(model.ThresholdPercent) {
 		return fillFits
@@ -41,8 +41,8 @@ func (p *pass) fill() fill {
 	return fillFits
 }
 
-// compactInstead compacts a context that the model refused as too long, if it can be made shorter; then the model is asked again.
-func (p *pass) compactInstead(e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
+// instead compacts a context that the model refused as too long, if it can be made shorter; then the model is asked again.
+func (p compaction) instead(e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
 	if e.Reason != v1alpha1.ErrorContextTooLong || p.status().Generation.Action != v1alpha1.ActionGenerateAssistant {
 		return false
 	}
@@ -50,8 +50,8 @@ func (p *pass) compactInstead(e *v1alpha1.GenerationError, attempt *AttemptEnd) 
 }
 
 // learn keeps what the provider said of its model's context when it refused one as too long.
-func (p *pass) learn(e *v1alpha1.GenerationError) {
-	model, _ := p.answering()
+func (p compaction) learn(e *v1alpha1.GenerationError) {
+	model, _ := p.models().answering()
 	if e.ContextLimit == 0 || model == nil {
 		return
 	}
@@ -64,8 +64,8 @@ func (p *pass) learn(e *v1alpha1.GenerationError) {
 }
 
 // noticeSummarizer says that another model is asked for a summary than the one that is named for it.
-func (p *pass) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
-	model, _ := p.answering()
+func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
+	model, _ := p.models().answering()
 	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil || failed.ModelConfig != model.Summarizer.Config {
 		return
 	}
@@ -74,9 +74,9 @@ func (p *pass) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.G
 		failed.ModelConfig, e.Reason, model.Config, e.Text()), maxMessage))
 }
 
-// compactionCause is how full the context is; nil for other actions.
-func (p *pass) compactionCause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
-	model, _ := p.answering()
+// cause is how full the context is; nil for other actions.
+func (p compaction) cause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
+	model, _ := p.models().answering()
 	if action != v1alpha1.ActionCompact || model == nil {
 		return nil
 	}
@@ -91,9 +91,9 @@ func (p *pass) compactionCause(action v1alpha1.GenerationAction) *v1alpha1.Compa
 }
 
 // stillOverLimit is the error of a context that a summary did not make short enough: a further one would not either.
-func (p *pass) stillOverLimit() v1alpha1.GenerationError {
+func (p compaction) stillOverLimit() v1alpha1.GenerationError {
 	st := p.status()
-	model, _ := p.answering()
+	model, _ := p.models().answering()
 	raise := "contextLimit or compaction.thresholdPercent of ChatModelConfig " + model.Config
 	if model.ContextLimitConfig != model.Config {
 		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig %s",
@@ -107,18 +107,18 @@ func (p *pass) stillOverLimit() v1alpha1.GenerationError {
 	}
 }
 
-// setCompaction asks for a compaction. A turn that failed goes on after it.
-func (p *pass) setCompaction(source v1alpha1.CompactionSource) {
+// ask asks for a compaction. A turn that failed goes on after it.
+func (p compaction) ask(source v1alpha1.CompactionSource) {
 	st := p.status()
 	st.Compaction = source
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
-		p.resume()
+		p.cut().resume()
 	}
 }
 
-// clearCompaction forgets what asked for a compaction, unless another step is committed before it.
-func (p *pass) clearCompaction(s subject) {
+// forget forgets what asked for a compaction, unless another step is committed before it.
+func (p compaction) forget(s subject) {
 	if s.result != nil && s.result.Spec.Generation.Action != v1alpha1.ActionCompact && p.status().Phase == v1alpha1.ChatRunning {
 		return
 	}
@@ -126,17 +126,17 @@ func (p *pass) clearCompaction(s subject) {
 }
 
 // appendSummary makes a summary the head, and the beginning of what the model sees. The turn stands as it stood.
-func (p *pass) appendSummary(result *v1alpha1.ChatMessage) {
+func (p compaction) appendSummary(result *v1alpha1.ChatMessage) {
 	st := p.status()
 	st.History.Head = result.Name
 	st.History.Length++
 	p.beginContext(min(result.Spec.Generation.Compaction.ContextStart, st.History.Length-1))
 	st.Context = &v1alpha1.ContextStatus{Compacted: true}
-	p.account(result)
+	p.attempt().account(result)
 }
 
 // beginContext makes the message at start the first that the model sees.
-func (p *pass) beginContext(start int64) {
+func (p compaction) beginContext(start int64) {
 	h := &p.status().History
 	h.ContextStart = start
 	h.ContextBoundaries = append(h.ContextBoundaries, v1alpha1.ContextBoundary{Start: start, Length: h.Length})
@@ -146,7 +146,7 @@ func (p *pass) beginContext(start int64) {
 }
 
 // backToContext takes a history that was cut back to the context that its newest message was part of.
-func (p *pass) backToContext() {
+func (p compaction) backToContext() {
 	h := &p.status().History
 	for n := len(h.ContextBoundaries); n > 0 && h.ContextBoundaries[n-1].Length > h.Length; n = len(h.ContextBoundaries) {
 		h.ContextBoundaries = h.ContextBoundaries[:n-1]

@@ -12,8 +12,18 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
+// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice. A chat
+// that is archived asks nobody.
+func (p modelChoice) markAdvisor() {
+	why := p.facts.NoAdvice
+	if p.status().Archived {
+		why = nil
+	}
+	conditions.MarkAdvisor(p.status(), why, p.facts.Now)
+}
+
 // answering is what answers the turn under way, or else why nothing does. What is done beside a turn, the chat's model does.
-func (p *pass) answering() (*Model, *v1alpha1.GenerationError) {
+func (p modelChoice) answering() (*Model, *v1alpha1.GenerationError) {
 	t := p.status().Turn
 	if t == nil || t.Result != "" {
 		return p.facts.Model, p.facts.Blocked
@@ -22,7 +32,7 @@ func (p *pass) answering() (*Model, *v1alpha1.GenerationError) {
 }
 
 // model is what answers the message, or else why nothing does.
-func (p *pass) model(message Message) (*Model, *v1alpha1.GenerationError) {
+func (p modelChoice) model(message Message) (*Model, *v1alpha1.GenerationError) {
 	switch {
 	case message.ModelConfig == "" || p.misplaced():
 		return p.facts.Model, p.facts.Blocked
@@ -35,7 +45,7 @@ func (p *pass) model(message Message) (*Model, *v1alpha1.GenerationError) {
 }
 
 // unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
-func (p *pass) unavailable(message Message) *v1alpha1.GenerationError {
+func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 	switch named := p.facts.Named[message.ModelConfig]; {
 	case message.ModelConfig == "":
 		return nil
@@ -49,7 +59,7 @@ func (p *pass) unavailable(message Message) *v1alpha1.GenerationError {
 
 // markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else for the
 // chat. A chat that is archived is answered by none.
-func (p *pass) markFallback() {
+func (p modelChoice) markFallback() {
 	why := p.facts.FellBack
 	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
 		why = p.unavailable(Message{Name: t.Message, ModelConfig: t.ModelConfig})
@@ -65,26 +75,26 @@ func (p *pass) markFallback() {
 }
 
 // misplaced reports whether something other than a missing or disabled ChatModelConfig keeps the chat from working.
-func (p *pass) misplaced() bool {
+func (p modelChoice) misplaced() bool {
 	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
 }
 
 // blocked is why the message cannot be answered; nil if it can.
-func (p *pass) blocked(message Message) *v1alpha1.GenerationError {
+func (p modelChoice) blocked(message Message) *v1alpha1.GenerationError {
 	_, why := p.model(message)
 	return why
 }
 
-func (p *pass) budget() *v1alpha1.Budget {
+func (p modelChoice) budget() *v1alpha1.Budget {
 	if p.chat.Spec.Limits == nil {
 		return nil
 	}
 	return p.chat.Spec.Limits.Budget
 }
 
-func (p *pass) budgetUsedUp() bool { return cost.UsedUp(p.budget(), p.status().Cost) }
+func (p modelChoice) budgetUsedUp() bool { return cost.UsedUp(p.budget(), p.status().Cost) }
 
-func (p *pass) overBudget() v1alpha1.GenerationError {
+func (p modelChoice) overBudget() v1alpha1.GenerationError {
 	budget := p.budget()
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorBudgetExceeded,
@@ -95,21 +105,21 @@ func (p *pass) overBudget() v1alpha1.GenerationError {
 }
 
 // whyNot is the error of a turn that must not go on.
-func (p *pass) whyNot(why ending) v1alpha1.GenerationError {
+func (p modelChoice) whyNot(why ending) v1alpha1.GenerationError {
 	if why == budgetExceeded {
 		return p.overBudget()
 	}
-	return p.stillOverLimit()
+	return p.compaction().stillOverLimit()
 }
 
 // unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made. The
 // caller has made sure that there is a model.
-func (p *pass) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
+func (p modelChoice) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
 	budget := p.budget()
 	if budget == nil || action == v1alpha1.ActionExecuteTools {
 		return nil
 	}
-	model := p.nextModel(action)
+	model := p.retry().nextModel(action)
 	if model.Currency == budget.Currency {
 		return nil
 	}

@@ -1,0 +1,135 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/cost"
+)
+
+// settle ends the attempt under way if it has a result, its pod is gone, its result was deleted, or another message has
+// the name of its result.
+func (p attempt) settle() error {
+	st := p.status()
+	switch {
+	case st.Phase == v1alpha1.ChatInterrupting:
+		return p.endInterrupted()
+	case st.Phase != v1alpha1.ChatRunning:
+		return nil
+	case st.Generation == nil:
+		return p.turn().proceed()
+	case st.Generation != p.underWay: // It began in this pass, and the facts are about the one before it.
+		return nil
+	case attempts.IsResult(p.chat, st, p.facts.Result):
+		return p.useResult(p.facts.Result)
+	case p.facts.PodLost, p.resultDeleted(), attempts.NameTaken(p.chat, st, p.facts.Result):
+		return p.lose()
+	}
+	return nil
+}
+
+func (p attempt) useResult(result *v1alpha1.ChatMessage) error {
+	switch g := result.Spec.Generation; g.Outcome {
+	case v1alpha1.OutcomeFailed:
+		p.account(result)
+		return p.retry().after(*g.Error)
+	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
+		return p.lose()
+	default:
+		if err := p.fire(machine.CommitStep, subject{result: result, attempt: p.committed(result)}); err != nil {
+			return err
+		}
+		return p.turn().proceed()
+	}
+}
+
+func (p attempt) maxAttempts() int32 {
+	model, _ := p.models().answering()
+	if model == nil {
+		return v1alpha1.DefaultMaxAttempts
+	}
+	return model.Retry.MaxAttemptsOrDefault()
+}
+
+// accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages that the
+// generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
+// full the context is.
+func (p attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
+	if g.Advice > 0 {
+		p.status().Turn.Advice += g.Advice
+	}
+	if g.AdvisorUsage != nil {
+		p.status().AdvisorUsage = p.status().AdvisorUsage.Add(*g.AdvisorUsage)
+	}
+}
+
+// appendStep makes the result the head.
+func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
+	st, g := p.status(), result.Spec.Generation
+	if result.Spec.Role == v1alpha1.RoleSystem {
+		p.compaction().appendSummary(result)
+		return
+	}
+	st.History.Head = result.Name
+	st.History.Length++
+	st.Turn.LastRole = result.Spec.Role
+	if result.Spec.Role == v1alpha1.RoleAssistant {
+		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls, g.AwaitingCalls, "", ""
+		if g.PendingCalls > 0 {
+			st.Turn.CallingMessage = result.Name
+		}
+		st.Turn.WaitsFor = pendingWaits(g.WaitsFor)
+	} else {
+		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
+		st.Turn.WaitsFor = waitsLeft(st.Turn)
+		stop(st.Turn, g.StoppedBy)
+	}
+	p.account(result)
+	if result.Spec.Role == v1alpha1.RoleAssistant {
+		st.Turn.Steps++
+		st.LastReply, st.Context = g.Preview, g.Context
+	}
+	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
+	if g.Truncated {
+		p.notice(v1alpha1.ReasonReplyTooLarge, "Commit", "Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
+	}
+}
+
+// account adds what a step has used up.
+func (p attempt) account(result *v1alpha1.ChatMessage) {
+	st, g := p.status(), result.Spec.Generation
+	if g.Usage != nil {
+		st.Usage = st.Usage.Add(*g.Usage)
+	}
+	if g.Cost != nil {
+		st.Cost = cost.Add(st.Cost, *g.Cost)
+	}
+	if call := g.TitleCall; call != nil {
+		st.Usage = st.Usage.Add(call.Usage)
+		if call.Cost != nil {
+			st.Cost = cost.Add(st.Cost, *call.Cost)
+		}
+	}
+	p.captions().takeTitle(result)
+	p.accountAdvice(g)
+}
+
+func (p attempt) begin(action v1alpha1.GenerationAction) {
+	st, model := p.status(), p.retry().nextModel(action)
+	next := &v1alpha1.GenerationStatus{
+		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
+		HasSubChats: p.facts.HasSubChats, Compaction: p.compaction().cause(action),
+	}
+	if last := st.Retry; last != nil {
+		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut, last.Waits
+	}
+	st.Generation, st.Retry = next, nil
+	st.Model = model.Name
+	p.plan.NeedsPod = true
+}

@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// truncate goes on from what is left of the history if a message of it was deleted. An archived chat does so once it
+// is taken back.
+func (p cut) truncate() error {
+	if p.facts.Truncated == nil || p.status().Archived {
+		return nil
+	}
+	if err := p.fire(machine.DeleteMessage, subject{}); err != nil {
+		return err
+	}
+	return p.turn().proceed()
+}
+
+// edit begins the conversation anew at a committed User message that was edited.
+func (p cut) edit() error {
+	if p.facts.Edited == nil || p.facts.Truncated != nil || p.status().Archived {
+		return nil
+	}
+	if err := p.fire(machine.EditMessage, subject{message: p.facts.Edited.Name}); err != nil {
+		return err
+	}
+	return p.turn().proceed()
+}
+
+// carryOut cuts the history: before the edited message, or where messages are missing.
+func (p cut) carryOut() {
+	h := &p.status().History
+	from := int64(0)
+	begun := p.status().Turn
+	if t := p.facts.Truncated; t != nil {
+		h.Head, h.Length, from = t.Head, t.Length, t.Length
+		p.status().Turn, p.status().LastReply, p.status().Context = t.Turn.DeepCopy(), t.LastReply, t.Context
+		if t.Unanswered {
+			p.resume()
+		}
+	} else {
+		e := p.facts.Edited
+		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
+		p.status().Context = nil // The next reply tells.
+	}
+	p.dropTurn(begun, from)
+	p.noteEnd(begun)
+	p.captions().dropTitle()
+	p.compaction().backToContext()
+	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
+		p.status().Context = nil
+	}
+	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+}
+
+// resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it stood, so its
+// message does, too: versions only grow along a chain.
+func (p cut) resume() {
+	t := p.status().Turn
+	t.ResumedVersion = p.status().History.Version + 1
+	t.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
+}
+
+// dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was part of
+// it, and would be taken for a new one.
+func (p cut) dropTurn(begun *v1alpha1.TurnStatus, from int64) {
+	if begun != nil && begun.Index >= from {
+		p.plan.Superseded = append(p.plan.Superseded, begun.Message)
+	}
+}
+
+// noteEnd says of the turn that was under way that it has ended, unless it continues where what is left of the history ends.
+func (p cut) noteEnd(begun *v1alpha1.TurnStatus) {
+	if begun == nil || begun.Result != "" {
+		return
+	}
+	if left := p.status().Turn; p.facts.Truncated != nil && sameTurn(begun, left) {
+		if left.Result == "" {
+			return
+		}
+		begun = left
+	}
+	p.firing.Ended = &TurnEnd{Turn: begun.DeepCopy()}
+}
+
+func sameTurn(a, b *v1alpha1.TurnStatus) bool {
+	return b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion && a.ResumedVersion == b.ResumedVersion
+}
+
+// putAside asks for the messages that left the history in an earlier pass.
+func (p cut) putAside() error {
+	p.plan.PutAside = p.status().History.Superseded != nil
+	p.status().History.Superseded = nil
+	return nil
+}

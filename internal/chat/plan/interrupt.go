@@ -1,0 +1,66 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// InterruptPatience is how long an interrupted attempt has to hand over what it has: 15 s. After that it is given up.
+const InterruptPatience = 15 * time.Second
+
+// stop tells the attempt under way to stop. One that no pod has begun has nothing to hand over.
+func (p attempt) stop() error {
+	st := p.status()
+	switch {
+	case st.Generation == nil || p.plan.NeedsPod:
+		st.Generation, p.plan.NeedsPod = nil, false
+		return p.finishInterruption(nil)
+	case st.Generation.InterruptedAt == nil:
+		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))
+		return p.endInterrupted() // It may have ended already.
+	}
+	return nil
+}
+
+// endInterrupted ends the interruption if the attempt has handed over what it had, or never will.
+func (p attempt) endInterrupted() error {
+	st := p.status()
+	switch {
+	case st.Generation != nil && attempts.IsResult(p.chat, st, p.facts.Result):
+		return p.finishInterruption(p.facts.Result)
+	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, st, p.facts.Result),
+		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:
+		return p.finishInterruption(nil)
+	}
+	return nil
+}
+
+func (p attempt) finishInterruption(result *v1alpha1.ChatMessage) error {
+	end := p.interrupted(result)
+	if result != nil && !saysSomething(result) {
+		result = nil
+	}
+	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1alpha1.TurnInterrupted, attempt: end}); err != nil {
+		return err
+	}
+	return p.turn().proceed()
+}
+
+// saysSomething reports whether an attempt that was told to stop has something to keep. It may have been done just then.
+func saysSomething(result *v1alpha1.ChatMessage) bool {
+	switch result.Spec.Generation.Outcome {
+	case v1alpha1.OutcomeCompleted:
+		return true
+	case v1alpha1.OutcomeInterrupted:
+		return len(result.Spec.Parts) > 0
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// dropGone takes deleted messages out of the queue.
+func (p queue) dropGone() error {
+	if p.status().Archived {
+		return nil
+	}
+	for _, queued := range slices.Clone(p.status().Queue) {
+		if slices.ContainsFunc(p.facts.Queued, func(m Message) bool { return m.Name == queued.Name }) {
+			continue
+		}
+		if err := p.fire(machine.DeleteQueued, subject{message: queued.Name}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
+func (p queue) takeOpen() error {
+	for _, message := range p.facts.Open {
+		if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
+			return nil // They stay open until the chat is taken back, or there is a model.
+		}
+		switch refused := p.try(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts}); refused {
+		case "":
+		case machine.QueueFull:
+			p.plan.Rejected = append(p.plan.Rejected, p.full(message.Name))
+			continue
+		default:
+			return fmt.Errorf("taking message %s up in state %s: %s", message.Name, p.state(), refused.Meaning())
+		}
+		p.plan.Taken = append(p.plan.Taken, message.Name)
+		if err := p.turn().follow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p queue) full(message string) Rejection {
+	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
+		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again when there is room",
+		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
+}
+
+func (p queue) eventOf(message Message) machine.Event {
+	switch {
+	case p.state() == machine.None:
+		return machine.Create
+	case message.Interrupts:
+		return machine.SendMessageInterrupt
+	}
+	return machine.SendMessageQueue
+}
+
+func (p queue) promoteHead() {
+	st := p.status()
+	next := st.Queue[0].Name
+	st.Queue = slices.Delete(st.Queue, 0, 1)
+	p.turn().begin(next)
+}
+
+// promote lets queued messages cut in that were told to since they were queued.
+func (p queue) promote() error {
+	for _, message := range p.facts.Queued {
+		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
+		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
+			continue
+		}
+		if err := p.fire(machine.PromoteQueued, subject{message: message.Name}); err != nil {
+			return err
+		}
+		if err := p.turn().follow(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutIn puts the message, be it new or queued, behind those that cut in before it, and all of these before the others.
+func (p queue) cutIn(message string) {
+	var cutIns, others []v1alpha1.QueuedMessage
+	for _, queued := range p.status().Queue {
+		switch {
+		case queued.Name == message:
+		case queued.Interrupts:
+			cutIns = append(cutIns, queued)
+		default:
+			others = append(others, queued)
+		}
+	}
+	p.status().Queue = slices.Concat(cutIns, []v1alpha1.QueuedMessage{{Name: message, Interrupts: true}}, others)
+}
+
+func (p queue) clear() {
+	for _, queued := range p.status().Queue {
+		p.plan.Superseded = append(p.plan.Superseded, queued.Name)
+	}
+	p.status().Queue = nil
+}
+
+// said is a message that is about to be committed.
+func (p queue) said(name string) Message {
+	if p.facts.Edited != nil && p.facts.Edited.Name == name {
+		return p.facts.Edited.Message
+	}
+	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
+		for _, message := range messages {
+			if message.Name == name {
+				return message
+			}
+		}
+	}
+	return Message{Name: name}
+}

@@ -1,0 +1,108 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// settle computes the conditions, last, from all the rest.
+func (p report) settle() {
+	st := p.status()
+	if st.Phase == "" {
+		st.Phase = v1alpha1.ChatWaiting
+	}
+	facts := conditions.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
+	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
+	if p.idle() && len(p.facts.Open) > 0 {
+		facts.Blocked = p.models().blocked(p.facts.Open[0])
+		facts.MayCome = p.mayCome(facts.Blocked)
+	}
+	facts.Held, facts.NoCapacity, facts.PodRefused = p.held, p.facts.NoCapacity, p.facts.PodRefused
+	if facts.Beginning {
+		facts.NoPrompt = p.noPrompt()
+	}
+	facts.Archiving = p.facts.Archive && !st.Archived
+	facts.FamilyAtWork = p.facts.FamilyAtWork
+	st.ParentUID = p.facts.ParentUID
+	p.captions().settleTitle()
+	p.captions().settleSummary()
+	p.recordWaiting()
+	if !p.plan.NeedsPod {
+		facts.PodStarting = p.facts.PodStarting
+	}
+	p.models().markAdvisor()
+	cleanTexts(st)
+	p.models().markFallback()
+	conditions.Chat(st, facts)
+	p.noticeRefusal()
+}
+
+// recordWaiting notes since when the next step waits for capacity: the order in which chats get it.
+func (p report) recordWaiting() {
+	st := p.status()
+	switch {
+	case p.held != machine.NoCapacity:
+		if st.WaitingSince != nil && st.Generation != nil {
+			p.plan.CapacityWait = new(p.facts.Now.Sub(st.WaitingSince.Time))
+		}
+		st.WaitingSince = nil
+	case st.WaitingSince == nil:
+		st.WaitingSince = new(metav1.NewMicroTime(p.facts.Now))
+	}
+}
+
+// ManifestPatience is how long a chat waits for what the manifest that it came with may still bring, before it says that a
+// person is needed: 10 s. GitOps tools apply a manifest object by object, sorted by kind and name, and some give up at once when one
+// is Stalled.
+const ManifestPatience = 10 * time.Second
+
+// mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was not there yet
+// when it was created; and if so, when to look again.
+func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
+	if blocked == nil || blocked.Reason != v1alpha1.ErrorModelConfigNotFound && blocked.Reason != v1alpha1.ErrorParentNotFound {
+		return false
+	}
+	since := p.chat.CreationTimestamp.Time
+	if said := p.facts.Open[0].Created; said.After(since) {
+		since = said
+	}
+	p.plan.Again = max(0, ManifestPatience-p.facts.Now.Sub(since))
+	return p.plan.Again > 0
+}
+
+// refusals are the reasons that make an Event when they come up, and not again while they last.
+var refusals = []string{v1alpha1.ReasonGenerationPodRefused, v1alpha1.ReasonPromptRefused, v1alpha1.ReasonPromptNameTaken}
+
+// noPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the same name may
+// just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
+func (p report) noPrompt() *conditions.NoPrompt {
+	why := p.facts.NoPrompt
+	if why == nil {
+		return nil
+	}
+	told := &conditions.NoPrompt{Message: why.Message, Refused: why.Refused}
+	if left := ManifestPatience - p.facts.Now.Sub(p.chat.CreationTimestamp.Time); why.Refused == "" && left > 0 {
+		p.plan.Again, told.MayPass = left, true
+	}
+	return told
+}
+
+// noticeRefusal makes an Event of a refusal that the chat has not told of before.
+func (p report) noticeRefusal() {
+	ready := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionReady)
+	before := meta.FindStatusCondition(p.chat.Status.Conditions, v1alpha1.ConditionReady)
+	for _, reason := range refusals {
+		if ready.Reason == reason && (before == nil || before.Reason != reason) {
+			p.notice(reason, "Generate", ready.Message)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// archive archives the chat or takes it back. While that is not possible yet, the chat waits and takes no new work up, so
+// that it becomes possible. A chat that has not begun is in no state of the machine: it is archived as it stands.
+func (p steering) archive() error {
+	if p.facts.Archive == p.status().Archived {
+		return nil
+	}
+	if p.state() == machine.None { // It has nothing to come to rest from.
+		p.status().Archived = p.facts.Archive
+		return nil
+	}
+	event := machine.Unarchive
+	if p.facts.Archive {
+		event = machine.Archive
+	}
+	p.try(event, subject{})
+	return nil
+}
+
+// repair brings a chat whose status somebody else has changed back to a state that there is.
+func (p steering) repair() error {
+	if p.state() != machine.Invalid {
+		return nil
+	}
+	st := p.status()
+	return p.fire(machine.ReconcileInvalid, subject{err: &v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorStateInvalid,
+		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it",
+			st.Phase, len(st.Queue)),
+		Advice: "Send a message to go on",
+	}})
+}
+
+// heed acts on what annotations ask for, once for each token.
+func (p steering) heed() error {
+	for _, request := range p.facts.Requests {
+		reason, why := p.answerRequest(request.Kind)
+		handled := v1alpha1.HandledRequest{
+			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),
+		}
+		if why != "" {
+			handled.Outcome, handled.Message = v1alpha1.RequestRefused, why
+			p.notice(reason, string(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
+		} else if err := p.turn().follow(); err != nil {
+			return err
+		}
+		p.record(handled)
+	}
+	return nil
+}
+
+// requested are the events that requests ask for.
+var requested = map[v1alpha1.RequestKind]machine.Event{
+	v1alpha1.RequestInterrupt: machine.Interrupt,
+	v1alpha1.RequestClear:     machine.ClearContext,
+	v1alpha1.RequestCompact:   machine.RequestCompaction,
+}
+
+// answerRequest does what is asked, or says why not.
+func (p steering) answerRequest(kind v1alpha1.RequestKind) (reason, why string) {
+	if kind == v1alpha1.RequestTitle {
+		return reasonNoTitle, p.captions().askTitle()
+	}
+	refused := p.try(requested[kind], subject{compaction: v1alpha1.CompactionManual})
+	return string(refused), refused.Meaning()
+}
+
+func (p steering) record(handled v1alpha1.HandledRequest) {
+	st := p.status()
+	st.Requests = slices.DeleteFunc(st.Requests, func(r v1alpha1.HandledRequest) bool { return r.Kind == handled.Kind })
+	st.Requests = append(st.Requests, handled)
+}

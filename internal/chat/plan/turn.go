@@ -1,0 +1,156 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
+func (p turn) proceed() error {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
+		if err := p.nextAction(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p turn) nextAction() error {
+	switch next := nextOf(actionRules, p.progress()); next.action {
+	case executeTools:
+		p.beginWaits()
+		return p.assign(v1alpha1.ActionExecuteTools)
+	case failTurn:
+		return p.fail(p.models().whyNot(next.ending))
+	case requireAction:
+		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
+		p.held = p.try(machine.EnterRequiresAction, subject{})
+		return nil
+	case finishTurn:
+		return p.fire(machine.FinishTurn, subject{ending: endings[next.ending]})
+	default:
+		return p.assign(v1alpha1.GenerationAction(next.action))
+	}
+}
+
+func (p turn) progress() progress {
+	t := p.status().Turn
+	return progress{
+		maxSteps:         int(p.chat.Spec.MaxStepsOrDefault()),
+		stepsInTurn:      int(t.Steps),
+		outstandingCalls: int(t.PendingCalls),
+		awaitingCalls:    int(t.AwaitingCalls),
+		headIsAssistant:  t.LastRole == v1alpha1.RoleAssistant,
+		stoppedByTool:    t.StoppedBy != "",
+		turnOver:         t.Result != "",
+		compactionAsked:  p.status().Compaction != "",
+		fill:             p.compaction().fill(),
+		budgetUsedUp:     p.models().budgetUsedUp(),
+	}
+}
+
+// endings are how turns end normally.
+var endings = map[ending]v1alpha1.TurnResult{
+	complete:         v1alpha1.TurnAnswered,
+	stoppedAfterTool: v1alpha1.TurnStoppedAfterTool,
+	maxStepsReached:  v1alpha1.TurnMaxStepsReached,
+}
+
+// end says how the turn ended, unless it has said so before and was only taken up for a compaction.
+func (p turn) end(result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
+	if t := p.status().Turn; t != nil && t.Result == "" {
+		t.Result = result
+		p.firing.Ended = &TurnEnd{Turn: t.DeepCopy(), Reason: why}
+	}
+}
+
+func (p turn) assign(action v1alpha1.GenerationAction) error {
+	if _, blocked := p.models().answering(); blocked != nil {
+		return p.fail(*blocked)
+	}
+	if unpriced := p.models().unpriced(action); unpriced != nil {
+		return p.fail(*unpriced)
+	}
+	// What refuses an attempt only puts it off.
+	p.held = p.try(machine.RecordAttempt, subject{action: action})
+	return nil
+}
+
+func (p turn) fail(e v1alpha1.GenerationError) error { return p.failAfter(e, nil) }
+
+// failAfter ends the turn with an error that the attempt under way ended in.
+func (p turn) failAfter(e v1alpha1.GenerationError, attempt *AttemptEnd) error {
+	p.notice(string(e.Reason), "Generate", e.Text())
+	return p.fire(machine.FinishError, subject{err: &e, attempt: attempt})
+}
+
+func (p turn) setError(e *v1alpha1.GenerationError) {
+	st := p.status()
+	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now)}
+	p.end(v1alpha1.TurnFailed, e.Reason)
+}
+
+func (p turn) clearError() {
+	st := p.status()
+	p.plan.PodAfter = podAfter(st.LastError)
+	st.LastError = nil
+}
+
+// begin makes the message the head and begins a turn with it.
+func (p turn) begin(message string) {
+	st := p.status()
+	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
+		p.plan.Replaced = append(p.plan.Replaced, st.Turn)
+		p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
+	}
+	begins, before := p.queue().said(message), p.givenUpBefore(message)
+	p.captions().entitle(begins)
+	st.Turn = &v1alpha1.TurnStatus{
+		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: begins.ContentHash,
+		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
+		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
+		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent, CallsGivenUpBefore: before,
+	}
+	st.History.Head = message
+	st.History.Length++
+	p.firing.Began = st.Turn
+}
+
+// givenUpBefore is why calls of the reply before the message have no result. An edited message knows it from its first commit.
+func (p turn) givenUpBefore(message string) v1alpha1.CallsGivenUp {
+	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
+		return e.CallsGivenUpBefore
+	}
+	if t := p.status().Turn; t != nil {
+		return t.CallsGivenUp
+	}
+	return ""
+}
+
+// podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for want
+// of a valid one: a running pod sees a changed Secret only after a minute or two.
+func podAfter(e *v1alpha1.LastError) (after time.Time) {
+	if e == nil {
+		return after
+	}
+	switch e.Reason {
+	case v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorAPIKeyMissing:
+		return e.Time.Time
+	}
+	return after
+}
+
+// follow does what the phase that was just reached demands.
+func (p turn) follow() error {
+	if p.status().Phase == v1alpha1.ChatInterrupting {
+		return p.attempt().stop()
+	}
+	return p.proceed()
+}
