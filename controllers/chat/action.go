@@ -5,7 +5,6 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/index"
 )
 
@@ -32,7 +30,7 @@ func (r *Reconciler) readAction(ctx context.Context, s *seen) error {
 
 // readCalls reads the calls that the chat is about to ask people for.
 func (r *Reconciler) readCalls(ctx context.Context, s *seen) error {
-	name := callingMessage(&s.facts)
+	name := plan.CallingMessage(&s.facts)
 	if name == "" {
 		return nil
 	}
@@ -40,131 +38,23 @@ func (r *Reconciler) readCalls(ctx context.Context, s *seen) error {
 	if err != nil || message == nil {
 		return err
 	}
-	for i := range message.Spec.Parts {
-		if call := message.Spec.Parts[i].ToolCall; call != nil && stillAwaited(&s.facts, message, call) {
-			s.facts.Calls = append(s.facts.Calls, v1alpha1.PendingToolCall{
-				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.Awaits,
-			})
-		}
-	}
+	s.facts.Calls = plan.RequiredCalls(&s.facts, message)
 	return nil
-}
-
-// callingMessage is the reply whose calls the chat is about to ask people for; empty if it is not.
-func callingMessage(f *plan.Facts) string {
-	t := f.Chat.Status.Turn
-	if f.Truncated != nil {
-		t = f.Truncated.Turn
-	}
-	switch result := f.Result; {
-	case f.Truncated != nil: // What the attempt yielded was said in a conversation that is no more.
-	case f.Chat.Status.Phase != v1alpha1.ChatRunning:
-		return ""
-	case result != nil && result.Spec.Generation != nil && result.Spec.Generation.AwaitingCalls > 0:
-		return result.Name
-	}
-	if t != nil && t.AwaitingCalls > 0 {
-		return t.CallingMessage
-	}
-	return ""
-}
-
-// stillAwaited reports whether the call waits for somebody. A client's results come all at once, behind the calls.
-func stillAwaited(f *plan.Facts, message *v1alpha1.ChatMessage, call *v1alpha1.ToolCall) bool {
-	t := f.Chat.Status.Turn
-	if f.Truncated != nil {
-		t = f.Truncated.Turn
-	}
-	place := resultsOf(t)
-	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
-	return call.Awaits == v1alpha1.AwaitsApproval || call.Awaits == v1alpha1.AwaitsClient && !answered
 }
 
 // readResults reads what clients answered, oldest first.
 func (r *Reconciler) readResults(ctx context.Context, s *seen) error {
-	var messages []*v1alpha1.ChatMessage
 	for _, name := range s.results {
 		message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
 		if err != nil {
 			return err
 		}
-		if message != nil && isOpen(s.facts.Chat, message) {
-			messages = append(messages, message)
+		if message != nil && plan.IsOpen(s.facts.Chat, message) {
+			s.facts.Results = append(s.facts.Results, message)
 		}
 	}
-	slices.SortFunc(messages, func(a, b *v1alpha1.ChatMessage) int { return takeOrder(s.facts.Chat, a, b) })
-	for _, message := range messages {
-		s.facts.Results = append(s.facts.Results, examine(s.facts.Chat, message))
-	}
+	slices.SortFunc(s.facts.Results, func(a, b *v1alpha1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
 	return nil
-}
-
-// examine compares the results with the calls that wait for a client.
-func examine(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) plan.Results {
-	waiting, answered := waitingForClient(chat), map[string]bool{}
-	for i := range message.Spec.Parts {
-		if result := message.Spec.Parts[i].ToolResult; result != nil {
-			if problem := examineOne(result, waiting, answered); problem != "" {
-				return wrong(message, problem)
-			}
-			answered[result.ID] = true
-		}
-	}
-	for id := range waiting {
-		if !answered[id] {
-			return wrong(message, "Tool call "+id+" has no result, and all must be answered in one message")
-		}
-	}
-	return plan.Results{Message: message.Name, StoppedBy: stoppedBy(chat, message)}
-}
-
-// stoppedBy is the tool of the first call, in their order, whose result ends the turn; empty if none does. The results name no
-// tools that could be relied on.
-func stoppedBy(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) string {
-	failed := map[string]bool{}
-	for i := range message.Spec.Parts {
-		if result := message.Spec.Parts[i].ToolResult; result != nil {
-			failed[result.ID] = result.IsError
-		}
-	}
-	var inOrder []v1alpha1.ToolResult
-	if required := chat.Status.RequiresAction; required != nil {
-		for _, call := range required.ToolCalls {
-			if isError, answered := failed[call.ID]; answered {
-				inOrder = append(inOrder, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, IsError: isError})
-			}
-		}
-	}
-	return chat.Spec.Tools.StoppedBy(inOrder)
-}
-
-func wrong(message *v1alpha1.ChatMessage, problem string) plan.Results {
-	return plan.Results{Message: message.Name, Problem: problem + ": delete this message and create a right one"}
-}
-
-func waitingForClient(chat *v1alpha1.Chat) map[string]bool {
-	waiting := map[string]bool{}
-	if required := chat.Status.RequiresAction; required != nil {
-		for _, call := range required.ToolCalls {
-			if call.Kind == v1alpha1.AwaitsClient {
-				waiting[call.ID] = true
-			}
-		}
-	}
-	return waiting
-}
-
-// examineOne says what is wrong with a result; empty for a right one.
-func examineOne(result *v1alpha1.ToolResult, waiting, answered map[string]bool) (problem string) {
-	switch {
-	case answered[result.ID]:
-		return "Tool call " + result.ID + " has two results"
-	case !waiting[result.ID]:
-		return "No tool call " + result.ID + " waits for a client"
-	case !json.Valid([]byte(result.Output)):
-		return "The output for tool call " + result.ID + " is not valid JSON"
-	}
-	return ""
 }
 
 // readApprovals reads what people decided, oldest first.
@@ -175,11 +65,11 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *seen) error {
 		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
-		return byCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
+		return plan.ByCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
 	})
 	for i := range list.Items {
 		approval := &list.Items[i]
-		if recorded(chat, approval) {
+		if plan.Recorded(chat, approval) {
 			s.applied = append(s.applied, approval.Name)
 			continue
 		}
@@ -209,19 +99,6 @@ func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedNa
 	return nil
 }
 
-// recorded reports whether the chat says already that the decision counts.
-func recorded(chat *v1alpha1.Chat, approval *v1alpha1.ToolApproval) bool {
-	if required := chat.Status.RequiresAction; required != nil {
-		for _, call := range required.ToolCalls {
-			if call.Decision != nil && call.Decision.Approval == approval.Name {
-				return true
-			}
-		}
-	}
-	t := chat.Status.Turn
-	return t != nil && slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
-}
-
 // settleApprovals says what became of decisions.
 func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []string, applied bool) error {
 	for _, name := range names {
@@ -244,12 +121,12 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *seen, names []strin
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
 // stops saying it.
 func (r *Reconciler) recordResults(ctx context.Context, s *seen, todo *plan.Plan) error {
-	places := []*v1alpha1.MessagePlace{resultsOf(s.facts.Chat.Status.Turn)}
+	places := []*v1alpha1.MessagePlace{plan.PlaceOfResults(s.facts.Chat.Status.Turn)}
 	for _, ended := range todo.Replaced {
-		places = append(places, resultsOf(ended))
+		places = append(places, plan.PlaceOfResults(ended))
 	}
 	for _, place := range places {
-		next := resultsOf(todo.Status.Turn)
+		next := plan.PlaceOfResults(todo.Status.Turn)
 		if place == nil || next != nil && next.Message == place.Message {
 			continue
 		}
@@ -272,13 +149,6 @@ func (r *Reconciler) recordPlace(ctx context.Context, s *seen, place *v1alpha1.M
 		return fmt.Errorf("recording the place of message %s: %w", place.Message, err)
 	}
 	return nil
-}
-
-func resultsOf(t *v1alpha1.TurnStatus) *v1alpha1.MessagePlace {
-	if t == nil {
-		return nil
-	}
-	return t.Results
 }
 
 // settleOpenApprovals says of decisions that they came to nothing, or that the chat's status says already that they count.

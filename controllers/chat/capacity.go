@@ -28,22 +28,13 @@ func (r *Reconciler) readCapacity(ctx context.Context, s *seen) error {
 	if err := r.primeGate(ctx); err != nil {
 		return err
 	}
-	if rests(&s.facts) {
+	if plan.Rests(&s.facts) {
 		return nil
 	}
 	if held := r.Gate.Enter(asPlace(s.facts.Chat)); held != nil {
 		s.facts.NoCapacity = held.String()
 	}
 	return nil
-}
-
-// rests reports whether the chat is idle and nothing asks anything of it.
-func rests(f *plan.Facts) bool {
-	switch f.Chat.Status.Phase {
-	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
-		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil
-	}
-	return false
 }
 
 // primeGate tells the gate once what its limits are, who has a place and who waits. Those who wait come last: before all

@@ -152,7 +152,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, e
 	if todo.NeedsPod {
 		seen.lookAgain = r.firstLook(ctx, req, &todo.Status)
 	}
-	return ctrl.Result{RequeueAfter: sooner(sooner(seen.lookAgain, todo.Again), deadline(&todo.Status, seen.facts.Now))}, nil
+	return ctrl.Result{RequeueAfter: plan.Sooner(plan.Sooner(seen.lookAgain, todo.Again), plan.Deadline(&todo.Status, seen.facts.Now))}, nil
 }
 
 // advance decides from the facts. An error is a fault of Parley itself, which trying again does not mend.
@@ -171,33 +171,6 @@ func (r *Reconciler) firstLook(ctx context.Context, req ctrl.Request, st *v1alph
 		return time.Nanosecond
 	}
 	return placement.MaxUnseen
-}
-
-// deadline is how long until the status has to change because of the time alone; zero if it need not.
-func deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
-	if st.RequiresAction != nil {
-		return max(st.RequiresAction.Deadline.Sub(now), time.Nanosecond)
-	}
-	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
-		return st.Retry.At.Sub(now)
-	}
-	return sooner(interruptionEnds(st, now), waitEnds(st, now))
-}
-
-// interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.
-func interruptionEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
-	if st.Phase != v1alpha1.ChatInterrupting || st.Generation == nil || st.Generation.InterruptedAt == nil {
-		return 0
-	}
-	return max(plan.InterruptPatience-now.Sub(st.Generation.InterruptedAt.Time), time.Nanosecond)
-}
-
-// sooner is the shorter of two waits; zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // messageHandler wakes a message's chat, and the chat whose result the message is named like. When one is deleted,
@@ -225,7 +198,7 @@ func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	requests := []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
-	if chat, ok := strings.CutSuffix(message.Name, promptSuffix); ok && chat != message.Spec.ChatRef.Name {
+	if chat, ok := strings.CutSuffix(message.Name, plan.PromptSuffix); ok && chat != message.Spec.ChatRef.Name {
 		requests = append(requests, request(message.Namespace, chat))
 	}
 	// A message of another chat can have a name that a result of this one would have.

@@ -55,7 +55,7 @@ func (r *Reconciler) decide(ctx context.Context, s *seen) (plan.Plan, error) {
 	pod, err := r.choosePod(ctx, s, &todo)
 	if refused, ok := errors.AsType[*podRefusedError](err); ok {
 		s.facts.PodRefused = refused.words
-		s.lookAgain = sooner(s.lookAgain, max(refused.until.Sub(s.facts.Now), time.Millisecond))
+		s.lookAgain = plan.Sooner(s.lookAgain, max(refused.until.Sub(s.facts.Now), time.Millisecond))
 		return advance(s)
 	}
 	if err != nil {

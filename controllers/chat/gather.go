@@ -16,8 +16,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/firstwords"
-	"parley.dev/parley/internal/index"
 )
 
 // seen is all that one pass has read.
@@ -42,7 +40,7 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*seen, error
 	if err != nil || chat == nil {
 		return nil, err
 	}
-	s := &seen{facts: plan.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: requestsOf(chat)}}
+	s := &seen{facts: plan.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
 	for _, read := range []func(context.Context, *seen) error{
 		r.readModel, r.readFamily, r.readAttempt, r.readSummary, r.readChain, r.readQueue, r.readOpen, r.readAction, r.readSubChats, r.readCapacity,
 		r.readNamedModels, r.readAdvisor,
@@ -104,24 +102,12 @@ func (r *Reconciler) readQueue(ctx context.Context, s *seen) error {
 				return err
 			}
 			if message != nil {
-				s.facts.Queued = append(s.facts.Queued, messageFacts(message))
+				s.facts.Queued = append(s.facts.Queued, plan.MessageOf(message))
 				break
 			}
 		}
 	}
 	return nil
-}
-
-func messageFacts(m *v1alpha1.ChatMessage) plan.Message {
-	facts := plan.Message{
-		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: index.ContentHash(m),
-		Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
-		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
-	}
-	if ref := m.Spec.ModelConfigRef; ref != nil {
-		facts.ModelConfig = ref.Name
-	}
-	return facts
 }
 
 // message reads a message; nil if there is none.

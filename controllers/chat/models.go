@@ -6,7 +6,6 @@ package chat
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,7 +61,7 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 			return nil
 		}
 	}
-	s.facts.Model = modelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
+	s.facts.Model = plan.ModelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
 	return nil
 }
 
@@ -90,7 +89,7 @@ func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
 
 // readNamedModels resolves the ChatModelConfigs that messages name. It comes last, when the messages are known.
 func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
-	for _, name := range namedModels(&s.facts) {
+	for _, name := range plan.NamedModels(&s.facts) {
 		config, err := r.namedConfig(ctx, s, name)
 		if err != nil {
 			return err
@@ -105,27 +104,7 @@ func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
 			s.facts.Named[name] = &plan.Model{Disabled: true}
 			continue
 		}
-		s.facts.Named[name] = modelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
+		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
 	}
 	return nil
-}
-
-// namedModels are the names in the messages that could begin a turn, or began the one under way.
-func namedModels(f *plan.Facts) (names []string) {
-	for _, messages := range [][]plan.Message{f.Open, f.Queued} {
-		for i := range messages {
-			names = append(names, messages[i].ModelConfig)
-		}
-	}
-	if f.Edited != nil {
-		names = append(names, f.Edited.ModelConfig)
-	}
-	if t := f.Chat.Status.Turn; t != nil { // A turn that failed may go on after a compaction.
-		names = append(names, t.ModelConfig)
-	}
-	if f.Truncated != nil && f.Truncated.Turn != nil {
-		names = append(names, f.Truncated.Turn.ModelConfig)
-	}
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }

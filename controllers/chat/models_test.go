@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -87,7 +88,7 @@ func TestTheLimitOfWhatWritesSummariesCountsWhereSomebodyGaveIt(t *testing.T) {
 	} {
 		main, summarizer := modelConfig("main", c.main), modelConfig("summarizer", c.summarizer)
 		main.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "summarizer"}}
-		m := modelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, nil)
+		m := plan.ModelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, nil)
 		if got := (is{m.ContextLimit, m.ContextLimitConfig}); got != c.want {
 			t.Errorf("%s: got %+v", name, got)
 		}

@@ -29,7 +29,7 @@ func (r *Reconciler) observe(ctx context.Context, s *seen, todo *plan.Plan) {
 
 func (r *Reconciler) observeTransition(ctx context.Context, s *seen, t *plan.Transition) {
 	if t.Began != nil {
-		if created := createdOf(&s.facts, t.Began.Message); !created.IsZero() {
+		if created := plan.CreatedOf(&s.facts, t.Began.Message); !created.IsZero() {
 			r.Metrics.TurnBegan(s.facts.Now.Sub(created))
 		}
 	}
@@ -109,35 +109,6 @@ func (s *seen) model() (provider, name string) {
 		}
 	}
 	return "", ""
-}
-
-// createdOf is when the message was created. An edited one has not waited since then.
-func createdOf(f *plan.Facts, name string) (created time.Time) {
-	for _, messages := range [][]plan.Message{f.Open, f.Queued} {
-		for i := range messages {
-			if messages[i].Name == name {
-				return messages[i].Created
-			}
-		}
-	}
-	return created
-}
-
-// traceparentOf is the trace context that an object names, if that is one.
-func traceparentOf(m *v1alpha1.ChatMessage) string {
-	parent := m.Annotations[v1alpha1.AnnotationTraceparent]
-	if _, ok := telemetry.ParseTraceparent(parent); !ok {
-		return ""
-	}
-	return parent
-}
-
-// tracedLike makes the chat's prompt part of the trace that the chat names.
-func tracedLike(chat *v1alpha1.Chat) map[string]string {
-	if parent := chat.Annotations[v1alpha1.AnnotationTraceparent]; parent != "" {
-		return map[string]string{v1alpha1.AnnotationTraceparent: parent}
-	}
-	return nil
 }
 
 // countPhases keeps the number of chats in each phase as the cache sees it.

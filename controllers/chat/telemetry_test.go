@@ -96,10 +96,3 @@ func TestAThousandChatsMakeNoMoreSeriesThanOne(t *testing.T) {
 		t.Error(diff)
 	}
 }
-
-func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: "nonsense"}}}
-	if got := traceparentOf(m); got != "" {
-		t.Errorf("got %q", got)
-	}
-}

@@ -32,7 +32,7 @@ func (r *Reconciler) readSubChats(ctx context.Context, s *seen) error {
 		return fmt.Errorf("listing the sub-chats of chat %s: %w", chat.Name, err)
 	}
 	s.facts.HasSubChats = len(children.Items) > 0
-	for _, name := range awaited(&s.facts) {
+	for _, name := range plan.AwaitedChats(&s.facts) {
 		works, err := r.atWork(ctx, s, name)
 		if err != nil {
 			return err
@@ -42,31 +42,6 @@ func (r *Reconciler) readSubChats(ctx context.Context, s *seen) error {
 		}
 	}
 	return nil
-}
-
-// awaited names the chats for which calls wait, or will once this pass has committed what there is.
-func awaited(f *plan.Facts) (names []string) {
-	var waits []v1alpha1.CallWait
-	if f.Result != nil && f.Result.Spec.Generation != nil {
-		waits = append(waits, f.Result.Spec.Generation.WaitsFor...)
-	}
-	turns := []*v1alpha1.TurnStatus{f.Chat.Status.Turn}
-	if f.Truncated != nil {
-		turns = append(turns, f.Truncated.Turn)
-	}
-	for _, t := range turns {
-		if t != nil {
-			for _, w := range t.WaitsFor {
-				waits = append(waits, w.CallWait)
-			}
-		}
-	}
-	for _, w := range waits {
-		if !slices.Contains(names, w.Chat) {
-			names = append(names, w.Chat)
-		}
-	}
-	return names
 }
 
 // aboutToBegin is how long a message of a sub-chat at rest is waited for before the sub-chat is looked at again: 1 s. That it was seen
@@ -94,10 +69,10 @@ func (r *Reconciler) atWork(ctx context.Context, s *seen, name string) (bool, er
 	}
 	// One that has been seen and is still open waits for more than this.
 	begins := slices.ContainsFunc(messages.Items, func(m v1alpha1.ChatMessage) bool {
-		return m.Spec.Role == v1alpha1.RoleUser && m.Status.ObservedGeneration != m.Generation && isOpen(sub, &m)
+		return m.Spec.Role == v1alpha1.RoleUser && m.Status.ObservedGeneration != m.Generation && plan.IsOpen(sub, &m)
 	})
 	if begins {
-		s.lookAgain = sooner(s.lookAgain, aboutToBegin)
+		s.lookAgain = plan.Sooner(s.lookAgain, aboutToBegin)
 	}
 	return begins, nil
 }
@@ -116,19 +91,6 @@ func (r *Reconciler) relative(ctx context.Context, namespace, name string) (*v1a
 		}
 	}
 	return nil, nil
-}
-
-// waitEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.
-func waitEnds(st *v1alpha1.ChatStatus, now time.Time) (in time.Duration) {
-	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.Turn == nil {
-		return 0
-	}
-	for _, w := range st.Turn.WaitsFor {
-		if w.Deadline != nil && now.Before(w.Deadline.Time) {
-			in = sooner(in, w.Deadline.Sub(now))
-		}
-	}
-	return in
 }
 
 // chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to find out:

@@ -4,10 +4,10 @@
 package chat
 
 import (
-	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -54,7 +54,7 @@ func (w *written) expectNewer(key types.NamespacedName) {
 	w.stale[key] = true
 }
 
-// takeStale says whether the next pass must read past the cache, once.
+// takeStale reports whether the next pass must read past the cache, once.
 func (w *written) takeStale(key types.NamespacedName) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,11 +70,10 @@ func (w *written) forget(key types.NamespacedName) {
 	delete(w.stale, key)
 }
 
-// older compares resourceVersions, which are decimal numbers that grow with each write to the store.
+// older reports whether a resourceVersion is of an earlier write than the other.
 func older(a, b string) bool {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	return errX == nil && errY == nil && x < y
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 func keyOf(chat *v1alpha1.Chat) types.NamespacedName {

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/content"
 )
 
 // report writes the status of a User message, if it differs. A message that has had its last word is left alone.
@@ -73,13 +73,13 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool
 	}
 	switch {
 	case isTurn(chat, s.message):
-		return describeTurn(st, s), chat.Turn.ContentHash == index.ContentHash(s.message)
+		return describeTurn(st, s), chat.Turn.ContentHash == content.Of(s.message)
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
-		return asBefore(st), st.ContentHash == index.ContentHash(s.message)
+		return asBefore(st), st.ContentHash == content.Of(s.message)
 	}
 	return describePending(st, s)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
 )
 
 func text(content string, parts ...string) *v1alpha1.ChatMessage {
@@ -31,7 +32,7 @@ func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: "eA=="}),
 		"a file elsewhere":          withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", URL: "https://x"}),
 	} {
-		before := ContentHash(m)
+		before := content.Of(m)
 		if other, ok := seen[before]; ok {
 			t.Errorf("%q and %q have the same hash", name, other)
 		}
@@ -40,10 +41,10 @@ func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || ContentHash(m) != before {
+		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || content.Of(m) != before {
 			t.Errorf("%s: %+v is left, with another hash", name, m)
 		}
-		if again, _ := StripMessage(stripped); ContentHash(again.(*v1alpha1.ChatMessage)) != before {
+		if again, _ := StripMessage(stripped); content.Of(again.(*v1alpha1.ChatMessage)) != before {
 			t.Errorf("%s: stripping twice changes the hash", name)
 		}
 	}

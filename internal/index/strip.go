@@ -5,6 +5,7 @@ package index
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
 )
 
 // StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which tells
@@ -14,7 +15,7 @@ func StripMessage(o any) (any, error) {
 		message.ManagedFields = nil
 		hash := ""
 		if message.Spec.Generation == nil {
-			hash = ContentHash(message)
+			hash = content.Of(message)
 		}
 		message.Annotations = traceOnly(message.Annotations, hash)
 		message.Labels = nil
@@ -32,7 +33,7 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 	if hash == "" {
 		return nil
 	}
-	kept := map[string]string{hashKey: hash}
+	kept := map[string]string{content.HashKey: hash}
 	if parent := annotations[v1alpha1.AnnotationTraceparent]; parent != "" && len(parent) <= maxTraceparent {
 		kept[v1alpha1.AnnotationTraceparent] = parent
 	}

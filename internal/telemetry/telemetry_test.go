@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/traceparent"
 )
 
 // programs are the registries of all programs after something of everything has happened. say is what callers call things.
@@ -182,10 +183,10 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 
 func TestATraceparentIsReadStrictly(t *testing.T) {
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	if c, ok := telemetry.ParseTraceparent(good); !ok || !c.Sampled || c.TraceID[0] != 0x4b || c.SpanID[7] != 0xb7 {
+	if c, ok := traceparent.Parse(good); !ok || !c.Sampled || c.TraceID[0] != 0x4b || c.SpanID[7] != 0xb7 {
 		t.Errorf("got %+v, %v", c, ok)
 	}
-	if c, ok := telemetry.ParseTraceparent(strings.TrimSuffix(good, "1") + "0"); !ok || c.Sampled {
+	if c, ok := traceparent.Parse(strings.TrimSuffix(good, "1") + "0"); !ok || c.Sampled {
 		t.Errorf("got %+v, %v", c, ok)
 	}
 	for name, bad := range map[string]string{
@@ -193,7 +194,7 @@ func TestATraceparentIsReadStrictly(t *testing.T) {
 		"no trace": "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "no span": "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
 		"dashes elsewhere": "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", "five fields": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01-",
 	} {
-		if c, ok := telemetry.ParseTraceparent(bad); ok {
+		if c, ok := traceparent.Parse(bad); ok {
 			t.Errorf("%s is read as %+v", name, c)
 		}
 	}

@@ -59,17 +59,18 @@ func (p action) awaits(kind v1alpha1.CallAwaits) (n int) {
 
 // answer takes a client's results, all at once, and only when nothing else is awaited.
 func (p action) answer() error {
-	for _, results := range p.facts.Results {
-		if p.awaits(v1alpha1.AwaitsApproval) > 0 && results.Problem == "" {
-			p.early = append(p.early, results)
+	for _, message := range p.facts.Results {
+		given := p.resultsOf(message)
+		if p.awaits(v1alpha1.AwaitsApproval) > 0 && given.problem == "" {
+			p.early = append(p.early, given)
 			continue // They stay open until then.
 		}
-		if p.status().Phase != v1alpha1.ChatRequiresAction || results.Problem != "" {
-			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
+		if p.status().Phase != v1alpha1.ChatRequiresAction || given.problem != "" {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(given))
 			continue
 		}
-		p.plan.Taken = append(p.plan.Taken, results.Message)
-		if err := p.complete(subject{results: &results}); err != nil {
+		p.plan.Taken = append(p.plan.Taken, given.message)
+		if err := p.complete(subject{results: &given}); err != nil {
 			return err
 		}
 	}
@@ -79,18 +80,18 @@ func (p action) answer() error {
 // refuseEarly refuses results that waited for people to decide, once the calls are given up: nothing would come back to them.
 func (p action) refuseEarly() error {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
-		for _, results := range p.early {
-			p.plan.Rejected = append(p.plan.Rejected, p.invalid(results))
+		for _, given := range p.early {
+			p.plan.Rejected = append(p.plan.Rejected, p.invalid(given))
 		}
 	}
 	return nil
 }
 
-func (p action) invalid(results Results) Rejection {
+func (p action) invalid(given clientResults) Rejection {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
-		return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
+		return Rejection{given.message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
 	}
-	return Rejection{results.Message, v1alpha1.ReasonResultsInvalid, results.Problem}
+	return Rejection{given.message, v1alpha1.ReasonResultsInvalid, given.problem}
 }
 
 func (p action) complete(s subject) error {
@@ -187,7 +188,7 @@ func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
-func (p action) appendResults(results *Results) {
+func (p action) appendResults(given *clientResults) {
 	st := p.status()
 	decided := []v1alpha1.ToolDecision(nil)
 	for _, call := range st.RequiresAction.ToolCalls {
@@ -197,15 +198,15 @@ func (p action) appendResults(results *Results) {
 	}
 	st.Turn.Decisions = decided
 	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 //nolint:gosec // At most 512, as the API bounds parts.
-	if results == nil {
+	if given == nil {
 		return
 	}
 	st.Turn.Results = &v1alpha1.MessagePlace{
-		Message: results.Message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
-		StoppedBy: results.StoppedBy,
+		Message: given.message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
+		StoppedBy: given.stoppedBy,
 	}
-	stop(st.Turn, results.StoppedBy)
+	stop(st.Turn, given.stoppedBy)
 	st.Turn.LastRole = v1alpha1.RoleTool
-	st.History.Head = results.Message
+	st.History.Head = given.message
 	st.History.Length++
 }

@@ -36,10 +36,30 @@ func waits(t *testing.T, waiting ...v1alpha1.PendingToolCall) *world {
 	return w.want("RequiresAction v2 c-1-1/2 - []")
 }
 
-// bring lets a client answer. What is wrong with its results is empty for right ones.
-func (w *world) bring(wrong string) *world {
+// brought is a client's message with results of these calls.
+func brought(ids ...string) *v1alpha1.ChatMessage {
+	results := make([]v1alpha1.ToolResult, 0, len(ids))
+	for _, id := range ids {
+		results = append(results, v1alpha1.ToolResult{ID: id})
+	}
+	return bringing("results", results...)
+}
+
+func bringing(name string, results ...v1alpha1.ToolResult) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool}}
+	for i := range results {
+		if results[i].Output == "" {
+			results[i].Output = "1"
+		}
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &results[i]})
+	}
+	return m
+}
+
+// bring lets a client give results of these calls.
+func (w *world) bring(ids ...string) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) { f.Results = []Results{{Message: "results", Problem: wrong}} })
+	return w.pass(func(f *Facts) { f.Results = []*v1alpha1.ChatMessage{brought(ids...)} })
 }
 
 func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
@@ -66,7 +86,7 @@ func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
 	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) || got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
 		t.Errorf("required is %+v", got)
 	}
-	w.bring("").want("Running v3 results/3 1:GenerateAssistant []")
+	w.bring("1", "2").want("Running v3 results/3 1:GenerateAssistant []")
 	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 || got.HistoryVersion != 3 {
 		t.Errorf("results are placed at %+v", got)
 	}
@@ -76,11 +96,23 @@ func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
 }
 
 func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).bring("what is wrong").want("RequiresAction v2 c-1-1/2 - []")
-	if got := w.last.Rejected; len(got) != 1 || got[0].Reason != v1alpha1.ReasonResultsInvalid || got[0].Note != "what is wrong" {
-		t.Errorf("rejected %+v", got)
+	for name, c := range map[string]struct {
+		results []v1alpha1.ToolResult
+		says    string
+	}{
+		"half of the results": {[]v1alpha1.ToolResult{{ID: "1"}}, "Tool call 2 has no result, and all must be answered in one message"},
+		"one twice":           {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "1"}}, "Tool call 1 has two results"},
+		"one of another call": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2"}, {ID: "3"}}, "No tool call 3 waits for a client"},
+		"one that is no JSON": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2", Output: "{"}}, "The output for tool call 2 is not valid JSON"},
+	} {
+		w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
+		w.pass(func(f *Facts) { f.Results = []*v1alpha1.ChatMessage{bringing("results", c.results...)} }).want("RequiresAction v2 c-1-1/2 - []")
+		got, says := w.last.Rejected, c.says+": delete this message and create a right one"
+		if len(got) != 1 || got[0].Reason != v1alpha1.ReasonResultsInvalid || got[0].Note != says {
+			t.Errorf("%s: rejected %+v", name, got)
+		}
 	}
-	w = newWorld(t).say("a").bring("").want("Running v1 a/1 1:GenerateAssistant []")
+	w := newWorld(t).say("a").bring("1").want("Running v1 a/1 1:GenerateAssistant []")
 	if len(w.last.Rejected) != 1 {
 		t.Error("results that nobody asked for are not refused")
 	}
@@ -90,7 +122,7 @@ func TestParleysOwnCallsRunBeforePeopleAreAsked(t *testing.T) {
 	w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2", "3") })
 	w.want("RequiresAction v3 c-2-1/3 - []")
-	w.bring("").want("Running v4 results/4 1:GenerateAssistant []")
+	w.bring("2", "3").want("Running v4 results/4 1:GenerateAssistant []")
 }
 
 func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
@@ -120,12 +152,12 @@ func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
 
 func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
-	w.bring("").want("RequiresAction v2 c-1-1/2 - []")
+	w.bring("2").want("RequiresAction v2 c-1-1/2 - []")
 	if len(w.last.Rejected)+len(w.last.Taken) != 0 {
 		t.Errorf("rejected %v, took %v", w.last.Rejected, w.last.Taken)
 	}
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
-	w.bring("").want("Running v3 results/3 1:ExecuteTools []")
+	w.bring("2").want("Running v3 results/3 1:ExecuteTools []")
 	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
 }
 
@@ -137,13 +169,28 @@ func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *
 		t.Run(name, func(t *testing.T) {
 			w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
 			w.pass(func(f *Facts) {
-				f.Results = []Results{{Message: "early"}}
+				f.Results = []*v1alpha1.ChatMessage{bringing("early", v1alpha1.ToolResult{ID: "2"})}
 				cancel(f)
 			})
 			if got := w.last.Rejected; len(got) != 1 || got[0].Message != "early" {
 				t.Errorf("rejected %+v", got)
 			}
 		})
+	}
+}
+
+func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) {
+	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w.pass(func(f *Facts) {
+		f.Results = []*v1alpha1.ChatMessage{brought("2")}
+		// The reply that made the calls is deleted, and the calls of the one before it are asked for again.
+		f.Truncated = &Truncated{Head: "before", Length: 2, Unanswered: true, Turn: &v1alpha1.TurnStatus{
+			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, AwaitingCalls: 1, CallingMessage: "before",
+		}}
+		f.Calls = pending(v1alpha1.AwaitsClient, "0")
+	}).want("RequiresAction v3 before/2 - []")
+	if got := w.last.Rejected; len(got) != 1 || got[0].Note != "No tool call 2 waits for a client: delete this message and create a right one" {
+		t.Errorf("rejected %+v, took %v", got, w.last.Taken)
 	}
 }
 
@@ -158,7 +205,7 @@ func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
 	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
 	w.pass(func(f *Facts) {
-		f.Results = []Results{{Message: "right"}, {Message: "wrong", Problem: "what is wrong"}}
+		f.Results = []*v1alpha1.ChatMessage{bringing("right", v1alpha1.ToolResult{ID: "2"}), bringing("wrong", v1alpha1.ToolResult{ID: "3"})}
 	})
 	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "wrong" {
 		t.Errorf("rejected %+v", w.last.Rejected)

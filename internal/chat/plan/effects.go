@@ -18,7 +18,7 @@ type subject struct {
 	interrupts bool
 	result     *v1alpha1.ChatMessage
 	// results are a client's, if there are any.
-	results *Results
+	results *clientResults
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
 	retry   *v1alpha1.RetryStatus

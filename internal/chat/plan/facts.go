@@ -40,8 +40,8 @@ type Facts struct {
 	Truncated *Truncated
 	// Calls are the calls of the turn's newest reply that wait for a client or for approval, if they are about to be asked for.
 	Calls []v1alpha1.PendingToolCall
-	// Results are the messages with results for calls that wait for a client, oldest first.
-	Results []Results
+	// Results are the messages of clients with results of calls that have not been taken, oldest first.
+	Results []*v1alpha1.ChatMessage
 	// Approvals are the decisions about calls that have not been acted on, oldest first.
 	Approvals []Approval
 	// Requests are those of the annotations that have not been acted on.
@@ -121,15 +121,6 @@ type Edited struct {
 	Index  int64
 	// CallsGivenUpBefore is why calls of the reply before it have no result; empty if none was given up.
 	CallsGivenUpBefore v1alpha1.CallsGivenUp
-}
-
-// Results is a Tool message that a client wrote.
-type Results struct {
-	Message string
-	// Problem says what is wrong with them, and what to do; empty for complete ones.
-	Problem string
-	// StoppedBy is the tool of the first of them that ends the turn; empty if none does.
-	StoppedBy string
 }
 
 // Approval is a decision about a call.

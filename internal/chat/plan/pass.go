@@ -72,7 +72,7 @@ type pass struct {
 	// underWay is the attempt that was under way when the pass began, until it ends.
 	underWay *v1alpha1.GenerationStatus
 	// early are results that came before the people's decisions that their calls wait for, too.
-	early []Results
+	early []clientResults
 }
 
 // The aspects of a chat, each in the file of its name.

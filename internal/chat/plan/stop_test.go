@@ -19,11 +19,20 @@ func stops(tool string) func(*v1alpha1.ChatMessage) {
 	}
 }
 
+// bringStopping lets a client answer all that waits for one. The first of its calls is of the tool, which ends the turn.
 func (w *world) bringStopping(tool string) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) {
-		f.Results = []Results{{Message: "results", StoppedBy: tool}}
-	})
+	var ids []string
+	calls := w.chat.Status.RequiresAction.ToolCalls
+	for i := range calls {
+		if calls[i].Kind == v1alpha1.AwaitsClient {
+			if calls[i].Name = "tool"; tool != "" && len(ids) == 0 {
+				calls[i].Name, w.chat.Spec.Tools = tool, &v1alpha1.ChatTools{StopAfter: []string{tool}}
+			}
+			ids = append(ids, calls[i].ID)
+		}
+	}
+	return w.bring(ids...)
 }
 
 // wantStopped checks how the turn ended.
@@ -169,5 +178,57 @@ func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
 	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).edit("a", "", 0).want("Running v4 a/1 1:GenerateAssistant []")
 	if got := w.chat.Status.Turn.StoppedBy; got != "" {
 		t.Errorf("the turn is stopped by %q", got)
+	}
+}
+
+func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
+	right := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id} }
+	wrong := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id, IsError: true} }
+	for name, c := range map[string]struct {
+		stopAfter []string
+		results   []v1alpha1.ToolResult
+		want      string
+	}{
+		"no list":                        {nil, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+		"in the order of the calls":      {[]string{"page", "ticket"}, []v1alpha1.ToolResult{right("2"), right("1")}, "ticket"},
+		"the first has failed":           {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), right("2")}, "page"},
+		"all have failed":                {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), wrong("2")}, ""},
+		"another tool":                   {[]string{"deploy"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+		"what a client says it is":       {[]string{"deploy"}, []v1alpha1.ToolResult{{ID: "1", Name: "deploy"}, right("2")}, ""},
+		"a call that waits for approval": {[]string{"approved"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := busy()
+			chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: c.stopAfter}
+			chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{ToolCalls: []v1alpha1.PendingToolCall{
+				{ID: "0", Name: "approved", Kind: v1alpha1.AwaitsApproval},
+				{ID: "1", Name: "ticket", Kind: v1alpha1.AwaitsClient}, {ID: "2", Name: "page", Kind: v1alpha1.AwaitsClient},
+			}}
+			p := &pass{chat: chat, plan: Plan{Status: chat.Status}}
+			if got := p.action().resultsOf(bringing("results", c.results...)); got.problem != "" || got.stoppedBy != c.want {
+				t.Errorf("%q ends the turn, want %q: %s", got.stoppedBy, c.want, got.problem)
+			}
+		})
+	}
+}
+
+func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
+	chat := busy()
+	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
+	chat.Status.Turn = &v1alpha1.TurnStatus{
+		Message: "a", HistoryVersion: 1, ContentHash: "hash",
+		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3, StoppedBy: "ticket"},
+	}
+	user := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	reply := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
+		Role: v1alpha1.RoleAssistant, Parent: "a", Index: new(int64(1)),
+		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: 1, Outcome: v1alpha1.OutcomeCompleted, PendingCalls: 1, AwaitingCalls: 1},
+	}}
+	kept, missing := Whole(chat, []v1alpha1.ChatMessage{user, reply, *bringing("results", v1alpha1.ToolResult{ID: "1"})})
+	if missing != 3 || len(kept) != 3 {
+		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
+	}
+	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" || got.ContentHash != "hash" {
+		t.Errorf("the turn is %+v", got)
 	}
 }

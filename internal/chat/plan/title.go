@@ -3,9 +3,7 @@
 
 package plan
 
-import (
-	"parley.dev/parley/api/v1alpha1"
-)
+import "parley.dev/parley/api/v1alpha1"
 
 // reasonNoTitle is the reason of the Event for a request of a title that is refused.
 const reasonNoTitle = "TitleNotWritten"
@@ -62,4 +60,9 @@ func (p captions) askTitle() (refusal string) {
 		st.TitleSource = v1alpha1.TitleOutdated
 	}
 	return ""
+}
+
+// LacksTitle reports whether the chat has neither a message nor a title.
+func LacksTitle(chat *v1alpha1.Chat) bool {
+	return chat.Status.History.Length == 0 && chat.Status.Title == "" && chat.Spec.Title == ""
 }

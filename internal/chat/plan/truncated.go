@@ -136,3 +136,34 @@ func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
 	}
 	return t
 }
+
+func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
+	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
+	nodes := make([]history.Node, 0, len(messages))
+	for i := range messages {
+		if m := &messages[i]; history.MayHold(chat, m) {
+			byName[m.Name] = m
+			nodes = append(nodes, history.NodeOf(m))
+		}
+	}
+	chain, missing := history.Whole(history.RefOf(chat), nodes)
+	for _, n := range chain {
+		m := byName[n.Name]
+		if m.Spec.Generation == nil {
+			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
+			recordOwn(m, chat.Status.Turn)
+		}
+		kept = append(kept, m)
+	}
+	return kept, min(missing, chat.Status.History.Length)
+}
+
+// recordOwn tells the message what its turn's record knows of it: its own status may say so later.
+func recordOwn(m *v1alpha1.ChatMessage, t *v1alpha1.TurnStatus) {
+	if t != nil && t.Message == m.Name {
+		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.ContentHash, t.ResumedVersion, t.CallsGivenUpBefore
+	}
+	if results := PlaceOfResults(t); results != nil && results.Message == m.Name {
+		m.Status.StoppedBy = results.StoppedBy
+	}
+}

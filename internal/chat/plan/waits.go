@@ -59,3 +59,28 @@ func waitsLeft(t *v1alpha1.TurnStatus) (left []v1alpha1.PendingWait) {
 	}
 	return left
 }
+
+// AwaitedChats names the chats for which calls wait, or will once this pass has committed what there is.
+func AwaitedChats(f *Facts) (names []string) {
+	var waits []v1alpha1.CallWait
+	if f.Result != nil && f.Result.Spec.Generation != nil {
+		waits = append(waits, f.Result.Spec.Generation.WaitsFor...)
+	}
+	turns := []*v1alpha1.TurnStatus{f.Chat.Status.Turn}
+	if f.Truncated != nil {
+		turns = append(turns, f.Truncated.Turn)
+	}
+	for _, t := range turns {
+		if t != nil {
+			for _, w := range t.WaitsFor {
+				waits = append(waits, w.CallWait)
+			}
+		}
+	}
+	for _, w := range waits {
+		if !slices.Contains(names, w.Chat) {
+			names = append(names, w.Chat)
+		}
+	}
+	return names
+}

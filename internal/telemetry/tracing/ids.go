@@ -12,7 +12,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/traceparent"
 )
 
 // Turn names a turn.
@@ -30,7 +30,7 @@ type Turn struct {
 func (t Turn) ids() given {
 	began := t.Began.UnixMicro() // A status holds no more of it.
 	g := given{span: trace.SpanID(digest[[8]byte]("turn", t.ChatUID, t.HistoryVersion, began))}
-	if parent, ok := telemetry.ParseTraceparent(t.Traceparent); ok {
+	if parent, ok := traceparent.Parse(t.Traceparent); ok {
 		g.trace = parent.TraceID
 		return g
 	}
@@ -40,7 +40,7 @@ func (t Turn) ids() given {
 
 // under is the context of whoever began the turn's trace.
 func (t Turn) under(ctx context.Context) context.Context {
-	parent, ok := telemetry.ParseTraceparent(t.Traceparent)
+	parent, ok := traceparent.Parse(t.Traceparent)
 	if !ok {
 		return trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	}

@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/testing/collector"
 )
 
-const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func newTracer(t *testing.T, service string) *Tracer {
 	t.Helper()
@@ -50,7 +50,7 @@ func makeTurn(t *testing.T, turn Turn) {
 }
 
 func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
-	for name, parent := range map[string]string{"a trace of its own": "", "somebody's trace": traceparent} {
+	for name, parent := range map[string]string{"a trace of its own": "", "somebody's trace": caller} {
 		t.Run(name, func(t *testing.T) {
 			spans := collector.Start(t)
 			makeTurn(t, turnOf(parent))
@@ -104,9 +104,9 @@ func TestWhoeverBeganATraceDecidesWhetherItIsRecorded(t *testing.T) {
 	}{
 		"as a rule everything is":              {"", "", 2},
 		"the sampler's no counts":              {"parentbased_always_off", "", 0},
-		"a caller's yes counts":                {"parentbased_always_off", traceparent, 2},
-		"a caller's no counts":                 {"", strings.TrimSuffix(traceparent, "1") + "0", 0},
-		"the sampler may ask nobody":           {"always_on", strings.TrimSuffix(traceparent, "1") + "0", 2},
+		"a caller's yes counts":                {"parentbased_always_off", caller, 2},
+		"a caller's no counts":                 {"", strings.TrimSuffix(caller, "1") + "0", 0},
+		"the sampler may ask nobody":           {"always_on", strings.TrimSuffix(caller, "1") + "0", 2},
 		"turn and steps share a sampler's lot": {"parentbased_traceidratio", "", -1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,19 +1,18 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package plan
 
 import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/clip"
 )
 
-// requestsOf are the requests of the chat's annotations that have not been acted on.
-func requestsOf(chat *v1alpha1.Chat) []plan.Request {
-	var requests []plan.Request
+// RequestsOf are the requests of the chat's annotations that have not been acted on.
+func RequestsOf(chat *v1alpha1.Chat) []Request {
+	var requests []Request
 	for _, asked := range []struct {
 		annotation string
 		kind       v1alpha1.RequestKind
@@ -29,7 +28,7 @@ func requestsOf(chat *v1alpha1.Chat) []plan.Request {
 			return h.Kind == asked.kind && h.Token == token
 		})
 		if ok && !handled {
-			requests = append(requests, plan.Request{Kind: asked.kind, Token: token})
+			requests = append(requests, Request{Kind: asked.kind, Token: token})
 		}
 	}
 	return requests

@@ -1,28 +1,30 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package telemetry
+// Package traceparent reads the trace context that an object or a request names. What is not exactly a W3C traceparent of version 00
+// is none. It is pure.
+package traceparent
 
 import (
 	"encoding/hex"
 	"strings"
 )
 
-// TraceContext is what a traceparent says.
-type TraceContext struct {
+// Context is what a traceparent says.
+type Context struct {
 	TraceID [16]byte
 	SpanID  [8]byte
 	// Sampled is true when the caller records its part of the trace.
 	Sampled bool
 }
 
-// traceparentLength is that of version 00: version, trace id, span id and flags in hexadecimal digits, with dashes between.
-const traceparentLength = 55
+// length is that of version 00: version, trace id, span id and flags in hexadecimal digits, with dashes between.
+const length = 55
 
-// ParseTraceparent reads a W3C traceparent of version 00.
-func ParseTraceparent(s string) (c TraceContext, ok bool) {
+// Parse reads a W3C traceparent of version 00.
+func Parse(s string) (c Context, ok bool) {
 	fields := strings.Split(s, "-")
-	if len(s) != traceparentLength || len(fields) != 4 || fields[0] != "00" || strings.ToLower(s) != s {
+	if len(s) != length || len(fields) != 4 || fields[0] != "00" || strings.ToLower(s) != s {
 		return c, false
 	}
 	var flags [1]byte

@@ -1,0 +1,55 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/firstwords"
+	"parley.dev/parley/internal/telemetry/traceparent"
+)
+
+// Rests reports whether the chat is idle and nothing asks anything of it.
+func Rests(f *Facts) bool {
+	switch f.Chat.Status.Phase {
+	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
+		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil
+	}
+	return false
+}
+
+func MessageOf(m *v1alpha1.ChatMessage) Message {
+	facts := Message{
+		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: content.Of(m),
+		Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
+		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
+	}
+	if ref := m.Spec.ModelConfigRef; ref != nil {
+		facts.ModelConfig = ref.Name
+	}
+	return facts
+}
+
+// CreatedOf is when the message was created. An edited one has not waited since then.
+func CreatedOf(f *Facts, name string) (created time.Time) {
+	for _, messages := range [][]Message{f.Open, f.Queued} {
+		for i := range messages {
+			if messages[i].Name == name {
+				return messages[i].Created
+			}
+		}
+	}
+	return created
+}
+
+// traceparentOf is the trace context that an object names, if that is one.
+func traceparentOf(m *v1alpha1.ChatMessage) string {
+	parent := m.Annotations[v1alpha1.AnnotationTraceparent]
+	if _, ok := traceparent.Parse(parent); !ok {
+		return ""
+	}
+	return parent
+}

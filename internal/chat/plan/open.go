@@ -1,0 +1,99 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
+)
+
+// NoteEdit takes the message down if it was edited and none before it was.
+func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
+	if edited := editedOf(f.Chat, m); edited != nil && (f.Edited == nil || edited.Index < f.Edited.Index) {
+		f.Edited = edited
+	}
+}
+
+// IsOpen reports whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.
+func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	switch {
+	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
+		return false
+	case isRefused(m):
+		return false
+	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
+		return false
+	}
+	if _, recorded := history.RecordedBy(chat, m.Name); recorded {
+		return false
+	}
+	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
+}
+
+// isRefused reports whether the message was rejected or superseded, and has not been changed since. A change makes it open again.
+func isRefused(m *v1alpha1.ChatMessage) bool {
+	switch m.Status.State {
+	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		return m.Status.ObservedGeneration == m.Generation
+	}
+	return false
+}
+
+// editedOf is the message and its place, if it is committed and no longer says what it said then.
+func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *Edited {
+	if !m.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	n, committed, givenUp := history.Of(chat, m), m.Status.ContentHash, m.Status.CallsGivenUpBefore
+	if t := chat.Status.Turn; t != nil && t.Message == m.Name {
+		committed, givenUp = t.ContentHash, t.CallsGivenUpBefore
+	} else if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
+		n.Index >= chat.Status.History.Length || history.HasLeft(chat, m) {
+		return nil
+	}
+	edited := &Edited{Message: MessageOf(m), Parent: n.Parent, Index: n.Index, CallsGivenUpBefore: givenUp}
+	if committed == edited.ContentHash {
+		return nil
+	}
+	return edited
+}
+
+// TakeOrder is the order in which User messages are taken up: the chat's prompt first, then as they were created.
+func TakeOrder(chat *v1alpha1.Chat, a, b *v1alpha1.ChatMessage) int {
+	if prompt := PromptName(chat); a.Name == prompt || b.Name == prompt {
+		if a.Name == prompt {
+			return -1
+		}
+		return 1
+	}
+	return ByCreation(a, b, createdVersion(a), createdVersion(b))
+}
+
+// ByCreation orders objects as they were created. Their timestamps have whole seconds; the resourceVersions that they were created with,
+// which count the writes of one store, tell the rest.
+func ByCreation(a, b metav1.Object, versionA, versionB string) int {
+	first, second := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	if !first.Equal(&second) {
+		return first.Compare(second.Time)
+	}
+	if order, err := resourceversion.CompareResourceVersion(versionA, versionB); err == nil && order != 0 {
+		return order
+	}
+	return strings.Compare(a.GetName(), b.GetName())
+}
+
+// createdVersion is the resourceVersion that a message was created with: its own, unless its status has been written since and keeps
+// it. If people have written to it in between, it comes behind those of the same second that they have not.
+func createdVersion(m *v1alpha1.ChatMessage) string {
+	if m.Status.CreatedVersion != "" {
+		return m.Status.CreatedVersion
+	}
+	return m.ResourceVersion
+}

@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/json"
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// clientResults is what a client's Tool message says, compared with the calls that wait.
+type clientResults struct {
+	message string
+	// problem says what is wrong with them, and what to do; empty for right ones.
+	problem string
+	// stoppedBy is the tool of the first of them that ends the turn; empty if none does.
+	stoppedBy string
+}
+
+// resultsOf compares the message with the calls that wait for a client. They are those that the chat waits for now: a message may have
+// been written for others.
+func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
+	waiting, given := p.waitingForClient(), map[string]*v1alpha1.ToolResult{}
+	wrong := func(problem string) clientResults {
+		return clientResults{message: message.Name, problem: problem + ": delete this message and create a right one"}
+	}
+	for i := range message.Spec.Parts {
+		if result := message.Spec.Parts[i].ToolResult; result != nil {
+			if problem := examine(result, waiting, given); problem != "" {
+				return wrong(problem)
+			}
+			given[result.ID] = result
+		}
+	}
+	for _, call := range waiting {
+		if given[call.ID] == nil {
+			return wrong("Tool call " + call.ID + " has no result, and all must be answered in one message")
+		}
+	}
+	return clientResults{message: message.Name, stoppedBy: stoppedByClient(p.chat.Spec.Tools, waiting, given)}
+}
+
+// waitingForClient are the calls that wait for a client, in their order.
+func (p action) waitingForClient() (waiting []v1alpha1.PendingToolCall) {
+	if required := p.status().RequiresAction; required != nil {
+		for _, call := range required.ToolCalls {
+			if call.Kind == v1alpha1.AwaitsClient {
+				waiting = append(waiting, call)
+			}
+		}
+	}
+	return waiting
+}
+
+// examine says what is wrong with a result; empty for a right one.
+func examine(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall, given map[string]*v1alpha1.ToolResult) (problem string) {
+	switch {
+	case given[result.ID] != nil:
+		return "Tool call " + result.ID + " has two results"
+	case !slices.ContainsFunc(waiting, func(c v1alpha1.PendingToolCall) bool { return c.ID == result.ID }):
+		return "No tool call " + result.ID + " waits for a client"
+	case !json.Valid([]byte(result.Output)):
+		return "The output for tool call " + result.ID + " is not valid JSON"
+	}
+	return ""
+}
+
+// stoppedByClient is the tool of the first call, in their order, whose result ends the turn; empty if none does. The results name no
+// tools that could be relied on.
+func stoppedByClient(tools *v1alpha1.ChatTools, waiting []v1alpha1.PendingToolCall, given map[string]*v1alpha1.ToolResult) string {
+	var inOrder []v1alpha1.ToolResult
+	for _, call := range waiting {
+		inOrder = append(inOrder, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, IsError: given[call.ID].IsError})
+	}
+	return tools.StoppedBy(inOrder)
+}
+
+// PlaceOfResults is where a client's results of the turn stand; nil if there are none.
+func PlaceOfResults(t *v1alpha1.TurnStatus) *v1alpha1.MessagePlace {
+	if t == nil {
+		return nil
+	}
+	return t.Results
+}
