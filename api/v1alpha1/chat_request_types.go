@@ -34,6 +34,22 @@ const (
 	RequestTitle RequestKind = "Title"
 )
 
+// requestAnnotations are the annotations that ask for something.
+var requestAnnotations = map[RequestKind]string{
+	RequestInterrupt: AnnotationInterrupt,
+	RequestClear:     AnnotationClear,
+	RequestCompact:   AnnotationCompact,
+	RequestTitle:     AnnotationTitle,
+}
+
+// RequestKinds lists what can be asked for, in the order in which requests that come together are acted on.
+func RequestKinds() []RequestKind {
+	return []RequestKind{RequestInterrupt, RequestClear, RequestCompact, RequestTitle}
+}
+
+// Annotation that asks for it.
+func (k RequestKind) Annotation() string { return requestAnnotations[k] }
+
 // RequestOutcome is what became of a request.
 // +kubebuilder:validation:Enum=Done;Refused
 type RequestOutcome string

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -15,8 +16,8 @@ import (
 )
 
 // act does what must be done before the status may say it.
-func (r *Reconciler) act(ctx context.Context, s *seen, todo *plan.Plan) error {
-	for _, do := range []func(context.Context, *seen, *plan.Plan) error{
+func (r *Reconciler) act(ctx context.Context, s *scope, todo *plan.Plan) error {
+	for _, do := range []func(context.Context, *scope, *plan.Plan) error{
 		r.recordEnded, r.recordResults, r.putAside, r.putRecordingsAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
 	} {
 		if err := do(ctx, s, todo); err != nil {
@@ -26,44 +27,7 @@ func (r *Reconciler) act(ctx context.Context, s *seen, todo *plan.Plan) error {
 	return nil
 }
 
-// recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
-// record, which says the same, is replaced. As a rule the message controller has long written it.
-func (r *Reconciler) recordEnded(ctx context.Context, s *seen, todo *plan.Plan) error {
-	for _, ended := range todo.Replaced {
-		if err := r.recordTurn(ctx, s, ended); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *Reconciler) recordTurn(ctx context.Context, s *seen, ended *v1alpha1.TurnStatus) error {
-	chat := s.facts.Chat
-	for _, reader := range []client.Reader{r.Client, r.Live} {
-		message, err := r.message(ctx, reader, chat.Namespace, ended.Message)
-		if err != nil {
-			return err
-		}
-		if message != nil && saysHowItEnded(message, ended) {
-			return nil
-		}
-		if message == nil || reader == r.Client {
-			continue
-		}
-		conditions.Commit(&message.Status, string(chat.UID), ended)
-		conditions.Message(&message.Status, conditions.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
-		if err := r.Client.Status().Update(ctx, message); err != nil {
-			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
-		}
-	}
-	return nil
-}
-
-func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 && conditions.MessageSettled(m)
-}
-
-func (r *Reconciler) rejectAll(ctx context.Context, s *seen, todo *plan.Plan) error {
+func (r *Reconciler) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, rejection := range todo.Rejected {
 		if err := r.reject(ctx, s, rejection); err != nil {
 			return err
@@ -73,7 +37,7 @@ func (r *Reconciler) rejectAll(ctx context.Context, s *seen, todo *plan.Plan) er
 }
 
 // reject tells the author of a message why it is refused.
-func (r *Reconciler) reject(ctx context.Context, s *seen, rejection plan.Rejection) error {
+func (r *Reconciler) reject(ctx context.Context, s *scope, rejection plan.Rejection) error {
 	chat := s.facts.Chat
 	message, err := r.message(ctx, r.Live, chat.Namespace, rejection.Message)
 	if err != nil || message == nil {
@@ -86,5 +50,15 @@ func (r *Reconciler) reject(ctx context.Context, s *seen, rejection plan.Rejecti
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}
 	r.Metrics.MessageRejected(rejection.Reason)
+	return nil
+}
+
+// removeOrphan deletes a sub-chat whose parent has been deleted.
+func (r *Reconciler) removeOrphan(ctx context.Context, chat *v1alpha1.Chat) error {
+	uid := chat.UID
+	err := r.Client.Delete(ctx, chat, client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("removing chat %s/%s, whose parent is gone: %w", chat.Namespace, chat.Name, err)
+	}
 	return nil
 }

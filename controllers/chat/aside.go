@@ -19,7 +19,7 @@ import (
 
 // putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say that
 // they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
-func (r *Reconciler) putAside(ctx context.Context, s *seen, todo *plan.Plan) error {
+func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (r *Reconciler) putAside(ctx context.Context, s *seen, todo *plan.Plan) err
 }
 
 // putRecordingsAside deletes the recordings of messages that have left the history: those of a prompt or a reply that held one.
-func (r *Reconciler) putRecordingsAside(ctx context.Context, s *seen, todo *plan.Plan) error {
+func (r *Reconciler) putRecordingsAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
@@ -74,7 +74,7 @@ func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
 	return ok && length >= left.FromIndex && version < left.BeforeVersion
 }
 
-func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, todo *plan.Plan) error {
+func (r *Reconciler) supersedeAll(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, name := range todo.Superseded {
 		if err := r.supersede(ctx, s, name); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (r *Reconciler) supersedeAll(ctx context.Context, s *seen, todo *plan.Plan)
 }
 
 // supersede marks a message that is dropped from the queue.
-func (r *Reconciler) supersede(ctx context.Context, s *seen, name string) error {
+func (r *Reconciler) supersede(ctx context.Context, s *scope, name string) error {
 	message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
 	if err != nil || message == nil {
 		return err
@@ -92,7 +92,7 @@ func (r *Reconciler) supersede(ctx context.Context, s *seen, name string) error 
 	return r.markSuperseded(ctx, s, message)
 }
 
-func (r *Reconciler) markSuperseded(ctx context.Context, s *seen, m *v1alpha1.ChatMessage) error {
+func (r *Reconciler) markSuperseded(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
 	m.Status.ChatUID = string(s.facts.Chat.UID)
 	conditions.Supersede(m, s.facts.Now)
 	if err := r.Client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {

@@ -57,7 +57,7 @@ func TestNobodyIsLetInWhileTheLimitsAreNotKnown(t *testing.T) {
 	gate := capacity.NewGate()
 	r := &Reconciler{Client: listed{}, Gate: gate, LoadLimits: func(context.Context) error { return unknown }}
 	for range 2 {
-		if err := r.readCapacity(t.Context(), &seen{}); !errors.Is(err, unknown) {
+		if err := r.primeGate(t.Context()); !errors.Is(err, unknown) {
 			t.Errorf("the error is %v", err)
 		}
 	}

@@ -4,16 +4,11 @@
 package chat
 
 import (
-	"context"
-	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/index"
 )
 
 // chains remembers which chats' histories were found whole, so that one is looked at only when this process first meets
@@ -38,44 +33,12 @@ func (c *chains) foundWhole(chat *v1alpha1.Chat) {
 	c.whole[keyOf(chat)] = chat.UID
 }
 
-// suspect says that a message of the chat was deleted.
-func (c *chains) suspect(key types.NamespacedName) { c.forget(key) }
+// invalidate makes the next reconcile verify the history: a message of the chat was deleted.
+func (c *chains) invalidate(key types.NamespacedName) { c.forget(key) }
 
 // forget drops a chat.
 func (c *chains) forget(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.whole, key)
-}
-
-// readChain finds out whether a committed message was deleted, if there is reason to look.
-func (r *Reconciler) readChain(ctx context.Context, s *seen) error {
-	chat := s.facts.Chat
-	if chat.Status.History.Length == 0 || r.chains.isWhole(chat) {
-		return nil
-	}
-	r.chains.foundWhole(chat) // Before the messages are read: a deletion that comes later makes the chat suspect again.
-	kept, missing, err := r.walk(ctx, chat)
-	if err != nil || missing == chat.Status.History.Length {
-		return err
-	}
-	r.chains.forget(keyOf(chat)) // Until the history has been cut.
-	s.facts.Truncated = plan.Rest(kept)
-	return nil
-}
-
-// walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked of
-// the API server before it counts as missing.
-func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64, err error) {
-	for _, reader := range []client.Reader{r.Client, r.Live} {
-		field := index.MessagesByChat
-		var list v1alpha1.ChatMessageList
-		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{field: chat.Name}); err != nil {
-			return nil, 0, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
-		}
-		if kept, missing = plan.Whole(chat, list.Items); missing == chat.Status.History.Length {
-			break
-		}
-	}
-	return kept, missing, nil
 }

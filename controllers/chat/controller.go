@@ -7,43 +7,25 @@ package chat
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
-// maxConflicts is how often one pass decides anew when somebody else changed the chat in between. More often than that
-// it goes back to the queue.
+// maxConflicts is how many resourceVersion conflicts one reconcile retries before it requeues.
 const maxConflicts = 5
 
 // Reconciler drives Chats.
@@ -80,30 +62,7 @@ type Reconciler struct {
 	creation creation
 	chains   chains
 	deleted  deleted
-	places   places
-}
-
-// SetupWithManager registers the reconciler and what wakes it.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	// A status follows from what this reconciler decided: it needs no second look.
-	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
-		Named("chat").
-		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
-		WatchesRawSource(source.Func(r.called)).
-		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
-		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsMarkedBy), changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
-		Complete(r)
-	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
-		return fmt.Errorf("setting up the chat controller: %w", err)
-	}
-	return nil
+	slots    slots
 }
 
 // Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
@@ -111,172 +70,81 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // overwritten.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	for range maxConflicts {
-		result, err := r.pass(ctx, req)
+		result, err := r.reconcile(ctx, req)
 		if !apierrors.IsConflict(err) {
 			return result, err
 		}
-		r.written.expectNewer(req.NamespacedName)
+		r.written.invalidate(req.NamespacedName)
 	}
 	return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil
 }
 
-func (r *Reconciler) pass(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	seen, err := r.gather(ctx, req)
-	if err != nil || seen == nil {
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.primeGate(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	if seen.orphan {
-		return ctrl.Result{}, r.removeOrphan(ctx, seen.facts.Chat)
+	s, err := r.gather(ctx, req)
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case s == nil:
+		return ctrl.Result{}, r.forget(ctx, req.NamespacedName)
+	case s.orphan:
+		return ctrl.Result{}, r.removeOrphan(ctx, s.facts.Chat)
 	}
-	settled := false
-	defer func() {
-		if !settled {
-			r.givePlaceUp(seen.facts.Chat)
-		}
-	}()
-	todo, err := r.decide(ctx, seen)
+	todo, err := r.carryOut(ctx, s)
 	if err != nil {
+		r.giveSlotUp(s.facts.Chat)
 		return ctrl.Result{}, err
 	}
-	if err := r.act(ctx, seen, &todo); err != nil {
-		return ctrl.Result{}, err
-	}
-	if err := r.report(ctx, seen, &todo); err != nil {
-		return ctrl.Result{}, err
-	}
-	r.settlePlace(seen.facts.Chat, &todo.Status)
-	settled = true
-	if todo.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
-		return ctrl.Result{RequeueAfter: time.Nanosecond}, nil
-	}
-	if todo.NeedsPod {
-		seen.lookAgain = r.firstLook(ctx, req, &todo.Status)
-	}
-	return ctrl.Result{RequeueAfter: plan.Sooner(plan.Sooner(seen.lookAgain, todo.Again), plan.Deadline(&todo.Status, seen.facts.Now))}, nil
+	r.settleSlot(s.facts.Chat, &todo.Status)
+	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, todo)}, nil
 }
 
-// advance decides from the facts. An error is a fault of Parley itself, which trying again does not mend.
-func advance(s *seen) (plan.Plan, error) {
-	todo, err := plan.Advance(s.facts)
+// carryOut decides, and does what was decided.
+func (r *Reconciler) carryOut(ctx context.Context, s *scope) (*plan.Plan, error) {
+	todo, err := r.decide(ctx, s)
 	if err != nil {
-		return todo, reconcile.TerminalError(err)
+		return nil, err
 	}
-	return todo, nil
+	if err := r.act(ctx, s, &todo); err != nil {
+		return nil, err
+	}
+	return &todo, r.report(ctx, s, &todo)
+}
+
+// forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls.
+func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error {
+	r.Ledger.Book(key.String(), "")
+	r.Gate.Leave(key)
+	var chat v1alpha1.Chat
+	if err := r.Client.Get(ctx, key, &chat); !apierrors.IsNotFound(err) {
+		return client.IgnoreNotFound(err) // It is being deleted.
+	}
+	r.written.forget(key)
+	r.chains.forget(key)
+	r.deleted.forget(key)
+	return r.refuseApprovals(ctx, key)
+}
+
+// requeueAfter is when time alone may change something; zero: never.
+func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
+	if todo.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
+		return time.Nanosecond
+	}
+	look := s.lookAgain
+	if todo.Begins {
+		look = r.firstLook(ctx, s, &todo.Status)
+	}
+	return plan.Sooner(plan.Sooner(look, todo.Again), plan.Deadline(&todo.Status, s.facts.Now))
 }
 
 // firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that the chat has
 // it, and then its event wakes nobody; nor does a message that had the name of the result before.
-func (r *Reconciler) firstLook(ctx context.Context, req ctrl.Request, st *v1alpha1.ChatStatus) time.Duration {
-	if taken, err := r.message(ctx, r.Client, req.Namespace, attempts.Of("", st).ResultName(req.Name)); err == nil && taken != nil {
+func (r *Reconciler) firstLook(ctx context.Context, s *scope, st *v1alpha1.ChatStatus) time.Duration {
+	chat := s.facts.Chat
+	if taken, err := r.message(ctx, r.Client, chat.Namespace, attempts.Of("", st).ResultName(chat.Name)); err == nil && taken != nil {
 		return time.Nanosecond
 	}
 	return placement.MaxUnseen
-}
-
-// messageHandler wakes a message's chat, and the chat whose result the message is named like. When one is deleted,
-// the chat's history has to be looked at, and it may be the result that the chat waits for.
-func (r *Reconciler) messageHandler() handler.EventHandler {
-	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
-	return handler.Funcs{
-		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok {
-				r.deleted.put(message)
-				if !index.IsReport(message) {
-					r.chains.suspect(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
-				}
-			}
-			wake.Delete(ctx, e, queue)
-		},
-	}
-}
-
-// chatOfMessage is the chat that the message names, and the one whose prompt has its name, which waits until it is gone.
-func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
-	message, ok := o.(*v1alpha1.ChatMessage)
-	if !ok {
-		return nil
-	}
-	requests := []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
-	if chat, ok := strings.CutSuffix(message.Name, plan.PromptSuffix); ok && chat != message.Spec.ChatRef.Name {
-		requests = append(requests, request(message.Namespace, chat))
-	}
-	// A message of another chat can have a name that a result of this one would have.
-	if chat := fence.ChatOfResult(message.Name); chat != "" && chat != message.Spec.ChatRef.Name {
-		requests = append(requests, request(message.Namespace, chat))
-	}
-	return requests
-}
-
-func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
-	approval, ok := o.(*v1alpha1.ToolApproval)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{request(approval.Namespace, approval.Spec.ChatRef.Name)}
-}
-
-func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.chatsBy(ctx, index.ChatsByPod, o)
-}
-
-// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it can give them
-// advice, which advisor it lets them have, and whether another one answers than they name.
-func (r *Reconciler) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	var configs v1alpha1.ChatModelConfigList
-	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &configs, client.InNamespace(o.GetNamespace())) ||
-		!requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range chats.Items {
-		chat := &chats.Items[i]
-		if !chat.Status.Archived && (marked(&chat.Status) || mayLackAdvice(&chat.Spec, configs.Items, o.GetName())) {
-			requests = append(requests, request(chat.Namespace, chat.Name))
-		}
-	}
-	return requests
-}
-
-// marked reports whether the chat says that a ChatModelConfig is not as it is named.
-func marked(st *v1alpha1.ChatStatus) bool {
-	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
-		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
-}
-
-// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the one that answers.
-func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, name string) bool {
-	answers, _ := modelconfig.Resolve(configs, chat)
-	advisor := modelconfig.AdvisorOf(chat, answers)
-	return advisor != "" && (advisor == name || answers != nil && answers.Name == name)
-}
-
-// chatsBy are the chats of the object's namespace that the index knows under its name.
-func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
-	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}) {
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(chats.Items))
-	for i := range chats.Items {
-		requests = append(requests, request(chats.Items[i].Namespace, chats.Items[i].Name))
-	}
-	return requests
-}
-
-func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
-	var messages v1alpha1.ChatMessageList
-	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(messages.Items))
-	for i := range messages.Items {
-		requests = append(requests, request(messages.Items[i].Namespace, messages.Items[i].Spec.ChatRef.Name))
-	}
-	return requests
-}
-
-func request(namespace, name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }

@@ -54,7 +54,7 @@ func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
 			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "own"}, WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
 		}}
-		s := &seen{}
+		s := &scope{}
 		s.facts.Chat, s.facts.Now = chat, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		if err := r.readModel(t.Context(), s); err != nil {
 			t.Fatal(err)

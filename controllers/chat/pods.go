@@ -6,90 +6,112 @@ package chat
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
 )
 
-// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers its probes is
-// trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs. What is left to bound is a
-// provider that goes on sending something for ever.
-const attemptDeadline = 24 * time.Hour
+// creation lets one pod at a time be created in a namespace: chats that come together share it, and its refusal. The zero value is
+// ready.
+type creation struct {
+	flights singleflight.Group
+	mu      sync.Mutex
+	refused map[string]*podRefusedError // by namespace
+}
 
-// readPod finds out whether the pod of the attempt can still answer.
-func (r *Reconciler) readPod(ctx context.Context, s *seen) error {
-	chat, generation := s.facts.Chat, s.facts.Chat.Status.Generation
-	pod, err := r.generationPod(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: generation.Pod})
-	if err != nil {
-		return err
+// refusal is why the namespace gets no pod now; nil if that has to be tried.
+func (c *creation) refusal(namespace string, now time.Time) *podRefusedError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.refused[namespace]; e != nil && now.Before(e.until) {
+		return e
 	}
-	if pod == nil {
-		// A pod that this process has just created may not be in the cache yet; its event wakes the chat.
-		s.facts.PodLost = !r.Ledger.JustCreated(chat.Namespace, generation.Pod, s.facts.Now)
-		s.facts.PodStarting = "just created"
-		if s.facts.PodLost {
-			r.Ledger.Forget(chat.Namespace, generation.Pod)
-		}
-		s.lookAgain = placement.MaxUnseen
-		return nil
-	}
-	state := podstate.Of(pod, s.facts.Now, r.termsOf(s))
-	age := s.facts.Now.Sub(generation.StartedAt.Time)
-	s.facts.PodLost, s.facts.PodLostBy = state.Lost || age > attemptDeadline, state.By
-	if age > attemptDeadline && !state.Lost {
-		s.facts.PodLostBy = "it was given the attempt more than a day ago"
-	}
-	s.facts.PodStarting = state.Starting
-	s.lookAgain = attemptDeadline - age
-	if state.LostIn > 0 {
-		s.lookAgain = state.LostIn
-	}
-	if state.Starting != "" { // Its event may come before the cache shows which chats it has.
-		s.lookAgain = min(s.lookAgain, placement.MaxUnseen)
-	}
+	delete(c.refused, namespace)
 	return nil
 }
 
-// generationPod reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone: another
-// manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
-func (r *Reconciler) generationPod(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error) {
-	var pod corev1.Pod
-	err := r.Client.Get(ctx, key, &pod)
-	if apierrors.IsNotFound(err) && !r.Ledger.JustCreated(key.Namespace, key.Name, r.Now()) {
-		err = r.Live.Get(ctx, key, &pod)
+func (c *creation) refuse(namespace string, e *podRefusedError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused == nil {
+		c.refused = map[string]*podRefusedError{}
 	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	c.refused[namespace] = e
+}
+
+// choosePod gives the attempt a pod: one that is there and has room, else a new one.
+func (r *Reconciler) choosePod(ctx context.Context, s *scope, todo *plan.Plan) (string, error) {
+	chat := s.facts.Chat
+	settings := r.settingsOf(s)
+	prefer, err := r.podWithHistory(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	want := placement.Want{Template: settings.Hash(), After: todo.PodAfter, Prefer: prefer, Capacity: r.PodCapacity}
+	choose := func() (string, bool, error) {
+		pods, err := r.podsIn(ctx, s)
+		if err != nil {
+			return "", false, err
+		}
+		name, ok := r.Ledger.Choose(chat.Namespace, pods, want, keyOf(chat).String())
+		return name, ok, nil
+	}
+	for {
+		if name, ok, err := choose(); ok || err != nil {
+			return name, err
+		}
+		mine := ""
+		_, err, _ := r.creation.flights.Do(chat.Namespace, func() (any, error) {
+			name, ok, err := choose() // Another one may have come since.
+			if !ok && err == nil {
+				name, err = r.createPod(ctx, settings, keyOf(chat).String())
+			}
+			mine = name
+			return nil, err
+		})
+		if err != nil || mine != "" {
+			return mine, err
+		}
+	}
+}
+
+// createPod creates a pod for the chat, and what pods need in their namespace.
+func (r *Reconciler) createPod(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
+	namespace, now := settings.Namespace, r.Now()
+	if refused := r.creation.refusal(namespace, now); refused != nil {
+		return "", refused
+	}
+	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
+	err := r.EnsureAccess(ctx, namespace)
+	if err == nil {
+		err = r.Client.Create(ctx, pod)
+	}
+	if words := refusalOf(err, pod.Name); words != "" {
+		refused := &podRefusedError{words: words, until: now.Add(refusalLasts)}
+		r.creation.refuse(namespace, refused)
+		return "", refused
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading pod %s: %w", key.Name, err)
+		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", namespace, err)
 	}
-	return &pod, nil
-}
-
-// settingsOf is what the chat's namespace builds its generation pods from.
-func (r *Reconciler) settingsOf(s *seen) podspec.Settings {
-	settings := r.Pods
-	settings.Namespace = s.facts.Chat.Namespace
-	settings.Keys = podspec.KeysOf(s.configs)
-	return settings
-}
-
-// termsOf is what the pods of the chat's namespace are measured by.
-func (r *Reconciler) termsOf(s *seen) podstate.Terms {
-	return podstate.Terms{Start: r.PodStart, Template: r.settingsOf(s).Hash()}
+	r.Ledger.Created(namespace, placement.Pod{
+		Name: pod.Name, Template: settings.Hash(), Created: now, Usable: true,
+	}, chat)
+	return pod.Name, nil
 }
 
 // podWithHistory is the pod that has the chat's history at hand: the one that wrote its newest message, or has just been
 // lost and then is none.
-func (r *Reconciler) podWithHistory(ctx context.Context, s *seen) (string, error) {
+func (r *Reconciler) podWithHistory(ctx context.Context, s *scope) (string, error) {
 	chat := s.facts.Chat
 	if s.facts.PodLost || chat.Status.History.Head == "" {
 		return "", nil
@@ -104,7 +126,7 @@ func (r *Reconciler) podWithHistory(ctx context.Context, s *seen) (string, error
 	return head.Spec.Generation.Pod, nil
 }
 
-func (r *Reconciler) podsIn(ctx context.Context, s *seen) ([]placement.Pod, error) {
+func (r *Reconciler) podsIn(ctx context.Context, s *scope) ([]placement.Pod, error) {
 	var list corev1.PodList
 	err := r.Client.List(ctx, &list, client.InNamespace(s.facts.Chat.Namespace), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
 	if err != nil {

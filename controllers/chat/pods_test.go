@@ -36,7 +36,7 @@ func TestAPodThatOnlyTheCacheLacksIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.r.Now, c.r.PodStart = func() time.Time { return now }, time.Hour
-			s := &seen{}
+			s := &scope{}
 			s.facts.Now = now
 			s.facts.Chat = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 			s.facts.Chat.Status.Generation = &v1alpha1.GenerationStatus{Pod: "pod", StartedAt: metav1.NewMicroTime(now)}

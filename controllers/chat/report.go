@@ -14,7 +14,7 @@ import (
 )
 
 // report writes the status, if it differs, on the resourceVersion that the decision rests on.
-func (r *Reconciler) report(ctx context.Context, s *seen, todo *plan.Plan) error {
+func (r *Reconciler) report(ctx context.Context, s *scope, todo *plan.Plan) error {
 	chat := s.facts.Chat
 	if !equality.Semantic.DeepEqual(chat.Status, todo.Status) {
 		next := chat.DeepCopy()

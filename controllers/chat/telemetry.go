@@ -18,7 +18,7 @@ import (
 )
 
 // observe counts what the write did that has just gone through, and makes the spans of the turns that it ended.
-func (r *Reconciler) observe(ctx context.Context, s *seen, todo *plan.Plan) {
+func (r *Reconciler) observe(ctx context.Context, s *scope, todo *plan.Plan) {
 	for i := range todo.Transitions {
 		r.observeTransition(ctx, s, &todo.Transitions[i])
 	}
@@ -27,7 +27,7 @@ func (r *Reconciler) observe(ctx context.Context, s *seen, todo *plan.Plan) {
 	}
 }
 
-func (r *Reconciler) observeTransition(ctx context.Context, s *seen, t *plan.Transition) {
+func (r *Reconciler) observeTransition(ctx context.Context, s *scope, t *plan.Transition) {
 	if t.Began != nil {
 		if created := plan.CreatedOf(&s.facts, t.Began.Message); !created.IsZero() {
 			r.Metrics.TurnBegan(s.facts.Now.Sub(created))
@@ -74,7 +74,7 @@ func compacted(a *plan.AttemptEnd) string {
 	return telemetry.CompactionCancelled
 }
 
-func (r *Reconciler) endTurn(ctx context.Context, s *seen, ended *plan.TurnEnd) {
+func (r *Reconciler) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd) {
 	chat, t, result, lasted := s.facts.Chat, ended.Turn, string(ended.Turn.Result), time.Duration(0)
 	if result == "" {
 		result = telemetry.TurnSuperseded
@@ -96,7 +96,7 @@ func (r *Reconciler) endTurn(ctx context.Context, s *seen, ended *plan.TurnEnd) 
 }
 
 // model is the one that was asked last, or would be.
-func (s *seen) model() (provider, name string) {
+func (s *scope) model() (provider, name string) {
 	config := ""
 	if g := s.facts.Chat.Status.Generation; g != nil {
 		config = g.ModelConfig

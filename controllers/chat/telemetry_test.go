@@ -71,7 +71,7 @@ func observed(t *testing.T, all ...plan.Facts) map[string]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.observe(t.Context(), &seen{facts: f}, &todo)
+		r.observe(t.Context(), &scope{facts: f}, &todo)
 	}
 	families, err := registry.Gather()
 	if err != nil {

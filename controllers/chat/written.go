@@ -43,8 +43,8 @@ func (w *written) newest(cached *v1alpha1.Chat) *v1alpha1.Chat {
 	return mine
 }
 
-// expectNewer says that neither the cache nor the own write is the newest: the next pass must read past them.
-func (w *written) expectNewer(key types.NamespacedName) {
+// invalidate makes the next read of the chat bypass the cache: neither that nor the own write is the newest.
+func (w *written) invalidate(key types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.chats, key)

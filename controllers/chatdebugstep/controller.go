@@ -44,7 +44,7 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatdebugstep").

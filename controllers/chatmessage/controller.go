@@ -37,7 +37,7 @@ type Reconciler struct {
 	Metrics *telemetry.Manager
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").

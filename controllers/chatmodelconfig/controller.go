@@ -39,7 +39,7 @@ type Reconciler struct {
 	Now func() time.Time
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).

@@ -48,7 +48,7 @@ type Reconciler struct {
 	idleSince map[client.ObjectKey]time.Time
 }
 
-// SetupWithManager registers the reconciler and what wakes it.
+// SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("generationpod").

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package capacity bounds how many chats generate at once, in each namespace and in all of them, roots and sub-chats counted
-// apart, and gives free places out in a fair order: first to the namespace that has the fewest, then to the chat that has
+// apart, and hands free slots out in a fair order: first to the namespace that has the fewest, then to the chat that has
 // waited longest. It touches no cluster: callers tell it who generates, who waits, and what the quotas say.
 //
-// The invariant that it keeps: whoever waits has no place that is free. A place that becomes free belongs at once to the chat
+// The invariant that it keeps: whoever waits has no slot that is free. A slot that becomes free belongs at once to the chat
 // that is next, so that a newcomer overtakes nobody by being quick.
 package capacity
 
@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Chat is a chat, as far as places go.
+// Chat is a chat, as far as slots go.
 type Chat struct {
 	Key types.NamespacedName
 	// Sub is true for a chat that has a parent.
@@ -40,21 +40,21 @@ func (c *Counts) of(sub bool) *int {
 	return &c.Chats
 }
 
-// Gate is the account of who has a place and who waits for one. It lives in memory only: a new process fills it from what
+// Gate is the account of who has a slot and who waits for one. It lives in memory only: a new process fills it from what
 // the quotas and the chats' statuses say.
 type Gate struct {
 	mu         sync.Mutex
 	cluster    ClusterLimits
 	namespaces map[string]*namespace
-	places     map[types.NamespacedName]*place
-	// generating and waiting count places.
+	slots      map[types.NamespacedName]*slot
+	// generating and waiting count slots.
 	generating, waiting Counts
-	// crowded are the namespaces in which chats wait, roots first, then sub-chats.
-	crowded [2]map[string]*namespace
-	// called are the chats that Called has yet to hand out.
-	called []types.NamespacedName
-	// bell rings when called is no longer empty.
-	bell chan struct{}
+	// backlogged are the namespaces in which chats wait, roots first, then sub-chats.
+	backlogged [2]map[string]*namespace
+	// pending are the chats that Requeue has yet to hand out.
+	pending []types.NamespacedName
+	// signal is sent to when pending is no longer empty.
+	signal chan struct{}
 }
 
 // namespace is what the gate knows of one.
@@ -68,8 +68,8 @@ type namespace struct {
 // NewGate returns an empty account with the limits that count without any quota.
 func NewGate() *Gate {
 	return &Gate{
-		cluster: OfCluster(nil), namespaces: map[string]*namespace{}, places: map[types.NamespacedName]*place{},
-		crowded: [2]map[string]*namespace{{}, {}}, bell: make(chan struct{}, 1),
+		cluster: OfCluster(nil), namespaces: map[string]*namespace{}, slots: map[types.NamespacedName]*slot{},
+		backlogged: [2]map[string]*namespace{{}, {}}, signal: make(chan struct{}, 1),
 	}
 }
 
@@ -81,10 +81,10 @@ func (g *Gate) SetCluster(limits ClusterLimits) {
 		return
 	}
 	g.cluster = limits
-	g.giveOut()
-	for sub := range g.crowded {
-		for _, n := range g.crowded[sub] {
-			g.callAll(n.queues[sub])
+	g.admitWaiting()
+	for sub := range g.backlogged {
+		for _, n := range g.backlogged[sub] {
+			g.enqueueAll(n.queues[sub])
 		}
 	}
 }
@@ -99,82 +99,82 @@ func (g *Gate) SetNamespace(name string, own Limits) {
 		return
 	}
 	n.own = own
-	g.giveOut()
-	g.callAll(n.queues[0])
-	g.callAll(n.queues[1])
+	g.admitWaiting()
+	g.enqueueAll(n.queues[0])
+	g.enqueueAll(n.queues[1])
 }
 
-// callAll calls those who go on waiting: what holds them may have changed, and they say so.
-func (g *Gate) callAll(waiting queue) {
-	for _, p := range slices.SortedFunc(slices.Values(waiting), func(a, b *place) int { return a.Since.Compare(b.Since) }) {
-		g.call(p.Key)
+// enqueueAll requeues those who still wait: what holds them may have changed, and their status says what.
+func (g *Gate) enqueueAll(waiting queue) {
+	for _, p := range slices.SortedFunc(slices.Values(waiting), func(a, b *slot) int { return a.Since.Compare(b.Since) }) {
+		g.enqueue(p.Key)
 	}
 }
 
-func (g *Gate) call(key types.NamespacedName) {
-	g.called = append(g.called, key)
+func (g *Gate) enqueue(key types.NamespacedName) {
+	g.pending = append(g.pending, key)
 	select {
-	case g.bell <- struct{}{}:
-	default: // It rings already.
+	case g.signal <- struct{}{}:
+	default: // It was sent already.
 	}
 }
 
-// Called waits for chats to look at: those that were given a place, in the order in which they were, and those that wait for
+// Requeue waits for chats to reconcile: those that were given a slot, in the order in which they were, and those that wait for
 // another reason than before. It returns nil when the context ends.
-func (g *Gate) Called(ctx context.Context) []types.NamespacedName {
+func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-g.bell:
+	case <-g.signal:
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	called := g.called
-	g.called = nil
-	return called
+	pending := g.pending
+	g.pending = nil
+	return pending
 }
 
-// Hold records that the chat has a place, whatever the limits say.
+// Hold records that the chat has a slot, whatever the limits say.
 func (g *Gate) Hold(chat Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p := g.places[chat.Key]; p != nil && p.index == generates && p.Sub == chat.Sub {
+	if p := g.slots[chat.Key]; p != nil && p.index == generates && p.Sub == chat.Sub {
 		return
 	}
 	g.remove(chat.Key)
-	g.hold(&place{Chat: chat})
-	g.giveOut()
+	g.hold(&slot{Chat: chat})
+	g.admitWaiting()
 }
 
-// Wait records that the chat waits. If there is a place for it, it is given that and called.
+// Wait records that the chat waits. If there is a slot for it, it is given that and requeued.
 func (g *Gate) Wait(chat Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.remove(chat.Key)
-	p, n := &place{Chat: chat}, g.namespaceOf(chat.Key.Namespace)
-	g.places[chat.Key] = p
+	p, n := &slot{Chat: chat}, g.namespaceOf(chat.Key.Namespace)
+	g.slots[chat.Key] = p
 	heap.Push(&n.queues[sortOf(chat.Sub)], p)
-	g.crowded[sortOf(chat.Sub)][chat.Key.Namespace] = n
+	g.backlogged[sortOf(chat.Sub)][chat.Key.Namespace] = n
 	*g.waiting.of(chat.Sub)++
-	g.giveOut()
+	g.admitWaiting()
 }
 
-// Leave records that the chat neither has nor wants a place.
+// Leave records that the chat neither has nor wants a slot.
 func (g *Gate) Leave(key types.NamespacedName) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.remove(key) {
-		g.giveOut()
+		g.admitWaiting()
 	}
 }
 
-// Enter gives the chat a place for its next step if it has none and there is one. Else it says what holds it: that is also
-// said to a chat that has a place while more generate than may, since a limit was lowered. The caller says afterwards, with
+// Enter gives the chat a slot for its next step if it has none and there is one. Else it says what holds it: that is also
+// said to a chat that has a slot while more generate than may, since a limit was lowered. The caller says afterwards, with
 // Hold, Wait or Leave, what became of that.
 func (g *Gate) Enter(chat Chat) *Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := g.places[chat.Key]
+	p := g.slots[chat.Key]
 	n := g.namespaceOf(chat.Key.Namespace)
 	if p != nil && p.index == generates && p.Sub == chat.Sub {
 		return g.heldBy(chat.Key.Namespace, n, chat.Sub, 1)
@@ -184,11 +184,11 @@ func (g *Gate) Enter(chat Chat) *Held {
 		return held
 	}
 	g.remove(chat.Key)
-	g.hold(&place{Chat: chat})
+	g.hold(&slot{Chat: chat})
 	return nil
 }
 
-// Counts are how many chats generate, and how many wait for a place, in all namespaces.
+// Counts are how many chats generate, and how many wait for a slot, in all namespaces.
 func (g *Gate) Counts() (generating, waiting Counts) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -42,18 +42,18 @@ func newGate(all, each int32) *Gate {
 // called are the chats that the gate calls now, none if it calls none.
 func called(g *Gate) (names []string) {
 	select {
-	case <-g.bell:
-		g.bell <- struct{}{}
+	case <-g.signal:
+		g.signal <- struct{}{}
 	default:
 		return nil
 	}
-	for _, key := range g.Called(context.Background()) {
+	for _, key := range g.Requeue(context.Background()) {
 		names = append(names, key.String())
 	}
 	return names
 }
 
-func wantCalled(t *testing.T, g *Gate, want ...string) {
+func wantRequeue(t *testing.T, g *Gate, want ...string) {
 	t.Helper()
 	if got := called(g); !slices.Equal(got, want) {
 		t.Errorf("called are %q, want %q", got, want)
@@ -69,7 +69,7 @@ func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
 	}{
 		{chat("a", "1", 0), true},
 		{chat("a", "2", 0), true},
-		{chat("a", "1", 0), true},       // It has a place.
+		{chat("a", "1", 0), true},       // It has a slot.
 		{chat("a", "3", 0), false},      // The namespace is full.
 		{chat("b", "1", 0), true},       //
 		{chat("b", "2", 0), false},      // All of them are full.
@@ -90,13 +90,13 @@ func TestAFreePlaceGoesToTheNamespaceWithTheFewestThenToWhoWaitedLongest(t *test
 	for _, c := range []Chat{chat("b", "newer", 0), chat("a", "old", time.Hour), chat("b", "new", time.Second)} {
 		g.Wait(c)
 	}
-	wantCalled(t, g)
+	wantRequeue(t, g)
 	g.Leave(chat("a", "2", 0).Key)
-	wantCalled(t, g, "a/old") // Both have one; this one has waited longer.
+	wantRequeue(t, g, "a/old") // Both have one; this one has waited longer.
 	g.Leave(chat("a", "1", 0).Key)
-	wantCalled(t, g, "b/new") // Both have one again.
+	wantRequeue(t, g, "b/new") // Both have one again.
 	g.Leave(chat("b", "1", 0).Key)
-	wantCalled(t, g, "b/newer")
+	wantRequeue(t, g, "b/newer")
 }
 
 func TestAPlaceBelongsToWhoIsCalledAndNobodyOvertakes(t *testing.T) {
@@ -120,16 +120,16 @@ func TestRaisedLimitsLetInAtOnceInFairOrder(t *testing.T) {
 		g.Wait(chat("a", fmt.Sprint("w", i), time.Duration(i)*time.Minute))
 	}
 	g.Wait(sub(chat("a", "s", 0)))
-	wantCalled(t, g, "a/s")
+	wantRequeue(t, g, "a/s")
 	g.SetNamespace("a", limits("team", 3, 1))
-	wantCalled(t, g, "a/w4", "a/w3", "a/w2", "a/w1", "a/w0") // Two got in, and three are told what holds them now.
+	wantRequeue(t, g, "a/w4", "a/w3", "a/w2", "a/w1", "a/w0") // Two got in, and three are told what holds them now.
 	for name, in := range map[string]bool{"w4": true, "w3": true, "w2": false, "w1": false, "w0": false} {
 		if held := g.Enter(chat("a", name, 0)); (held == nil) != in {
 			t.Errorf("%s is held by %v", name, held)
 		}
 	}
 	g.SetNamespace("a", limits("team", 3, 1))
-	wantCalled(t, g) // Nothing has changed.
+	wantRequeue(t, g) // Nothing has changed.
 	g.SetNamespace("a", Limits{})
 	if generating, waiting := g.Counts(); generating != (Counts{6, 1}) || waiting != (Counts{}) {
 		t.Errorf("without a quota %v generate and %v wait", generating, waiting)
@@ -152,13 +152,13 @@ func TestLoweredLimitsCutNobodyOffButHoldTheNextSteps(t *testing.T) {
 			t.Errorf("the next step of %d is held by %v", i, held)
 		}
 		g.Wait(c)
-		wantCalled(t, g) // As many generate as may, or more.
+		wantRequeue(t, g) // As many generate as may, or more.
 	}
 	if held := g.Enter(chat("a", "2", 0)); held != nil {
 		t.Errorf("with as many as may, the next step is held by %s", held)
 	}
 	g.Leave(chat("a", "2", 0).Key)
-	wantCalled(t, g, "a/w")
+	wantRequeue(t, g, "a/w")
 }
 
 func TestZeroHoldsAllUntilItIsRaised(t *testing.T) {
@@ -171,9 +171,9 @@ func TestZeroHoldsAllUntilItIsRaised(t *testing.T) {
 	if held := g.Enter(sub(chat("a", "2", 0))); held != nil {
 		t.Errorf("a sub-chat is held by %s", held)
 	}
-	wantCalled(t, g)
+	wantRequeue(t, g)
 	g.SetCluster(OfCluster(nil))
-	wantCalled(t, g, "a/1")
+	wantRequeue(t, g, "a/1")
 }
 
 func TestAFullNamespaceHoldsNoOther(t *testing.T) {
@@ -211,8 +211,8 @@ func TestTheAccountForgetsWhoIsGone(t *testing.T) {
 		g.Leave(chat(ns, "1", 0).Key)
 		g.Leave(chat(ns, "2", 0).Key)
 	}
-	if len(g.namespaces) != 0 || len(g.places) != 0 || len(g.crowded[0]) != 0 {
-		t.Errorf("%d namespaces, %d places and %d crowds are left", len(g.namespaces), len(g.places), len(g.crowded[0]))
+	if len(g.namespaces) != 0 || len(g.slots) != 0 || len(g.backlogged[0]) != 0 {
+		t.Errorf("%d namespaces, %d slots and %d crowds are left", len(g.namespaces), len(g.slots), len(g.backlogged[0]))
 	}
 }
 
@@ -250,12 +250,12 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 // audit counts anew. It says what is wrong with the account.
 func audit(g *Gate) string {
 	generating, waiting := map[string]*Counts{"": {}}, Counts{}
-	for key, p := range g.places {
+	for key, p := range g.slots {
 		if p.index != generates {
 			*waiting.of(p.Sub)++
 			n := g.namespaces[key.Namespace]
 			if held := g.heldBy(key.Namespace, n, p.Sub, 0); held == nil {
-				return key.String() + " waits though it has a place"
+				return key.String() + " waits though it has a slot"
 			}
 			if q := n.queues[sortOf(p.Sub)]; p.index >= len(q) || q[p.index] != p {
 				return key.String() + " is not where it waits"
@@ -282,7 +282,7 @@ func audit(g *Gate) string {
 func TestCalledEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if keys := NewGate().Called(ctx); keys != nil {
+	if keys := NewGate().Requeue(ctx); keys != nil {
 		t.Errorf("called are %v", keys)
 	}
 }
@@ -335,7 +335,7 @@ func BenchmarkATurnWhileThousandsGenerateAndNobodyWaits(b *testing.B) {
 	c := chat("ns1", "one", 0)
 	for b.Loop() {
 		if g.Enter(c) != nil {
-			b.Fatal("no place")
+			b.Fatal("no slot")
 		}
 		g.Hold(c)
 		g.Leave(c.Key)
@@ -351,7 +351,7 @@ func BenchmarkATurnWhileChatsOfAThousandFullNamespacesWait(b *testing.B) {
 	c := chat("free", "one", 0)
 	for b.Loop() {
 		if g.Enter(c) != nil {
-			b.Fatal("no place")
+			b.Fatal("no slot")
 		}
 		g.Hold(c)
 		g.Leave(c.Key)

@@ -6,12 +6,12 @@ package capacity
 import "strings"
 
 // queue are the chats of one sort and one namespace that wait, first the one that has waited longest: a container/heap.
-type queue []*place
+type queue []*slot
 
-// place of a chat: one that it has, or one that it waits for.
-type place struct {
+// slot of a chat: one that it has, or one that it waits for.
+type slot struct {
 	Chat
-	// index in the queue; generates if the chat has its place.
+	// index in the queue; generates if the chat has its slot.
 	index int
 }
 
@@ -19,7 +19,7 @@ type place struct {
 const generates = -1
 
 // before tells who of two chats of one namespace comes first.
-func (p *place) before(other *place) bool {
+func (p *slot) before(other *slot) bool {
 	if !p.Since.Equal(other.Since) {
 		return p.Since.Before(other.Since)
 	}
@@ -38,9 +38,9 @@ func (q queue) Swap(i, j int) {
 	q[i].index, q[j].index = i, j
 }
 
-// Push appends a *place.
+// Push appends a *slot.
 func (q *queue) Push(x any) {
-	p := x.(*place)
+	p := x.(*slot)
 	p.index = len(*q)
 	*q = append(*q, p)
 }

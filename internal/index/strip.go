@@ -46,9 +46,7 @@ const maxTraceparent = 55
 // requestsOnly keeps the annotations that ask for something, and the one that says which trace the prompt belongs to.
 func requestsOnly(annotations map[string]string) map[string]string {
 	var kept map[string]string
-	for _, key := range []string{
-		v1alpha1.AnnotationInterrupt, v1alpha1.AnnotationClear, v1alpha1.AnnotationCompact, v1alpha1.AnnotationTitle, v1alpha1.AnnotationTraceparent,
-	} {
+	keep := func(key string) {
 		if token, ok := annotations[key]; ok {
 			if kept == nil {
 				kept = map[string]string{}
@@ -56,6 +54,10 @@ func requestsOnly(annotations map[string]string) map[string]string {
 			kept[key] = token
 		}
 	}
+	for _, kind := range v1alpha1.RequestKinds() {
+		keep(kind.Annotation())
+	}
+	keep(v1alpha1.AnnotationTraceparent)
 	return kept
 }
 

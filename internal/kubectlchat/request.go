@@ -16,17 +16,16 @@ import (
 
 // request is what an annotation on a chat asks for.
 type request struct {
-	annotation string
-	kind       v1alpha1.RequestKind
+	kind v1alpha1.RequestKind
 	// done is what happened to the chat when it was granted.
 	done string
 }
 
 var (
-	interruptRequest = request{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt, "interrupted"}
-	clearRequest     = request{v1alpha1.AnnotationClear, v1alpha1.RequestClear, "cleared"}
-	compactRequest   = request{v1alpha1.AnnotationCompact, v1alpha1.RequestCompact, "is being compacted"}
-	titleRequest     = request{v1alpha1.AnnotationTitle, v1alpha1.RequestTitle, "gets another title beside its next reply"}
+	interruptRequest = request{v1alpha1.RequestInterrupt, "interrupted"}
+	clearRequest     = request{v1alpha1.RequestClear, "cleared"}
+	compactRequest   = request{v1alpha1.RequestCompact, "is being compacted"}
+	titleRequest     = request{v1alpha1.RequestTitle, "gets another title beside its next reply"}
 )
 
 func newInterrupt(o *options) *cobra.Command {
@@ -85,15 +84,15 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 		return err
 	}
 	token := time.Now().UTC().Format(time.RFC3339Nano)
-	if err := s.annotate(ctx, chat, r.annotation, token); err != nil {
+	if err := s.annotate(ctx, chat, r.kind.Annotation(), token); err != nil {
 		return err
 	}
 	if !w.wait {
-		return s.say(map[string]string{"annotation": r.annotation, "token": token}, "chat.parley.dev/%s annotated", chat)
+		return s.say(map[string]string{"annotation": r.kind.Annotation(), "token": token}, "chat.parley.dev/%s annotated", chat)
 	}
 	var handled v1alpha1.HandledRequest
 	var phase v1alpha1.ChatPhase
-	err := w.until(ctx, "chat "+chat+" to act on "+r.annotation, func(ctx context.Context, _ func(string)) error {
+	err := w.until(ctx, "chat "+chat+" to act on "+r.kind.Annotation(), func(ctx context.Context, _ func(string)) error {
 		return await(ctx, s.parley.Chats(s.namespace).Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
 			phase = c.Status.Phase
 			i := slices.IndexFunc(c.Status.Requests, func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
@@ -101,8 +100,8 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 				handled = c.Status.Requests[i]
 				return true, nil
 			}
-			if c.Annotations[r.annotation] != token {
-				return true, fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became of that", chat, r.annotation)
+			if c.Annotations[r.kind.Annotation()] != token {
+				return true, fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became of that", chat, r.kind.Annotation())
 			}
 			return false, nil
 		})

@@ -101,8 +101,8 @@ func (p action) complete(s subject) error {
 	return p.turn().proceed()
 }
 
-// stop notes which tool ends the turn; empty if none does. The first one counts.
-func stop(t *v1alpha1.TurnStatus, tool string) {
+// recordStopTool records the first tool that ends the turn; empty if none does.
+func recordStopTool(t *v1alpha1.TurnStatus, tool string) {
 	if t.StoppedBy == "" {
 		t.StoppedBy = tool
 	}
@@ -205,7 +205,7 @@ func (p action) appendResults(given *clientResults) {
 		Message: given.message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
 		StoppedBy: given.stoppedBy,
 	}
-	stop(st.Turn, given.stoppedBy)
+	recordStopTool(st.Turn, given.stoppedBy)
 	st.Turn.LastRole = v1alpha1.RoleTool
 	st.History.Head = given.message
 	st.History.Length++

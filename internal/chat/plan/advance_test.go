@@ -6,6 +6,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -61,20 +62,52 @@ func (w *world) pass(change func(*Facts)) *world {
 			change(&w.f)
 		}
 	}
-	before := printed(w.t, w.f)
-	plan, err := Advance(w.f)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if after := printed(w.t, w.f); after != before { // A refused pod makes the reconciler decide from them once more.
-		w.t.Errorf("Advance changed its facts from\n%s\nto\n%s", before, after)
-	}
-	if plan.NeedsPod {
-		plan.Status.Generation.Pod = "pod"
-	}
-	w.last, w.chat = plan, w.chat.DeepCopy()
-	w.chat.Status = plan.Status
+	w.last, w.chat = w.decide(), w.chat.DeepCopy()
+	w.chat.Status = w.last.Status
 	return w
+}
+
+// decide provides what the plan asks for until it is final, as the reconciler does: what the test does not know is not there.
+func (w *world) decide() Plan {
+	w.t.Helper()
+	for {
+		before := printed(w.t, w.f)
+		plan, err := Advance(w.f)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if after := printed(w.t, w.f); after != before { // The reconciler decides from them once more.
+			w.t.Errorf("Advance changed its facts from\n%s\nto\n%s", before, after)
+		}
+		if plan.Asks.Nothing() {
+			return plan
+		}
+		provide(&w.f, &plan.Asks)
+	}
+}
+
+func provide(f *Facts, asks *Asks) {
+	f.PromptMissing = false
+	for _, name := range asks.Models {
+		f.Named = maps.Clone(f.Named)
+		if f.Named == nil {
+			f.Named = map[string]*Model{}
+		}
+		f.Named[name] = nil
+	}
+	for _, name := range asks.SubChats {
+		f.SubChats = maps.Clone(f.SubChats)
+		if f.SubChats == nil {
+			f.SubChats = map[string]bool{}
+		}
+		f.SubChats[name] = false
+	}
+	if asks.Calls != "" {
+		f.CallsOf = asks.Calls
+	}
+	if asks.Pod {
+		f.Pod = "pod"
+	}
 }
 
 // printed are the facts, with all that they point at.

@@ -88,7 +88,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	} else {
 		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
 		st.Turn.WaitsFor = waitsLeft(st.Turn)
-		stop(st.Turn, g.StoppedBy)
+		recordStopTool(st.Turn, g.StoppedBy)
 	}
 	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {
@@ -123,7 +123,7 @@ func (p attempt) account(result *v1alpha1.ChatMessage) {
 func (p attempt) begin(action v1alpha1.GenerationAction) {
 	st, model := p.status(), p.retry().nextModel(action)
 	next := &v1alpha1.GenerationStatus{
-		Attempt: 1, Action: action, ModelConfig: model.Config, StartedAt: metav1.NewMicroTime(p.facts.Now),
+		Attempt: 1, Action: action, ModelConfig: model.Config, Pod: p.facts.Pod, StartedAt: metav1.NewMicroTime(p.facts.Now),
 		HasSubChats: p.facts.HasSubChats, Compaction: p.compaction().cause(action),
 	}
 	if last := st.Retry; last != nil {
@@ -131,5 +131,4 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 	}
 	st.Generation, st.Retry = next, nil
 	st.Model = model.Name
-	p.plan.NeedsPod = true
 }

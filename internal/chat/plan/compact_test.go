@@ -312,7 +312,7 @@ func failedBy(e v1alpha1.GenerationError) func(*v1alpha1.ChatMessage) {
 }
 
 func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *testing.T) {
-	for _, reason := range elsewhere {
+	for _, reason := range fallbackReasons {
 		w := newWorld(t)
 		w.facts = func(f *Facts) {
 			limit(1000, 70)(f)

@@ -32,7 +32,7 @@ type subject struct {
 
 // try asks the state machine for the transition and carries out its effects on the status, or says why the event is refused.
 func (p *pass) try(event machine.Event, s subject) (refused machine.Reason) {
-	t, refused := machine.Next(p.state(), event, p.machineFacts())
+	t, refused := machine.Next(p.state(), event, p.machineFacts(event))
 	if refused != "" {
 		return refused
 	}
@@ -55,16 +55,16 @@ func (p *pass) fire(event machine.Event, s subject) error {
 	return nil
 }
 
-func (p *pass) machineFacts() machine.Facts {
+func (p *pass) machineFacts(event machine.Event) machine.Facts {
 	st := p.status()
 	return machine.Facts{
 		QueueLen:       len(st.Queue),
 		QueueCap:       int(p.chat.Spec.MaxQueueOrDefault()),
 		CutInRoom:      v1alpha1.RoomToCutIn,
-		CallsUnread:    len(p.facts.Calls) == 0,
+		CallsUnread:    len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:      p.facts.Suspended,
-		SubChatsAtWork: p.turn().subChatsAtWork(),
+		SubChatsAtWork: event == machine.RecordAttempt && p.turn().subChatsAtWork(),
 		NoCapacity:     p.facts.NoCapacity != "",
 		PodRefused:     p.facts.PodRefused != "",
 		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
@@ -103,7 +103,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.AppendStep:    func(p *pass, s subject) { p.attempt().appendStep(s.result) },
 	machine.BumpHistory:   func(p *pass, _ subject) { p.status().History.Version++ },
 	machine.ResetAttempt: func(p *pass, _ subject) {
-		p.status().Generation, p.status().Retry, p.plan.NeedsPod = nil, nil, false
+		p.status().Generation, p.status().Retry = nil, nil
 		switch p.held {
 		case machine.RetryNotDue, machine.SubChatsAtWork, machine.CallsUnread: // That held a step that is no more.
 			p.held = ""

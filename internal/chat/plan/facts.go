@@ -38,8 +38,9 @@ type Facts struct {
 	Edited *Edited
 	// Truncated is what is left of the history if a message of it was deleted; nil if it is whole.
 	Truncated *Truncated
-	// Calls are the calls of the turn's newest reply that wait for a client or for approval, if they are about to be asked for.
-	Calls []v1alpha1.PendingToolCall
+	// Calls are the calls of the reply CallsOf that wait for a client or for approval; none if the reply is gone.
+	Calls   []v1alpha1.PendingToolCall
+	CallsOf string
 	// Results are the messages of clients with results of calls that have not been taken, oldest first.
 	Results []*v1alpha1.ChatMessage
 	// Approvals are the decisions about calls that have not been acted on, oldest first.
@@ -48,14 +49,19 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
-	// SubChatsAtWork names those of the sub-chats for which calls of the turn wait that are not done.
-	SubChatsAtWork []string
+	// SubChats are those for which calls of the turn wait, as far as the plan asked for them: true for one that is still at work.
+	SubChats map[string]bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
+	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot to generate
+	// then.
+	Pod string
 	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
 	NoCapacity string
 	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
 	PodRefused string
+	// PromptMissing is true when the message that spec.prompt stands for has yet to be created. Nothing else is taken up before it.
+	PromptMissing bool
 	// NoPrompt is why spec.prompt cannot become a message; nil if it can, or is one.
 	NoPrompt *NoPrompt
 	// Archive is true when the chat is to be archived.
@@ -80,8 +86,8 @@ type Facts struct {
 	FellBack *v1alpha1.GenerationError
 	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
 	NoAdvice *v1alpha1.GenerationError
-	// Named are the models that messages name for their turns, by the name of the ChatModelConfig; nil for one that does not
-	// exist.
+	// Named are the models that messages name for their turns, by the name of the ChatModelConfig, as far as the plan asked for them;
+	// nil for one that does not exist.
 	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
@@ -177,12 +183,14 @@ func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
 	return append([]Alternative{*m.Summarizer}, own...)
 }
 
-// Plan is what one pass does.
+// Plan is what one pass does. It is final when it asks for nothing.
 type Plan struct {
+	// Asks is what must be known before anything of the plan may be done.
+	Asks Asks
 	// Status to write, if it differs from what was read.
 	Status v1alpha1.ChatStatus
-	// NeedsPod is true when Status.Generation begins an attempt and its pod has yet to be chosen.
-	NeedsPod bool
+	// Begins is true when Status.Generation is an attempt that begins.
+	Begins bool
 	// PodAfter is the time after which that pod must have been created, so that it has a corrected API key; zero: any.
 	PodAfter time.Time
 	// Taken names the User messages that become part of the history or the queue.
@@ -205,6 +213,26 @@ type Plan struct {
 	Notices []Notice
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
+}
+
+// Asks is what a decision depends on that is not known, or not there: whoever carries the plan out provides it, adds it to the facts,
+// and lets Advance decide once more. So no one but the decision has to know what it will come to need.
+type Asks struct {
+	// Prompt is true when the message that spec.prompt stands for is to be created.
+	Prompt bool
+	// Models names the ChatModelConfigs that messages name for their turns.
+	Models []string
+	// Calls is the reply whose calls people and clients are to be asked for.
+	Calls string
+	// SubChats are those of which it matters whether they are at work.
+	SubChats []string
+	// Pod is true when an attempt begins, which needs a slot and a generation pod.
+	Pod bool
+}
+
+// Nothing reports whether the plan is final.
+func (a *Asks) Nothing() bool {
+	return !a.Prompt && !a.Pod && a.Calls == "" && len(a.Models) == 0 && len(a.SubChats) == 0
 }
 
 // Rejection is a message that is refused.

@@ -20,8 +20,8 @@ const InterruptPatience = 15 * time.Second
 func (p attempt) stop() error {
 	st := p.status()
 	switch {
-	case st.Generation == nil || p.plan.NeedsPod:
-		st.Generation, p.plan.NeedsPod = nil, false
+	case st.Generation == nil || p.begins():
+		st.Generation = nil
 		return p.finishInterruption(nil)
 	case st.Generation.InterruptedAt == nil:
 		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))

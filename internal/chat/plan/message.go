@@ -12,15 +12,6 @@ import (
 	"parley.dev/parley/internal/telemetry/traceparent"
 )
 
-// Rests reports whether the chat is idle and nothing asks anything of it.
-func Rests(f *Facts) bool {
-	switch f.Chat.Status.Phase {
-	case v1alpha1.ChatWaiting, v1alpha1.ChatError, "":
-		return len(f.Open)+len(f.Queued)+len(f.Requests) == 0 && f.Edited == nil && f.Truncated == nil
-	}
-	return false
-}
-
 func MessageOf(m *v1alpha1.ChatMessage) Message {
 	facts := Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: content.Of(m),

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
@@ -46,9 +47,14 @@ func (p modelChoice) model(message Message) (*Model, *v1alpha1.GenerationError) 
 
 // unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
 func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
-	switch named := p.facts.Named[message.ModelConfig]; {
-	case message.ModelConfig == "":
+	if message.ModelConfig == "" {
 		return nil
+	}
+	named, known := p.facts.Named[message.ModelConfig]
+	if !known && !slices.Contains(p.plan.Asks.Models, message.ModelConfig) {
+		p.plan.Asks.Models = append(p.plan.Asks.Models, message.ModelConfig)
+	}
+	switch {
 	case named == nil:
 		return modelconfig.NotFound(message.ModelConfig, "ChatMessage "+message.Name)
 	case named.Disabled:

@@ -4,8 +4,6 @@
 package plan
 
 import (
-	"slices"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelconfig"
 )
@@ -48,24 +46,4 @@ func alternative(config *v1alpha1.ChatModelConfig) Alternative {
 		a.Currency = config.Spec.Pricing.Currency
 	}
 	return a
-}
-
-// NamedModels are the names in the messages that could begin a turn, or began the one under way.
-func NamedModels(f *Facts) (names []string) {
-	for _, messages := range [][]Message{f.Open, f.Queued} {
-		for i := range messages {
-			names = append(names, messages[i].ModelConfig)
-		}
-	}
-	if f.Edited != nil {
-		names = append(names, f.Edited.ModelConfig)
-	}
-	if t := f.Chat.Status.Turn; t != nil { // A turn that failed may go on after a compaction.
-		names = append(names, t.ModelConfig)
-	}
-	if f.Truncated != nil && f.Truncated.Turn != nil {
-		names = append(names, f.Truncated.Turn.ModelConfig)
-	}
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }

@@ -12,13 +12,19 @@ import (
 // Advance takes the chat as far as it can go without waiting. The error is a fault of Parley itself: the state machine
 // refused what this package asked of it.
 func Advance(f Facts) (Plan, error) {
+	if f.PromptMissing {
+		return Plan{Asks: Asks{Prompt: true}}, nil
+	}
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
-	p.underWay = p.status().Generation
+	p.found = p.status().Generation
+	p.underWay = p.found
 	for _, step := range p.steps() {
 		if err := step(); err != nil {
 			return Plan{}, err
 		}
 	}
+	p.plan.Begins = p.begins()
+	p.plan.Asks.Pod = p.plan.Begins && f.Pod == ""
 	p.report().settle()
 	return p.plan, nil
 }
@@ -42,7 +48,7 @@ func (p *pass) steps() []func() error {
 		// A result that is there counts, even if somebody asks to interrupt at the same time: it is paid for.
 		p.attempt().settle,
 		// An interruption ends what is under way, before new messages are taken up: they were sent to be answered.
-		p.steering().heed,
+		p.steering().handleRequests,
 		// People's decisions come before a client's results, which count only once nothing else is awaited, and both before the
 		// deadline: who answers in time has answered, however late the pass is.
 		p.action().decide,
@@ -69,6 +75,8 @@ type pass struct {
 	held machine.Reason
 	// firing is the transition whose effects are being carried out.
 	firing Transition
+	// found is the attempt that was under way when the pass began.
+	found *v1alpha1.GenerationStatus
 	// underWay is the attempt that was under way when the pass began, until it ends.
 	underWay *v1alpha1.GenerationStatus
 	// early are results that came before the people's decisions that their calls wait for, too.
@@ -114,6 +122,12 @@ func (p *pass) cut() cut               { return cut{p} }
 func (p *pass) report() report         { return report{p} }
 
 func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
+
+// begins reports whether the attempt under way is one that this pass begins.
+func (p *pass) begins() bool {
+	g := p.status().Generation
+	return g != nil && g != p.found
+}
 
 func (p *pass) idle() bool {
 	switch p.status().Phase {

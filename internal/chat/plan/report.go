@@ -36,7 +36,7 @@ func (p report) settle() {
 	p.captions().settleTitle()
 	p.captions().settleSummary()
 	p.recordWaiting()
-	if !p.plan.NeedsPod {
+	if !p.plan.Begins {
 		facts.PodStarting = p.facts.PodStarting
 	}
 	p.models().markAdvisor()

@@ -13,22 +13,14 @@ import (
 // RequestsOf are the requests of the chat's annotations that have not been acted on.
 func RequestsOf(chat *v1alpha1.Chat) []Request {
 	var requests []Request
-	for _, asked := range []struct {
-		annotation string
-		kind       v1alpha1.RequestKind
-	}{
-		{v1alpha1.AnnotationInterrupt, v1alpha1.RequestInterrupt},
-		{v1alpha1.AnnotationClear, v1alpha1.RequestClear},
-		{v1alpha1.AnnotationCompact, v1alpha1.RequestCompact},
-		{v1alpha1.AnnotationTitle, v1alpha1.RequestTitle},
-	} {
-		token, ok := chat.Annotations[asked.annotation]
+	for _, kind := range v1alpha1.RequestKinds() {
+		token, ok := chat.Annotations[kind.Annotation()]
 		token = clip.Bytes(token, maxToken)
 		handled := slices.ContainsFunc(chat.Status.Requests, func(h v1alpha1.HandledRequest) bool {
-			return h.Kind == asked.kind && h.Token == token
+			return h.Kind == kind && h.Token == token
 		})
 		if ok && !handled {
-			requests = append(requests, Request{Kind: asked.kind, Token: token})
+			requests = append(requests, Request{Kind: kind, Token: token})
 		}
 	}
 	return requests

@@ -15,9 +15,9 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// elsewhere are the errors that are no reason to try the same model again, but of which another one knows nothing. All other
-// errors that do not pass are about the request: another model would be asked the same, or must not be.
-var elsewhere = []v1alpha1.ErrorReason{
+// fallbackReasons rule out the model that failed, but not its fallbacks. All other errors that are not retryable are about the request:
+// another model would be asked the same, or must not be.
+var fallbackReasons = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached, v1alpha1.ErrorProviderDisabled,
 	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigInvalid,
 	v1alpha1.ErrorModelConfigDisabled,
@@ -32,7 +32,7 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
 	}
 	if !e.Retryable {
-		if !slices.Contains(elsewhere, e.Reason) {
+		if !slices.Contains(fallbackReasons, e.Reason) {
 			return nil
 		}
 		retry.RuledOut = append(retry.RuledOut, failed.ModelConfig)

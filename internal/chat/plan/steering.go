@@ -45,8 +45,8 @@ func (p steering) repair() error {
 	}})
 }
 
-// heed acts on what annotations ask for, once for each token.
-func (p steering) heed() error {
+// handleRequests acts on request annotations, once per token.
+func (p steering) handleRequests() error {
 	for _, request := range p.facts.Requests {
 		reason, why := p.answerRequest(request.Kind)
 		handled := v1alpha1.HandledRequest{

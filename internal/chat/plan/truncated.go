@@ -91,7 +91,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		t.Turn.Advice += m.Spec.Generation.Advice
 	}
 	t.Turn.WaitsFor = waitsLeft(t.Turn)
-	stop(t.Turn, stoppedBy(m))
+	recordStopTool(t.Turn, stoppedBy(m))
 }
 
 // stoppedBy is the tool of the first result in the message that ends the turn; empty if none does.

@@ -30,6 +30,9 @@ func (p turn) nextAction() error {
 	case failTurn:
 		return p.fail(p.models().whyNot(next.ending))
 	case requireAction:
+		if calling := p.status().Turn.CallingMessage; calling != p.facts.CallsOf {
+			p.plan.Asks.Calls = calling
+		}
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
 		p.held = p.try(machine.EnterRequiresAction, subject{})
 		return nil

@@ -37,9 +37,21 @@ func (p turn) subChatsAtWork() bool {
 	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
 		return false
 	}
-	return t != nil && slices.ContainsFunc(t.WaitsFor, func(w v1alpha1.PendingWait) bool {
-		return w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && slices.Contains(p.facts.SubChatsAtWork, w.Chat)
-	})
+	for i := range t.WaitsFor {
+		if w := &t.WaitsFor[i]; w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && p.atWork(w.Chat) {
+			return true
+		}
+	}
+	return false
+}
+
+// atWork reports whether the sub-chat is at work, and asks if that is not known.
+func (p turn) atWork(chat string) bool {
+	works, known := p.facts.SubChats[chat]
+	if !known && !slices.Contains(p.plan.Asks.SubChats, chat) {
+		p.plan.Asks.SubChats = append(p.plan.Asks.SubChats, chat)
+	}
+	return works
 }
 
 // pendingWaits are the waits of a reply's calls before any of them has begun.
@@ -58,29 +70,4 @@ func waitsLeft(t *v1alpha1.TurnStatus) (left []v1alpha1.PendingWait) {
 		}
 	}
 	return left
-}
-
-// AwaitedChats names the chats for which calls wait, or will once this pass has committed what there is.
-func AwaitedChats(f *Facts) (names []string) {
-	var waits []v1alpha1.CallWait
-	if f.Result != nil && f.Result.Spec.Generation != nil {
-		waits = append(waits, f.Result.Spec.Generation.WaitsFor...)
-	}
-	turns := []*v1alpha1.TurnStatus{f.Chat.Status.Turn}
-	if f.Truncated != nil {
-		turns = append(turns, f.Truncated.Turn)
-	}
-	for _, t := range turns {
-		if t != nil {
-			for _, w := range t.WaitsFor {
-				waits = append(waits, w.CallWait)
-			}
-		}
-	}
-	for _, w := range waits {
-		if !slices.Contains(names, w.Chat) {
-			names = append(names, w.Chat)
-		}
-	}
-	return names
 }

@@ -12,6 +12,15 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
+// atWork says of sub-chats that they are at work.
+func atWork(chats ...string) map[string]bool {
+	works := map[string]bool{}
+	for _, name := range chats {
+		works[name] = true
+	}
+	return works
+}
+
 // waitFor makes the reply one that waits for sub-chats, each for a minute longer than the one before.
 func waitFor(chats ...string) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
@@ -27,14 +36,14 @@ func waitFor(chats ...string) func(*v1alpha1.ChatMessage) {
 // working passes while the sub-chats are at work.
 func (w *world) working(chats ...string) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) { f.SubChatsAtWork = chats })
+	return w.pass(func(f *Facts) { f.SubChats = atWork(chats...) })
 }
 
 // waiting is a chat whose reply waits for the sub-chats, all of which are at work.
 func waiting(t *testing.T, chats ...string) *world {
 	t.Helper()
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.SubChatsAtWork = result(w.chat, waitFor(chats...)), chats })
+	w.pass(func(f *Facts) { f.Result, f.SubChats = result(w.chat, waitFor(chats...)), atWork(chats...) })
 	return w.want("Running v2 c-1-1/2 - []")
 }
 
@@ -75,7 +84,7 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 
 func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
 	w := newWorld(t).say("a")
-	full := func(f *Facts) { f.SubChatsAtWork, f.NoCapacity = []string{"x"}, "full" }
+	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
 	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if w.chat.Status.WaitingSince != nil {
 		t.Error("the chat waits for capacity, too")
@@ -89,17 +98,17 @@ func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
 
 func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
 	interrupt := []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}}
-	w := waiting(t, "x").pass(func(f *Facts) { f.SubChatsAtWork, f.Requests = []string{"x"}, interrupt })
+	w := waiting(t, "x").pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt })
 	w.want("Waiting v3 c-1-1/2 - []").wantReason(v1alpha1.ReasonInterrupted)
 	w.say("b").want("Running v4 b/3 1:GenerateAssistant []")
 
 	w = waiting(t, "x")
-	w.pass(func(f *Facts) { f.SubChatsAtWork, f.Open = []string{"x"}, messages(false, "b") }).want("Running v2 c-1-1/2 - [b]")
-	w.pass(func(f *Facts) { f.SubChatsAtWork, f.Requests = []string{"x"}, interrupt }).want("Running v3 b/3 1:GenerateAssistant []")
+	w.pass(func(f *Facts) { f.SubChats, f.Open = atWork("x"), messages(false, "b") }).want("Running v2 c-1-1/2 - [b]")
+	w.pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt }).want("Running v3 b/3 1:GenerateAssistant []")
 
 	w = waiting(t, "x")
 	w.pass(func(f *Facts) {
-		f.SubChatsAtWork, f.Edited = []string{"x"}, &Edited{Message: Message{Name: "a", ContentHash: "other"}}
+		f.SubChats, f.Edited = atWork("x"), &Edited{Message: Message{Name: "a", ContentHash: "other"}}
 	}).want("Running v3 a/1 1:GenerateAssistant []")
 
 	w = waiting(t, "x").pass(func(f *Facts) { f.Suspended = true }).wantReason(v1alpha1.ReasonSuspended)
@@ -115,14 +124,14 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 		}
 	}
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.SubChatsAtWork = result(w.chat, ask), []string{"x", "y"} })
+	w.pass(func(f *Facts) { f.Result, f.SubChats = result(w.chat, ask), atWork("x", "y") })
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // The one that waits for nobody runs first.
 	calls := pending(v1alpha1.AwaitsApproval, "call x", "call y")
 	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), calls }).want("RequiresAction v3 c-2-1/3 - []")
 	w.approve("call x", v1alpha1.DecisionApprove)
 	w.now = now.Add(time.Hour)
 	w.pass(func(f *Facts) {
-		f.SubChatsAtWork = []string{"x", "y"}
+		f.SubChats = atWork("x", "y")
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "call y", Decision: v1alpha1.DecisionDeny, Approval: "no"}}}
 	}).want("Running v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonWaitingForSubChats)
 	w.working("y").want("Running v4 c-2-1/3 1:ExecuteTools []") // The denied one waits for nothing.
@@ -133,7 +142,7 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 
 func TestALostAttemptAtTheCallsIsMadeAgainAtOnce(t *testing.T) {
 	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
-	w.pass(func(f *Facts) { f.PodLost, f.SubChatsAtWork = true, []string{"x"} }).want("Running v2 c-1-1/2 2:ExecuteTools []")
+	w.pass(func(f *Facts) { f.PodLost, f.SubChats = true, atWork("x") }).want("Running v2 c-1-1/2 2:ExecuteTools []")
 }
 
 func TestADeletedResultIsWaitedForAnew(t *testing.T) {
@@ -145,6 +154,6 @@ func TestADeletedResultIsWaitedForAnew(t *testing.T) {
 		t.Fatalf("left are %+v", got)
 	}
 	w := newWorld(t).say("a").answer(nil)
-	w.pass(func(f *Facts) { f.Truncated, f.SubChatsAtWork = rest, []string{"x"} }).wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w.pass(func(f *Facts) { f.Truncated, f.SubChats = rest, atWork("x") }).wantReason(v1alpha1.ReasonWaitingForSubChats)
 	w.pass(nil).want("Running v3 c-1-1/2 1:ExecuteTools []")
 }

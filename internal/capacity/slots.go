@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// giveOut gives free places to those who wait, and calls them. The caller holds mu, here and in all of this file.
-func (g *Gate) giveOut() {
-	for sub, crowded := range g.crowded {
-		for len(crowded) > 0 {
+// admitWaiting hands free slots to waiting chats and requeues them. The caller holds mu, here and in all of this file.
+func (g *Gate) admitWaiting() {
+	for sub, backlogged := range g.backlogged {
+		for len(backlogged) > 0 {
 			n := g.next(sub == 1)
 			if n == nil {
 				break
@@ -20,18 +20,18 @@ func (g *Gate) giveOut() {
 			p := n.queues[sub][0]
 			g.remove(p.Key)
 			g.hold(p)
-			g.call(p.Key)
+			g.enqueue(p.Key)
 		}
 	}
 }
 
-// next is the namespace whose first waiting chat is to get a place; nil if there is no place for any.
+// next is the namespace whose first waiting chat is to get a slot; nil if there is no slot for any.
 func (g *Gate) next(sub bool) (best *namespace) {
 	if *g.generating.of(sub) >= int(g.cluster.All.of(sub).Max) {
 		return nil
 	}
 	i := sortOf(sub)
-	for _, n := range g.crowded[i] {
+	for _, n := range g.backlogged[i] {
 		if own, _ := g.limitOf(n, sub); *n.generating.of(sub) >= int(own.Max) {
 			continue
 		}
@@ -46,7 +46,7 @@ func (g *Gate) next(sub bool) (best *namespace) {
 	return best
 }
 
-// heldBy is what keeps a chat of the namespace from generating; nil if there is a place for it. has is 1 for a chat that is
+// heldBy is what keeps a chat of the namespace from generating; nil if there is a slot for it. has is 1 for a chat that is
 // counted already, else 0. The limit that is the nearest to the chat comes first.
 func (g *Gate) heldBy(name string, n *namespace, sub bool, has int) *Held {
 	limit, scope := g.limitOf(n, sub)
@@ -67,20 +67,20 @@ func (g *Gate) limitOf(n *namespace, sub bool) (Limit, Scope) {
 	return g.cluster.Namespace.of(sub), EachNamespace
 }
 
-func (g *Gate) hold(p *place) {
+func (g *Gate) hold(p *slot) {
 	p.index = generates
-	g.places[p.Key] = p
+	g.slots[p.Key] = p
 	*g.namespaceOf(p.Key.Namespace).generating.of(p.Sub)++
 	*g.generating.of(p.Sub)++
 }
 
 // remove takes the chat out of the account, and reports whether it was in it.
 func (g *Gate) remove(key types.NamespacedName) bool {
-	p := g.places[key]
+	p := g.slots[key]
 	if p == nil {
 		return false
 	}
-	delete(g.places, key)
+	delete(g.slots, key)
 	n, i := g.namespaceOf(key.Namespace), sortOf(p.Sub)
 	if p.index == generates {
 		*n.generating.of(p.Sub)--
@@ -89,7 +89,7 @@ func (g *Gate) remove(key types.NamespacedName) bool {
 		heap.Remove(&n.queues[i], p.index)
 		*g.waiting.of(p.Sub)--
 		if len(n.queues[i]) == 0 {
-			delete(g.crowded[i], key.Namespace)
+			delete(g.backlogged[i], key.Namespace)
 		}
 	}
 	g.forgetEmpty(key.Namespace)

@@ -16,7 +16,7 @@ import (
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so that the
 // cache may not show it yet: the API server is asked, once in a pass.
-func (r *Reconciler) namedConfig(ctx context.Context, s *seen, name string) (*v1alpha1.ChatModelConfig, error) {
+func (r *Reconciler) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
 	if config := modelconfig.Find(s.configs, name); config != nil || s.configsLive {
 		return config, nil
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) namedConfig(ctx context.Context, s *seen, name string) (*v1
 	return modelconfig.Find(s.configs, name), nil
 }
 
-func (r *Reconciler) readLiveConfigs(ctx context.Context, s *seen) error {
+func (r *Reconciler) readLiveConfigs(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
 	if err := r.Live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
@@ -36,7 +36,7 @@ func (r *Reconciler) readLiveConfigs(ctx context.Context, s *seen) error {
 }
 
 // readModel resolves the ChatModelConfig that answers the chat.
-func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
+func (r *Reconciler) readModel(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
 	if err := r.Client.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
@@ -66,13 +66,13 @@ func (r *Reconciler) readModel(ctx context.Context, s *seen) error {
 }
 
 // standsIn reports whether the configuration is another one than the chat names.
-func standsIn(s *seen, config *v1alpha1.ChatModelConfig) bool {
+func standsIn(s *scope, config *v1alpha1.ChatModelConfig) bool {
 	ref := s.facts.Chat.Spec.ModelConfigRef
 	return ref != nil && config != nil && config.Name != ref.Name
 }
 
 // readAdvisor finds out whether the ChatModelConfig that is to give advice can.
-func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
+func (r *Reconciler) readAdvisor(ctx context.Context, s *scope) error {
 	spec := &s.facts.Chat.Spec
 	answers, _ := modelconfig.Resolve(s.configs, spec)
 	name := modelconfig.AdvisorOf(spec, answers)
@@ -87,23 +87,21 @@ func (r *Reconciler) readAdvisor(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// readNamedModels resolves the ChatModelConfigs that messages name. It comes last, when the messages are known.
-func (r *Reconciler) readNamedModels(ctx context.Context, s *seen) error {
-	for _, name := range plan.NamedModels(&s.facts) {
-		config, err := r.namedConfig(ctx, s, name)
-		if err != nil {
-			return err
-		}
-		if config == nil {
-			continue
-		}
-		if s.facts.Named == nil {
-			s.facts.Named = map[string]*plan.Model{}
-		}
-		if config.Spec.Disabled {
-			s.facts.Named[name] = &plan.Model{Disabled: true}
-			continue
-		}
+// readNamedModel resolves a ChatModelConfig that a message names.
+func (r *Reconciler) readNamedModel(ctx context.Context, s *scope, name string) error {
+	config, err := r.namedConfig(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	if s.facts.Named == nil {
+		s.facts.Named = map[string]*plan.Model{}
+	}
+	switch {
+	case config == nil:
+		s.facts.Named[name] = nil
+	case config.Spec.Disabled:
+		s.facts.Named[name] = &plan.Model{Disabled: true}
+	default:
 		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
 	}
 	return nil

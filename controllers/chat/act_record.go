@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/plan"
+)
+
+// recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
+// record, which says the same, is replaced. As a rule the message controller has long written it.
+func (r *Reconciler) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
+	for _, ended := range todo.Replaced {
+		if err := r.recordTurn(ctx, s, ended); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.TurnStatus) error {
+	chat := s.facts.Chat
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		message, err := r.message(ctx, reader, chat.Namespace, ended.Message)
+		if err != nil {
+			return err
+		}
+		if message != nil && saysHowItEnded(message, ended) {
+			return nil
+		}
+		if message == nil || reader == r.Client {
+			continue
+		}
+		conditions.Commit(&message.Status, string(chat.UID), ended)
+		conditions.Message(&message.Status, conditions.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
+		if err := r.Client.Status().Update(ctx, message); err != nil {
+			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
+		}
+	}
+	return nil
+}
+
+func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
+	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 && conditions.MessageSettled(m)
+}
+
+// recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
+// stops saying it.
+func (r *Reconciler) recordResults(ctx context.Context, s *scope, todo *plan.Plan) error {
+	places := []*v1alpha1.MessagePlace{plan.PlaceOfResults(s.facts.Chat.Status.Turn)}
+	for _, ended := range todo.Replaced {
+		places = append(places, plan.PlaceOfResults(ended))
+	}
+	for _, place := range places {
+		next := plan.PlaceOfResults(todo.Status.Turn)
+		if place == nil || next != nil && next.Message == place.Message {
+			continue
+		}
+		if err := r.recordPlace(ctx, s, place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) recordPlace(ctx context.Context, s *scope, place *v1alpha1.MessagePlace) error {
+	chat := s.facts.Chat
+	message, err := r.message(ctx, r.Live, chat.Namespace, place.Message)
+	if err != nil || message == nil || message.Status.State == v1alpha1.MessageCommitted {
+		return err
+	}
+	summary := conditions.CommitResults(&message.Status, string(chat.UID), place)
+	conditions.Message(&message.Status, summary, message.Generation, s.facts.Now)
+	if err := r.Client.Status().Update(ctx, message); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("recording the place of message %s: %w", place.Message, err)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/firstwords"
+	"parley.dev/parley/internal/index"
+)
+
+// readResults reads what clients answered, oldest first.
+func (r *Reconciler) readResults(ctx context.Context, s *scope) error {
+	for _, name := range s.results {
+		message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
+		if err != nil {
+			return err
+		}
+		if message != nil && plan.IsOpen(s.facts.Chat, message) {
+			s.facts.Results = append(s.facts.Results, message)
+		}
+	}
+	slices.SortFunc(s.facts.Results, func(a, b *v1alpha1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
+	return nil
+}
+
+// readApprovals reads what people decided, oldest first.
+func (r *Reconciler) readApprovals(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	var list v1alpha1.ToolApprovalList
+	if err := r.Client.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
+		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
+		return plan.ByCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
+	})
+	for i := range list.Items {
+		approval := &list.Items[i]
+		if plan.Recorded(chat, approval) {
+			s.applied = append(s.applied, approval.Name)
+			continue
+		}
+		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
+			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name, Comment: approval.Spec.Comment,
+		}})
+	}
+	return nil
+}
+
+// readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted.
+func (r *Reconciler) readQueue(ctx context.Context, s *scope) error {
+	for _, queued := range s.facts.Chat.Status.Queue {
+		for _, reader := range []client.Reader{r.Client, r.Live} {
+			message, err := r.message(ctx, reader, s.facts.Chat.Namespace, queued.Name)
+			if err != nil {
+				return err
+			}
+			if message != nil {
+				s.facts.Queued = append(s.facts.Queued, plan.MessageOf(message))
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's
+// prompt first, then in the order of their creation; clients' results; and the first message that was edited.
+func (r *Reconciler) readOpen(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{index.UnsettledByChat: chat.Name})
+	if err != nil {
+		return fmt.Errorf("listing open messages: %w", err)
+	}
+	var open []v1alpha1.ChatMessage
+	for i := range messages.Items {
+		switch m := &messages.Items[i]; {
+		case m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m):
+			open = append(open, *m)
+		case m.Spec.Role == v1alpha1.RoleUser:
+			s.facts.NoteEdit(m)
+		case plan.IsOpen(chat, m):
+			s.results = append(s.results, m.Name)
+		}
+	}
+	if err := r.confirmEdit(ctx, s); err != nil {
+		return err
+	}
+	open = s.findPrompt(open)
+	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return plan.TakeOrder(chat, &a, &b) })
+	return r.confirmOpen(ctx, s, open)
+}
+
+// confirmOpen notes the messages that are open beyond doubt.
+func (r *Reconciler) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.ChatMessage) error {
+	for i := range open {
+		if still, err := r.stillOpen(ctx, s.facts.Chat, &open[i]); err != nil {
+			return err
+		} else if still {
+			s.facts.Open = append(s.facts.Open, plan.MessageOf(&open[i]))
+		}
+	}
+	return r.readBeginning(ctx, s)
+}
+
+// confirmEdit looks at the message itself: the cache may show an older one of its name.
+func (r *Reconciler) confirmEdit(ctx context.Context, s *scope) error {
+	if s.facts.Edited == nil {
+		return nil
+	}
+	live, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, s.facts.Edited.Name)
+	s.facts.Edited = nil
+	if live != nil {
+		s.facts.NoteEdit(live)
+	}
+	return err
+}
+
+// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's record
+// is replaced, its message says that it was committed. So a message whose newest known write is later than the chat's
+// last one says all there is to say: resourceVersions of custom resources count the writes of one store. Otherwise the
+// API server is asked; the chat was read first, so that the answer is late enough.
+func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+	if older(chat.ResourceVersion, m.ResourceVersion) {
+		return true, nil
+	}
+	live, err := r.message(ctx, r.Live, m.Namespace, m.Name)
+	if err != nil || live == nil {
+		return false, err
+	}
+	return live.UID == m.UID && plan.IsOpen(chat, live), nil
+}
+
+// readBeginning reads how the message begins that a chat without a title is about to begin with: the cache has no texts. A chat's own
+// prompt is there until it has become a message.
+func (r *Reconciler) readBeginning(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	if len(s.facts.Open) == 0 || !plan.LacksTitle(chat) {
+		return nil
+	}
+	first := &s.facts.Open[0]
+	prompt := plan.PromptMessage(chat)
+	switch {
+	case first.FirstWords != "":
+	case first.Name == prompt.Name && first.ContentHash == content.Hash(&prompt.Spec):
+		first.FirstWords = firstwords.Of(&prompt.Spec)
+	default:
+		message, err := r.message(ctx, r.Live, chat.Namespace, first.Name)
+		if err != nil || message == nil || content.Of(message) != first.ContentHash {
+			return err
+		}
+		first.FirstWords = firstwords.Of(&message.Spec)
+	}
+	return nil
+}
+
+// findPrompt looks for the message that spec.prompt stands for, if the chat has not begun. Until there is one no other message is
+// taken up.
+func (s *scope) findPrompt(open []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+	chat := s.facts.Chat
+	if chat.Spec.Prompt == "" || chat.Status.History.Version > 0 {
+		return open
+	}
+	name := plan.PromptName(chat)
+	i := slices.IndexFunc(open, func(m v1alpha1.ChatMessage) bool { return m.Name == name })
+	if i >= 0 && !plan.IsPrompt(chat, &open[i]) {
+		s.facts.NoPrompt = &plan.NoPrompt{Message: name}
+		return nil
+	}
+	s.facts.PromptMissing = i < 0
+	return open
+}
+
+// readCalls reads the calls of the reply that the plan asks about.
+func (r *Reconciler) readCalls(ctx context.Context, s *scope, todo *plan.Plan) error {
+	message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, todo.Asks.Calls)
+	if err != nil {
+		return err
+	}
+	s.facts.CallsOf, s.facts.Calls = todo.Asks.Calls, nil
+	if message != nil {
+		s.facts.Calls = plan.RequiredCalls(todo.Status.Turn, message)
+	}
+	return nil
+}

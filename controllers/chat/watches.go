@@ -1,0 +1,175 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/requeue"
+)
+
+// requeueAdmitted requeues chats that the gate has admitted, until the context is done.
+func (r *Reconciler) requeueAdmitted(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for ctx.Err() == nil {
+			for _, key := range r.Gate.Requeue(ctx) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}()
+	return nil
+}
+
+// SetupWithManager registers the controller and its watches.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	// Status updates are ignored: this controller is their only writer.
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("chat").
+		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
+		WatchesRawSource(source.Func(r.requeueAdmitted)).
+		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
+		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsMarkedBy), changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
+		Complete(r)
+	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
+		return fmt.Errorf("setting up the chat controller: %w", err)
+	}
+	return nil
+}
+
+// messageHandler wakes a message's chat, and the chat whose result the message is named like. When one is deleted,
+// the chat's history has to be looked at, and it may be the result that the chat waits for.
+func (r *Reconciler) messageHandler() handler.EventHandler {
+	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
+	return handler.Funcs{
+		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok {
+				r.deleted.put(message)
+				if !index.IsReport(message) {
+					r.chains.invalidate(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
+				}
+			}
+			wake.Delete(ctx, e, queue)
+		},
+	}
+}
+
+// chatOfMessage is the chat that the message names, and the one whose prompt has its name, which waits until it is gone.
+func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok {
+		return nil
+	}
+	requests := []reconcile.Request{request(message.Namespace, message.Spec.ChatRef.Name)}
+	if chat, ok := strings.CutSuffix(message.Name, plan.PromptSuffix); ok && chat != message.Spec.ChatRef.Name {
+		requests = append(requests, request(message.Namespace, chat))
+	}
+	// A message of another chat can have a name that a result of this one would have.
+	if chat := fence.ChatOfResult(message.Name); chat != "" && chat != message.Spec.ChatRef.Name {
+		requests = append(requests, request(message.Namespace, chat))
+	}
+	return requests
+}
+
+func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
+	approval, ok := o.(*v1alpha1.ToolApproval)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{request(approval.Namespace, approval.Spec.ChatRef.Name)}
+}
+
+func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.chatsBy(ctx, index.ChatsByPod, o)
+}
+
+// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it can give them
+// advice, which advisor it lets them have, and whether another one answers than they name.
+func (r *Reconciler) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
+	var configs v1alpha1.ChatModelConfigList
+	var chats v1alpha1.ChatList
+	if !requeue.List(ctx, r.Client, &configs, client.InNamespace(o.GetNamespace())) ||
+		!requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range chats.Items {
+		chat := &chats.Items[i]
+		if !chat.Status.Archived && (marked(&chat.Status) || mayLackAdvice(&chat.Spec, configs.Items, o.GetName())) {
+			requests = append(requests, request(chat.Namespace, chat.Name))
+		}
+	}
+	return requests
+}
+
+// marked reports whether the chat says that a ChatModelConfig is not as it is named.
+func marked(st *v1alpha1.ChatStatus) bool {
+	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
+}
+
+// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the one that answers.
+func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, name string) bool {
+	answers, _ := modelconfig.Resolve(configs, chat)
+	advisor := modelconfig.AdvisorOf(chat, answers)
+	return advisor != "" && (advisor == name || answers != nil && answers.Name == name)
+}
+
+// chatsBy are the chats of the object's namespace that the index knows under its name.
+func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
+	var chats v1alpha1.ChatList
+	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}) {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(chats.Items))
+	for i := range chats.Items {
+		requests = append(requests, request(chats.Items[i].Namespace, chats.Items[i].Name))
+	}
+	return requests
+}
+
+func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
+	var messages v1alpha1.ChatMessageList
+	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(messages.Items))
+	for i := range messages.Items {
+		requests = append(requests, request(messages.Items[i].Namespace, messages.Items[i].Spec.ChatRef.Name))
+	}
+	return requests
+}
+
+func request(namespace, name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+}

@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/tree"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/requeue"
+)
+
+// relatives finds the chats for which a change of this one may mean something.
+func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile.Request {
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok {
+		return nil
+	}
+	var children v1alpha1.ChatList
+	ofParent := client.MatchingFields{index.ChatsByParent: chat.Name}
+	if !requeue.List(ctx, r.Client, &children, client.InNamespace(chat.Namespace), ofParent, client.UnsafeDisableDeepCopy) ||
+		len(children.Items) == 0 && chat.Spec.ParentRef == nil {
+		return nil
+	}
+	var chats v1alpha1.ChatList
+	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
+		return nil
+	}
+	members := tree.Of(chats.Items)
+	top := chat
+	if above, _ := members.Ancestors(chat); len(above) > 0 {
+		top = above[len(above)-1]
+		if tree.Archiving(chat, above) == nil {
+			top = chat
+		}
+	}
+	requests := []reconcile.Request{request(top.Namespace, top.Name)}
+	for _, member := range append(members.Descendants(top), members.Unbegun(chat)...) {
+		requests = append(requests, request(member.Namespace, member.Name)) // The queue holds each once.
+	}
+	return requests
+}
+
+// concernsRelatives tells changes of a chat that may mean something for its relatives from all the others.
+func concernsRelatives() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.Chat)
+		after, also := e.ObjectNew.(*v1alpha1.Chat)
+		if !ok || !also {
+			return false
+		}
+		return before.Generation != after.Generation || before.Status.Archived != after.Status.Archived ||
+			before.Status.Phase != after.Status.Phase && (after.Spec.ParentRef != nil || after.Spec.Archived)
+	}}
+}
+
+// chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to find out:
+// its status may be about to say so.
+func (r *Reconciler) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+	chat, ok := o.(*v1alpha1.Chat)
+	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
+		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+		chat = &v1alpha1.Chat{}
+		ok = r.Client.Get(ctx, key, chat) == nil
+	}
+	return requests
+}
+
+// endsWaits tells the changes of sub-chats after which nobody need wait for them from all the others.
+func endsWaits() predicate.Predicate {
+	sub := func(o client.Object) bool {
+		chat, ok := o.(*v1alpha1.Chat)
+		return ok && chat.Spec.ParentRef != nil
+	}
+	return predicate.Funcs{
+		// A manager that starts looks at every chat anyway, and one that is created has work.
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool { return sub(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Chat)
+			after, also := e.ObjectNew.(*v1alpha1.Chat)
+			return ok && also && sub(after) && tree.Settled(after) && differs(before, after)
+		},
+	}
+}
+
+func differs(before, after *v1alpha1.Chat) bool {
+	x, y := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	return before.Status.Phase != after.Status.Phase || before.Status.History.Version != after.Status.History.Version ||
+		x == nil || y == nil || x.Reason != y.Reason || x.Message != y.Message
+}
