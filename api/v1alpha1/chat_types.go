@@ -31,9 +31,9 @@ const (
 )
 
 // ChatSpec is what a person wants of a chat.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: go on with a ChatMessage"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: go on with a ChatMessage"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: continue with a ChatMessage"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
 	// "<name of the chat>-prompt". It is not blank, and cannot change afterwards.

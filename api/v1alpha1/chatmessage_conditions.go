@@ -22,7 +22,7 @@ const (
 	// once it is taken back.
 	ReasonChatArchived = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
-	// so that the conversation goes on without it.
+	// so that the conversation continues without it.
 	ReasonSuperseded = "Superseded"
 	// ReasonResultsAccepted surfaces in Ready (True) when the results of a Tool message answer the calls that waited.
 	ReasonResultsAccepted = "ResultsAccepted"

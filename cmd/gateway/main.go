@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
 	cluster, err := clientcmd.BuildConfigFromFlags("", c.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("find the API server: %w", err)
+		return fmt.Errorf("finding the API server: %w", err)
 	}
 	cluster.QPS, cluster.UserAgent = -1, userAgent // priority and fairness of the API server is the limit
 	registry := telemetry.NewRegistry()
@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	listener, err := net.Listen("tcp", c.listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return fmt.Errorf("listening: %w", err)
 	}
 	certificates, err := c.certificates(log)
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *config) callers(flags *flag.FlagSet) {
 func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway, error) {
 	core, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
-		return nil, fmt.Errorf("make a client of the API server: %w", err)
+		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
 	chats, err := apiclient.New(cluster, userAgent)
 	if err != nil {

@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o770); err != nil {
-		return fmt.Errorf("make the directory of the socket: %w", err)
+		return fmt.Errorf("making the directory of the socket: %w", err)
 	}
 	store, err := relay.NewStore(relay.Options{MarkerDir: c.markerDir})
 	if err != nil {
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	public, err := net.Listen("tcp", c.listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listen for gateways: %w", err), local.Close())
+		return errors.Join(fmt.Errorf("listening for gateways: %w", err), local.Close())
 	}
 	server := &relay.Server{Reader: reader, Keys: keys, Local: local, Public: public, Log: log}
 	return server.Run(ctx)

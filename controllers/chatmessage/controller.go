@@ -53,17 +53,17 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile brings one message in line with its chat.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	seen, err := r.gather(ctx, req.NamespacedName)
-	if err != nil || seen == nil {
+	s, err := r.gather(ctx, req.NamespacedName)
+	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if verdict := judge(seen); verdict != keep {
-		return ctrl.Result{}, r.remove(ctx, seen, verdict)
+	if verdict := judge(s); verdict != keep {
+		return ctrl.Result{}, r.remove(ctx, s, verdict)
 	}
-	if wait := r.tooEarly(seen); wait > 0 {
+	if wait := r.tooEarly(s); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	err = r.report(ctx, seen)
+	err = r.report(ctx, s)
 	if apierrors.IsConflict(err) {
 		// Somebody changed the message, or the cache lags behind this reconciler's own write.
 		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 const reportAfter = time.Second
 
 // tooEarly is how long to wait before a message says that it is being answered.
-func (r *Reconciler) tooEarly(s *seen) time.Duration {
+func (r *Reconciler) tooEarly(s *scope) time.Duration {
 	if s.chat == nil || s.message.Spec.Generation != nil {
 		return 0
 	}

@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/index"
 )
 
-// seen is what one pass has read.
-type seen struct {
+// scope is everything that one reconcile has read.
+type scope struct {
 	message *v1alpha1.ChatMessage
 	// chat that the message names; nil if it does not exist.
 	chat *v1alpha1.Chat
@@ -25,7 +25,7 @@ type seen struct {
 	followed bool
 }
 
-func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*seen, error) {
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
 	var message v1alpha1.ChatMessage
 	if err := r.Client.Get(ctx, key, &message); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -36,7 +36,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*see
 	if !message.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	s := &seen{message: &message}
+	s := &scope{message: &message}
 	var chat v1alpha1.Chat
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
 	if apierrors.IsNotFound(err) {
@@ -52,7 +52,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*see
 	return s, nil
 }
 
-func (r *Reconciler) readFollowers(ctx context.Context, s *seen) error {
+func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 	if turn := s.chat.Status.Turn; s.chat.Status.History.Head == s.message.Name || turn != nil && turn.Parent == s.message.Name {
 		s.followed = true
 		return nil

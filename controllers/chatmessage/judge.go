@@ -24,7 +24,7 @@ const (
 )
 
 // judge decides from the cache what may have to go. Before a step with content goes, remove looks at the history itself.
-func judge(s *seen) verdict {
+func judge(s *scope) verdict {
 	m, g := s.message, s.message.Spec.Generation
 	switch uid := history.ChatUID(m); {
 	case uid != "" && (s.chat == nil || string(s.chat.UID) != uid):

@@ -18,7 +18,7 @@ import (
 )
 
 // remove deletes the message if the API server confirms what the cache said.
-func (r *Reconciler) remove(ctx context.Context, s *seen, v verdict) error {
+func (r *Reconciler) remove(ctx context.Context, s *scope, v verdict) error {
 	confirmed, err := r.confirm(ctx, s, v)
 	if err != nil || !confirmed {
 		return err
@@ -34,7 +34,7 @@ func (r *Reconciler) remove(ctx context.Context, s *seen, v verdict) error {
 	return nil
 }
 
-func (r *Reconciler) confirm(ctx context.Context, s *seen, v verdict) (bool, error) {
+func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, error) {
 	m := s.message
 	var chat v1alpha1.Chat
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)

@@ -18,7 +18,7 @@ import (
 )
 
 // report writes the status of a User message, if it differs. A message that has had its last word is left alone.
-func (r *Reconciler) report(ctx context.Context, s *seen) error {
+func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	m := s.message
 	if m.Spec.Generation != nil || settled(s) {
 		return nil
@@ -43,7 +43,7 @@ func (r *Reconciler) report(ctx context.Context, s *seen) error {
 
 // settled reports whether the status is final. That of a message whose turn begins again, after an edit or a deletion, is not. What an
 // old view of the chat says of a turn that is over counts for nothing: the chat controller may have recorded the end since.
-func settled(s *seen) bool {
+func settled(s *scope) bool {
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
 		switch age := conditions.Compare(s.chat.Status.Turn, &s.message.Status); {
 		case age < 0:
@@ -61,7 +61,7 @@ func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 
 // describe says where the message stands. It returns false while that is about to change: the chat will take the message,
 // or an edit of it, up at any moment.
-func describe(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
+func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	name := s.message.Name
 	if s.chat == nil {
 		st.State = v1alpha1.MessagePending
@@ -85,7 +85,7 @@ func describe(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool
 }
 
 // describeTurn says how the turn stands that the message began.
-func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) conditions.Summary {
+func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 	chat := &s.chat.Status
 	told := toldEnd(chat.Turn, st)
 	conditions.Commit(st, string(s.chat.UID), chat.Turn)
@@ -96,7 +96,7 @@ func describeTurn(st *v1alpha1.ChatMessageStatus, s *seen) conditions.Summary {
 }
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
-func describePending(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
+func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case chat.Archived:
@@ -128,7 +128,7 @@ func toldEnd(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) bool {
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
-func describeResults(st *v1alpha1.ChatMessageStatus, s *seen) (conditions.Summary, bool) {
+func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
 	switch {
 	case chat.Turn != nil && chat.Turn.Results != nil && chat.Turn.Results.Message == s.message.Name:

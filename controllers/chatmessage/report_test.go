@@ -51,7 +51,7 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 				c.message.Generation = 2
 			}
 			c.view.ContentHash = c.message.Status.ContentHash
-			s := &seen{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: v1alpha1.ChatStatus{Turn: c.view}}}
+			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: v1alpha1.ChatStatus{Turn: c.view}}}
 			next := c.message.DeepCopy()
 			if !settled(s) {
 				if summary, ok := describe(&next.Status, s); ok {
@@ -73,7 +73,7 @@ func TestAMessageBehindAPromptThatCannotBeSaysThatItWaits(t *testing.T) {
 	} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: reason}}
-		s := &seen{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
+		s := &scope{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
 		var st v1alpha1.ChatMessageStatus
 		summary, told := describe(&st, s)
 		if told != (want != "") || summary.Reason != want || told && (st.State != v1alpha1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {

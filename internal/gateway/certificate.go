@@ -50,7 +50,7 @@ func (c *certificate) load(now time.Time) error {
 	c.read = now
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {
-		return fmt.Errorf("read the certificate: %w", err)
+		return fmt.Errorf("reading the certificate: %w", err)
 	}
 	c.loaded = &pair
 	return nil

@@ -81,7 +81,7 @@ func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
 	if got := serial(); got != 2 {
 		t.Errorf("certificate %d while it is replaced", got)
 	}
-	if _, err := TLS(certFile, keyFile, c.log); err == nil || !strings.Contains(err.Error(), "read the certificate") {
+	if _, err := TLS(certFile, keyFile, c.log); err == nil || !strings.Contains(err.Error(), "reading the certificate") {
 		t.Errorf("a gateway begins with %v", err)
 	}
 }

@@ -33,7 +33,7 @@ func newChats(source cache.ListerWatcher) (*chats, error) {
 		watchers: map[string]map[*watcher]struct{}{},
 	}
 	if err := c.informer.SetTransform(withoutTexts); err != nil {
-		return nil, fmt.Errorf("prepare the cache of chats: %w", err)
+		return nil, fmt.Errorf("preparing the cache of chats: %w", err)
 	}
 	var err error
 	c.added, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -42,7 +42,7 @@ func newChats(source cache.ListerWatcher) (*chats, error) {
 		DeleteFunc: func(chat any) { c.changed(chat, nil) },
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch the cache of chats: %w", err)
+		return nil, fmt.Errorf("watching the cache of chats: %w", err)
 	}
 	return c, nil
 }
@@ -164,7 +164,7 @@ func newPods(source cache.ListerWatcher) (cache.SharedIndexInformer, error) {
 		}, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("prepare the cache of pods: %w", err)
+		return nil, fmt.Errorf("preparing the cache of pods: %w", err)
 	}
 	return pods, nil
 }

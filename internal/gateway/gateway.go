@@ -99,7 +99,7 @@ func New(config Config) (*Gateway, error) {
 	}
 	relays := newRelays(pods.GetStore(), config.RelayPort, config.RelayToken, config.Log)
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: relays.podGone}); err != nil {
-		return nil, fmt.Errorf("watch the pods: %w", err)
+		return nil, fmt.Errorf("watching the pods: %w", err)
 	}
 	return &Gateway{
 		config: config, chats: chats, pods: pods,

@@ -106,7 +106,7 @@ func (m *memory) Drop(bytes int) { m.kept.Release(int64(bytes)) }
 func (m *memory) Borrow(ctx context.Context, bytes int) (giveBack func(), err error) {
 	n := min(int64(bytes), m.most)
 	if err := m.sent.Acquire(ctx, n); err != nil {
-		return nil, fmt.Errorf("wait for memory: %w", err)
+		return nil, fmt.Errorf("waiting for memory: %w", err)
 	}
 	return func() { m.sent.Release(n) }, nil
 }

@@ -107,7 +107,7 @@ func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.
 		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get message %s: %w", name, err)
+		return nil, fmt.Errorf("getting message %s: %w", name, err)
 	}
 	return msg, nil
 }

@@ -86,7 +86,7 @@ func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	obj, exists, err := r.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
-		return nil, fmt.Errorf("find pod %s: %w", name, err)
+		return nil, fmt.Errorf("finding pod %s: %w", name, err)
 	}
 	pod, ok := obj.(*corev1.Pod)
 	switch {

@@ -63,7 +63,7 @@ func (t *relayTokens) of(ctx context.Context, namespace string, pod types.UID) (
 		audience := relay.Audience(namespace, string(pod))
 		token, expires, err := t.mint(asking, audience)
 		if err != nil {
-			err = fmt.Errorf("get a token for the audience %s: %w", audience, err)
+			err = fmt.Errorf("getting a token for the audience %s: %w", audience, err)
 		}
 		return t.keep(own, now, token, expires, err)
 	})

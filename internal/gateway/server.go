@@ -58,7 +58,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 	err = errors.Join(err, server.Shutdown(draining), server.Close())
 	running.Wait()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("serve: %w", err)
+		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
 }

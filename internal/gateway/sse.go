@@ -31,7 +31,7 @@ func newEventWriter(w http.ResponseWriter, timeout time.Duration) *eventWriter {
 // so nothing is waited for.
 func (e *eventWriter) begin() error {
 	if err := e.rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return fmt.Errorf("put the read deadline off: %w", err)
+		return fmt.Errorf("putting the read deadline off: %w", err)
 	}
 	h := e.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -74,7 +74,7 @@ func (e *eventWriter) write(pieces ...[]byte) error {
 		e.failed = e.rc.SetWriteDeadline(time.Time{})
 	}
 	if e.failed != nil {
-		e.failed = fmt.Errorf("write an event: %w", e.failed)
+		e.failed = fmt.Errorf("writing an event: %w", e.failed)
 	}
 	return e.failed
 }

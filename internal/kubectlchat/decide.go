@@ -21,7 +21,7 @@ func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
 		Use:     "approve CHAT CALL",
 		Short:   "Let a tool call run that waits for approval",
-		Long:    "Creates a ToolApproval that approves the call, and waits until it counts. Once all calls that wait are decided and answered, the turn goes on.",
+		Long:    "Creates a ToolApproval that approves the call, and waits until it counts. Once all calls that wait are decided and answered, the turn continues.",
 		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --comment 'agreed with the network team'",
 	})
 }
@@ -30,7 +30,7 @@ func newDeny(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
 		Use:     "deny CHAT CALL",
 		Short:   "Keep a tool call from running that waits for approval",
-		Long:    "Creates a ToolApproval that denies the call, and waits until it counts. The model reads the comment, and the turn goes on once all calls that wait are decided and answered.",
+		Long:    "Creates a ToolApproval that denies the call, and waits until it counts. The model reads the comment, and the turn continues once all calls that wait are decided and answered.",
 		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
 }

@@ -91,7 +91,7 @@ func (c *change) String() string {
 	case c.Other:
 		return "another chat of this name has begun"
 	case c.More:
-		return fmt.Sprintf("the conversation was changed from message %d on; it goes on like this:", first)
+		return fmt.Sprintf("the conversation was changed from message %d on; it continues like this:", first)
 	case first == c.Length:
 		return fmt.Sprintf("message %d was deleted", first)
 	}

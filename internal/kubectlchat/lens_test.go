@@ -54,11 +54,11 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 	}{
 		"an edit": {
 			events: []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"), stands(5, 3, "two", "")},
-			want:   "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it goes on like this:]\n",
+			want:   "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it continues like this:]\n",
 		},
 		"an edit that was answered": {
 			events: []event{at(0, 5, "User", "1"), at(1, 6, "Assistant", "I"), stands(6, 2, "one", "")},
-			want:   "▎> 1\nI\n", note: "▎[the conversation was changed from message 1 on; it goes on like this:]\n",
+			want:   "▎> 1\nI\n", note: "▎[the conversation was changed from message 1 on; it continues like this:]\n",
 		},
 		"a deleted reply":   {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"), stands(5, 3, "two", "")}, "", "▎[message 4 was deleted]\n"},
 		"deleted messages":  {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "", "▎[messages 2 to 4 were deleted]\n"},

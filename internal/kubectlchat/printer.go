@@ -166,9 +166,9 @@ func (p *printer) generated(m *follow.MessageCommitted) {
 // compacted says what the model goes on from, with numbers where there are some.
 func compacted(c *v1alpha1.CompactionAccount) string {
 	if c == nil || c.Messages == 0 {
-		return "the model goes on from a summary of what was said before"
+		return "the model continues from a summary of what was said before"
 	}
-	of := "the model goes on from a summary of " + plural(int(c.Messages), "message")
+	of := "the model continues from a summary of " + plural(int(c.Messages), "message")
 	if c.ContextTokens > 0 && c.ContextLimit > 0 {
 		of += fmt.Sprintf(", which filled %d of %d tokens", c.ContextTokens, c.ContextLimit)
 	}

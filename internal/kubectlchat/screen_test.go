@@ -208,10 +208,10 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 
 func TestACompactionSaysHowMuchTheSummaryStandsFor(t *testing.T) {
 	for data, want := range map[string]string{
-		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":12}}}`:                                           "▎[the model goes on from a summary of 12 messages]\n",
-		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":1}}}`:                                            "▎[the model goes on from a summary of 1 message]\n",
-		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":12,"contextTokens":7100,"contextLimit":10000}}}`: "▎[the model goes on from a summary of 12 messages, which filled 7100 of 10000 tokens]\n",
-		`{"historyVersion":5,"message":{"name":"s","role":"System"}}`:                                                                        "▎[the model goes on from a summary of what was said before]\n",
+		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":12}}}`:                                           "▎[the model continues from a summary of 12 messages]\n",
+		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":1}}}`:                                            "▎[the model continues from a summary of 1 message]\n",
+		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":12,"contextTokens":7100,"contextLimit":10000}}}`: "▎[the model continues from a summary of 12 messages, which filled 7100 of 10000 tokens]\n",
+		`{"historyVersion":5,"message":{"name":"s","role":"System"}}`:                                                                        "▎[the model continues from a summary of what was said before]\n",
 	} {
 		var notes strings.Builder
 		p := newPrinter(&strings.Builder{}, &notes, false, hints)

@@ -316,7 +316,7 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			}
 			notes := tail.errOut.String()
 			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2\n"
-			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it goes on like this:]\n") || !strings.Contains(notes, command) {
+			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it continues like this:]\n") || !strings.Contains(notes, command) {
 				t.Errorf("noted %q", notes)
 			}
 		})

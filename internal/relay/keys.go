@@ -183,10 +183,10 @@ func (k *IssuerKeys) save(set []byte) error {
 		return nil
 	}
 	if err := os.WriteFile(k.File+".new", set, 0o600); err != nil {
-		return fmt.Errorf("keep the issuer's keys: %w", err)
+		return fmt.Errorf("keeping the issuer's keys: %w", err)
 	}
 	if err := os.Rename(k.File+".new", k.File); err != nil {
-		return fmt.Errorf("keep the issuer's keys: %w", err)
+		return fmt.Errorf("keeping the issuer's keys: %w", err)
 	}
 	return nil
 }
@@ -194,10 +194,10 @@ func (k *IssuerKeys) save(set []byte) error {
 func publicKeys(set []byte) (jose.JSONWebKeySet, error) {
 	var all, public jose.JSONWebKeySet
 	if len(set) > MaxKeysBytes {
-		return public, fmt.Errorf("decode the issuer's keys: %d bytes are more than %d", len(set), MaxKeysBytes)
+		return public, fmt.Errorf("decoding the issuer's keys: %d bytes are more than %d", len(set), MaxKeysBytes)
 	}
 	if err := json.Unmarshal(set, &all); err != nil {
-		return public, fmt.Errorf("decode the issuer's keys: %w", err)
+		return public, fmt.Errorf("decoding the issuer's keys: %w", err)
 	}
 	for i := range all.Keys {
 		if all.Keys[i].IsPublic() {

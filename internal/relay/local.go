@@ -140,7 +140,7 @@ func handleFrames(store *Store, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		writeError(w, badRequest{fmt.Errorf("read frames: %w", err)})
+		writeError(w, badRequest{fmt.Errorf("reading frames: %w", err)})
 		return
 	}
 	writeJSON(w, http.StatusOK, Opened{LastSeq: writer.Received()})
@@ -154,7 +154,7 @@ func appendLine(writer *Writer, line []byte) error {
 		Seq int64 `json:"seq"`
 	}
 	if err := json.Unmarshal(line, &numbered); err != nil {
-		return badRequest{fmt.Errorf("decode frame: %w", err)}
+		return badRequest{fmt.Errorf("decoding frame: %w", err)}
 	}
 	return writer.Append(numbered.Seq, line)
 }

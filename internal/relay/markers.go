@@ -40,11 +40,11 @@ func (m markers) create(ep fence.Fence, incarnation string) error {
 		return ErrExists
 	}
 	if err != nil {
-		return fmt.Errorf("create the marker of episode %s: %w", ep, err)
+		return fmt.Errorf("creating the marker of episode %s: %w", ep, err)
 	}
 	_, err = f.WriteString(incarnation)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write the marker of episode %s: %w", ep, err)
+		return fmt.Errorf("writing the marker of episode %s: %w", ep, err)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (m markers) remove(ep fence.Fence) error {
 		return nil
 	}
 	if err := os.Remove(m.path(ep)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the marker: %w", err)
+		return fmt.Errorf("removing the marker: %w", err)
 	}
 	return nil
 }
@@ -65,11 +65,11 @@ func (m markers) load() (map[fence.Fence]string, error) {
 		return nil, nil
 	}
 	if err := os.MkdirAll(m.dir, 0o770); err != nil {
-		return nil, fmt.Errorf("make the directory of the markers: %w", err)
+		return nil, fmt.Errorf("making the directory of the markers: %w", err)
 	}
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the directory of the markers: %w", err)
+		return nil, fmt.Errorf("reading the directory of the markers: %w", err)
 	}
 	found := map[fence.Fence]string{}
 	for _, entry := range entries {
@@ -79,7 +79,7 @@ func (m markers) load() (map[fence.Fence]string, error) {
 		}
 		incarnation, err := os.ReadFile(filepath.Join(m.dir, entry.Name()))
 		if err != nil {
-			return nil, fmt.Errorf("read the marker of episode %s: %w", ep, err)
+			return nil, fmt.Errorf("reading the marker of episode %s: %w", ep, err)
 		}
 		found[ep] = string(incarnation)
 	}

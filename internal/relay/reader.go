@@ -118,7 +118,7 @@ func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscrip
 	timeout := orDefault(rd.WriteTimeout, DefaultWriteTimeout)
 	send := func(b []byte) error {
 		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-			return fmt.Errorf("set the write deadline: %w", err)
+			return fmt.Errorf("setting the write deadline: %w", err)
 		}
 		if _, err := w.Write(b); err != nil {
 			return err

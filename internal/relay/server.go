@@ -53,17 +53,17 @@ func ListenLocal(path string) (net.Listener, error) {
 	switch {
 	case err == nil && info.Mode().Type() == fs.ModeSocket:
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("remove the old socket: %w", err)
+			return nil, fmt.Errorf("removing the old socket: %w", err)
 		}
 	case err == nil:
-		return nil, fmt.Errorf("listen on %s: there is a file that is no socket", path)
+		return nil, fmt.Errorf("listening on %s: there is a file that is no socket", path)
 	}
 	listener, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the generator: %w", err)
+		return nil, fmt.Errorf("listening for the generator: %w", err)
 	}
 	if err := os.Chmod(path, socketMode); err != nil {
-		return nil, errors.Join(fmt.Errorf("let the generator's group use the socket: %w", err), listener.Close())
+		return nil, errors.Join(fmt.Errorf("letting the generator's group use the socket: %w", err), listener.Close())
 	}
 	return listener, nil
 }
@@ -96,7 +96,7 @@ func (s *Server) Run(ctx context.Context) error {
 	_ = local.Close()
 	running.Wait()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve: %w", err)
+		return fmt.Errorf("serving: %w", err)
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func (s *Store) removeMarkers(gone []*episode) error {
 	var errs []error
 	for _, e := range gone {
 		if err := s.markers.remove(e.name); err != nil {
-			errs = append(errs, fmt.Errorf("collect episode %s: %w", e.name, err))
+			errs = append(errs, fmt.Errorf("collecting episode %s: %w", e.name, err))
 		}
 	}
 	return errors.Join(errs...)

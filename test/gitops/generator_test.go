@@ -69,7 +69,7 @@ func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused", Advice: "Put a valid key into the Secret, then send a message to go on", StatusCode: 401,
+			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused", Advice: "Put a valid key into the Secret, then send a message to continue", StatusCode: 401,
 		}
 	case m.Spec.Role == v1alpha1.RoleTool:
 		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}

@@ -258,7 +258,7 @@ func TestThePromptOfAChatCannotChange(t *testing.T) {
 	create(t, newChat(ns, "c", "first"))
 	chat := newChat(ns, "c", "")
 	body := []byte(`{"spec":{"prompt":"other"}}`)
-	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil || !strings.Contains(err.Error(), "go on with a ChatMessage") {
+	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil || !strings.Contains(err.Error(), "continue with a ChatMessage") {
 		t.Errorf("editing the prompt: %v", err)
 	}
 }

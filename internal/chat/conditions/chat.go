@@ -200,7 +200,7 @@ func waitsOf(waits []v1alpha1.PendingWait) string {
 
 func failedSummary(e *v1alpha1.LastError) Summary {
 	if e == nil {
-		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to go on")
+		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to continue")
 	}
 	return Failed(string(e.Reason), e.Text())
 }

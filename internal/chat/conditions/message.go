@@ -35,7 +35,7 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 	m.Status.State = v1alpha1.MessageSuperseded
 	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
-		"A message before this one was edited or deleted, so the conversation goes on without it: delete it, or create it again to ask anew"),
+		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or create it again to ask anew"),
 		m.Generation, now)
 }
 

@@ -56,7 +56,7 @@ var effectSpecs = []effectSpec{
 	{AppendResults, "Commit the message with the results to the history."},
 	{BeginContext, "Begin a new context behind the newest message: nothing before it reaches the model again."},
 	{EndTurn, "Record how the turn ended, unless it ended before and was only taken up for a compaction."},
-	{SetError, "Record why the turn cannot go on."},
+	{SetError, "Record why the turn cannot continue."},
 	{ClearError, "Forget the recorded error."},
 	{SetDeadline, "Record the pending calls and until when they can be answered: for limits.actionDeadlineSeconds from now."},
 	{ClearDeadline, "Forget the pending calls and their deadline."},

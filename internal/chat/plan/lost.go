@@ -66,13 +66,13 @@ func (p attempt) resultDeleted() bool {
 func exhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason, last string) v1alpha1.GenerationError {
 	if why == v1alpha1.ErrorResultNameTaken {
 		return v1alpha1.GenerationError{
-			Reason: why, Message: last, Advice: "Delete that message, find out who creates such, then send a message to go on",
+			Reason: why, Message: last, Advice: "Delete that message, find out who creates such, then send a message to continue",
 		}
 	}
 	count := fmt.Sprintf("The step was tried %d times, and %d of the attempts were lost with their generation pods", lost.Attempt, losses)
 	return v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorAttemptsExhausted,
 		Message: clip.Ellipsis(count+". "+last, maxMessage),
-		Advice:  "See the pods' events and logs, then send a message to go on",
+		Advice:  "See the pods' events and logs, then send a message to continue",
 	}
 }

@@ -93,7 +93,7 @@ func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(results)
 	w.want("Error v3 c-2-1/3 - []")
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to go on, or start a new chat")
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to continue, or start a new chat")
 
 	w.sayPriced("b").wantFailure(v1alpha1.ErrorBudgetExceeded, "budget")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {

@@ -106,7 +106,7 @@ func (p modelChoice) overBudget() v1alpha1.GenerationError {
 		Reason: v1alpha1.ErrorBudgetExceeded,
 		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s",
 			cost.String(cost.Spent(p.status().Cost, budget.Currency), budget.Currency), budget.Amount, budget.Currency),
-		Advice: "Raise spec.limits.budget and send a message to go on, or start a new chat",
+		Advice: "Raise spec.limits.budget and send a message to continue, or start a new chat",
 	}
 }
 
@@ -132,6 +132,6 @@ func (p modelChoice) unpriced(action v1alpha1.GenerationAction) *v1alpha1.Genera
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigInvalid,
 		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency, model.Config),
-		Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to go on",
+		Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to continue",
 	}
 }

@@ -123,7 +123,7 @@ var actionRules = []actionRule{
 		func(f progress) bool { return f.budgetUsedUp }},
 	{decision{"the context is still too full", failTurn, stillOverLimit}, "A summary of the summary would be no shorter: it would only cost.",
 		func(f progress) bool { return f.fill == fillStillOver }},
-	{decision{"the context is too full", compact, ""}, "It stands last, so that nothing is summarised that nobody goes on with.",
+	{decision{"the context is too full", compact, ""}, "It stands last, so that nothing is summarised that nobody continues.",
 		func(f progress) bool { return f.fill == fillOver }},
 	{decision{"the model is next", generateAssistant, ""}, "The newest message is a User's, or holds the results of calls.",
 		func(progress) bool { return true }},

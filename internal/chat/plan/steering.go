@@ -41,7 +41,7 @@ func (p steering) repair() error {
 		Reason: v1alpha1.ErrorStateInvalid,
 		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it",
 			st.Phase, len(st.Queue)),
-		Advice: "Send a message to go on",
+		Advice: "Send a message to continue",
 	}})
 }
 

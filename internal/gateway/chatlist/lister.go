@@ -135,7 +135,7 @@ func (l *Lister) wait(ctx context.Context, reader *reader, keepAlive <-chan time
 func (l *Lister) send(name, id string, data any) error {
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		return fmt.Errorf("encode event %s: %w", name, err)
+		return fmt.Errorf("encoding event %s: %w", name, err)
 	}
 	return l.Send(follow.Event{Name: name, ID: id, Data: encoded})
 }

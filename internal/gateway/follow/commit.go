@@ -105,7 +105,7 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 	c.Parent, c.Version = n.Parent, n.Version
 	data, err := json.Marshal(MessageCommitted{HistoryVersion: c.Version, Index: index, Message: messageOf(chat, msg)})
 	if err != nil {
-		return nil, fmt.Errorf("encode message %s: %w", msg.Name, err)
+		return nil, fmt.Errorf("encoding message %s: %w", msg.Name, err)
 	}
 	c.Data = data
 	return c, nil

@@ -199,7 +199,7 @@ func (c *Closing) Event() (Event, error) { return encoded(EventClosing, "", c) }
 func encoded(name, id string, data any) (Event, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {
-		return Event{}, fmt.Errorf("encode event %s: %w", name, err)
+		return Event{}, fmt.Errorf("encoding event %s: %w", name, err)
 	}
 	return Event{Name: name, ID: id, Data: raw}, nil
 }

@@ -54,7 +54,7 @@ func New(socket, incarnation string) *Client {
 func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 	last, err := c.open(ctx, ep)
 	if err != nil {
-		return nil, fmt.Errorf("open episode %s: %w", ep, err)
+		return nil, fmt.Errorf("opening episode %s: %w", ep, err)
 	}
 	return newEpisode(c, ep, last), nil //nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
 }
@@ -62,7 +62,7 @@ func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 // Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.
 func (c *Client) Close(ctx context.Context, ep fence.Fence) error {
 	if err := c.post(ctx, ep, "/close", nil, http.StatusNoContent, nil); err != nil {
-		return fmt.Errorf("close episode %s: %w", ep, err)
+		return fmt.Errorf("closing episode %s: %w", ep, err)
 	}
 	return nil
 }
@@ -72,15 +72,15 @@ func (c *Client) Close(ctx context.Context, ep fence.Fence) error {
 func (c *Client) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error) {
 	req, err := c.request(ctx, http.MethodGet, ep, "", nil)
 	if err != nil {
-		return nil, fmt.Errorf("read episode %s: %w", ep, err)
+		return nil, fmt.Errorf("reading episode %s: %w", ep, err)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("read episode %s: %w", ep, err)
+		return nil, fmt.Errorf("reading episode %s: %w", ep, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read episode %s: the relay answered %s", ep, resp.Status)
+		return nil, fmt.Errorf("reading episode %s: the relay answered %s", ep, resp.Status)
 	}
 	var frames []parts.Frame
 	for lines := json.NewDecoder(io.LimitReader(resp.Body, 2*relay.DefaultEpisodeBytes)); ; {
@@ -88,7 +88,7 @@ func (c *Client) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, erro
 		if err := lines.Decode(&frame); errors.Is(err, io.EOF) {
 			return frames, nil
 		} else if err != nil {
-			return nil, fmt.Errorf("read episode %s: %w", ep, err)
+			return nil, fmt.Errorf("reading episode %s: %w", ep, err)
 		}
 		frames = append(frames, frame)
 	}
@@ -135,7 +135,7 @@ func (c *Client) do(req *http.Request, into any, accepted ...int) error {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil {
-		return fmt.Errorf("read the relay's answer: %w", err)
+		return fmt.Errorf("reading the relay's answer: %w", err)
 	}
 	for _, status := range accepted {
 		if resp.StatusCode == status {

@@ -100,7 +100,7 @@ func (e *Episode) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		e.stop()
 		<-e.done
-		return fmt.Errorf("close episode %s: %w", e.name, ctx.Err())
+		return fmt.Errorf("closing episode %s: %w", e.name, ctx.Err())
 	}
 	if e.lost != nil {
 		return nil // it is closed, or somebody else's

@@ -36,11 +36,11 @@ func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]by
 // bringKeys waits until keys are wanted, and brings them once.
 func (c *Client) bringKeys(ctx context.Context, fetch func(context.Context) ([]byte, error)) error {
 	if err := c.keys(ctx, http.MethodGet, "/wanted", nil); err != nil {
-		return fmt.Errorf("wait until keys are wanted: %w", err)
+		return fmt.Errorf("waiting until keys are wanted: %w", err)
 	}
 	set, err := fetch(ctx)
 	if err != nil {
-		return fmt.Errorf("fetch the issuer's keys: %w", err)
+		return fmt.Errorf("fetching the issuer's keys: %w", err)
 	}
 	if err := c.keys(ctx, http.MethodPut, "", set); err != nil {
 		return fmt.Errorf("bring the relay the issuer's keys: %w", err)

@@ -65,13 +65,13 @@ func (r *Reader) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, 
 		defer watchdog.Stop()
 		body, err := r.connect(ctx, fmt.Sprintf("%s/v1/episodes/%s?after=%d", baseURL, ep, after))
 		if err != nil {
-			yield(parts.Frame{}, because(ctx, fmt.Errorf("subscribe to episode %s: %w", ep, err)))
+			yield(parts.Frame{}, because(ctx, fmt.Errorf("subscribing to episode %s: %w", ep, err)))
 			return
 		}
 		defer body.Close()
 		alive := func() { watchdog.Reset(r.silence()) }
 		if err := read(body, alive, func(f parts.Frame) bool { return yield(f, nil) }); err != nil {
-			yield(parts.Frame{}, because(ctx, fmt.Errorf("read episode %s: %w", ep, err)))
+			yield(parts.Frame{}, because(ctx, fmt.Errorf("reading episode %s: %w", ep, err)))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	}
 	token, err := r.Token(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("get the token: %w", err)
+		return nil, fmt.Errorf("getting the token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{}
@@ -125,7 +125,7 @@ func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 			if bounded.N == 0 { // It was cut.
 				return ErrTooLong
 			}
-			return fmt.Errorf("decode frame: %w", err)
+			return fmt.Errorf("decoding frame: %w", err)
 		}
 		if line.Closed || !yield(line.Frame) {
 			return nil
