@@ -77,7 +77,7 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
-	"internal/generation/caption",
+	"internal/generation/captions/wording",
 }
 
 var rules = []rule{

@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/chain"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
 )
@@ -64,7 +64,7 @@ type attempt struct {
 // outcome is how an attempt ended.
 type outcome struct {
 	kind v1alpha1.GenerationOutcome
-	step step.Step
+	step collect.Step
 	err  *v1alpha1.GenerationError
 	// bare is true for a result that holds nothing which came from a provider.
 	bare bool
@@ -75,7 +75,7 @@ func failed(err *v1alpha1.GenerationError) outcome {
 }
 
 // paidFor is a failure of a step whose call is paid for all the same.
-func (o outcome) paidFor(by step.Step) outcome {
+func (o outcome) paidFor(by collect.Step) outcome {
 	o.step.Usage = by.Usage
 	return o
 }
@@ -129,7 +129,7 @@ func (a *attempt) afterCrash(ctx context.Context, messages []v1alpha1.ChatMessag
 		a.Log.DebugContext(ctx, "the relay does not say what was said", a.about(), slog.Any("error", err))
 	}
 	if a.interrupted() {
-		return outcome{kind: v1alpha1.OutcomeInterrupted, step: step.FromFrames(frames)}
+		return outcome{kind: v1alpha1.OutcomeInterrupted, step: collect.FromFrames(frames)}
 	}
 	return a.resumeTools(messages, frames)
 }

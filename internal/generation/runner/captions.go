@@ -14,9 +14,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
-	"parley.dev/parley/internal/generation/caption"
+	"parley.dev/parley/internal/generation/captions/wording"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 )
 
 // captionTimeout bounds what is asked for beside a reply. Nothing waits for it.
@@ -24,7 +24,7 @@ const captionTimeout = 30 * time.Second
 
 // wanted is a caption that a model is to write.
 type wanted struct {
-	form   caption.Form
+	form   wording.Form
 	action v1alpha1.GenerationAction
 	// by names the ChatModelConfig that writes it; nil: the one that answers.
 	by *v1alpha1.ModelConfigReference
@@ -90,7 +90,7 @@ func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, 
 		return "", nil, provider.Classify(err, about)
 	}
 	spec := &t.config.Spec
-	usage := step.UsageOf(spec.Provider, answer.Usage)
+	usage := collect.UsageOf(spec.Provider, answer.Usage)
 	if usage == (v1alpha1.TokenUsage{}) {
 		return w.form.Read(answer), nil, nil
 	}

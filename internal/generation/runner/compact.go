@@ -12,8 +12,8 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/compaction"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -39,7 +39,7 @@ func (a *attempt) compact(ctx context.Context, messages []v1alpha1.ChatMessage, 
 		o = a.askSummary(ctx, messages, compaction.Input(input, compaction.Less(budget, input)), episode)
 	}
 	if o.kind != v1alpha1.OutcomeCompleted {
-		o.step = step.Step{Usage: o.step.Usage} // Half a summary is worth nothing.
+		o.step = collect.Step{Usage: o.step.Usage} // Half a summary is worth nothing.
 		return o
 	}
 	if o.step = onlyText(o.step); len(o.step.Parts) == 0 {
@@ -79,7 +79,7 @@ func (a *attempt) compactionSource() v1alpha1.CompactionSource {
 }
 
 // onlyText is the text of a step as its only part.
-func onlyText(s step.Step) step.Step {
+func onlyText(s collect.Step) collect.Step {
 	var text strings.Builder
 	for i := range s.Parts {
 		if part := &s.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
@@ -117,7 +117,7 @@ func (a *attempt) contextLimit() int64 {
 }
 
 // contextOf is how full the context was when the model gave this reply.
-func (a *attempt) contextOf(s step.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
+func (a *attempt) contextOf(s collect.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
 	if tokens == 0 { // Some servers tell the total alone, which will be in the context of the next call.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -18,7 +18,7 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	live := &liveBatch{attempt: a, episode: episode, limit: tools.ResultLimit(a.contextLimit()), ran: map[string]step.Span{}}
+	live := &liveBatch{attempt: a, episode: episode, limit: tools.ResultLimit(a.contextLimit()), ran: map[string]collect.Span{}}
 	for i := range calls.Denied {
 		live.publishResult(&calls.Denied[i], time.Time{})
 	}
@@ -30,8 +30,8 @@ func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode)
 }
 
 // executed is the outcome of a batch of calls.
-func (a *attempt) executed(results []v1alpha1.ToolResult, ran map[string]step.Span) outcome {
-	s := step.Results(results, tools.ResultLimit(a.contextLimit()), ran)
+func (a *attempt) executed(results []v1alpha1.ToolResult, ran map[string]collect.Span) outcome {
+	s := collect.Results(results, tools.ResultLimit(a.contextLimit()), ran)
 	if a.interrupted() {
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: s}
 	}
@@ -46,7 +46,7 @@ const resultLost = "the generation pod was restarted while this call ran, so tha
 // what ran besides says that its result is lost. It is not run again, because the model has to know that it may have had an effect.
 // A batch of which no call had ended is lost as a whole.
 func (a *attempt) resumeTools(messages []v1alpha1.ChatMessage, frames []parts.Frame) outcome {
-	streamed, ran := step.ResultsIn(frames)
+	streamed, ran := collect.ResultsIn(frames)
 	kept := make(map[string]v1alpha1.ToolResult, len(streamed))
 	for _, result := range streamed {
 		kept[result.ID] = result
@@ -76,7 +76,7 @@ type liveBatch struct {
 	limit int
 
 	mu  sync.Mutex
-	ran map[string]step.Span
+	ran map[string]collect.Span
 }
 
 // observe is a tools.Observer.
@@ -84,24 +84,24 @@ func (b *liveBatch) observe(ctx context.Context, call *v1alpha1.ToolCall, builtI
 	ctx, measured := b.observeTool(ctx, call, builtIn)
 	began := b.Now().UTC()
 	id, name := call.ID, call.Name
-	b.note(id, step.Span{Began: began})
+	b.note(id, collect.Span{Began: began})
 	b.publish(parts.Part{Type: parts.ToolStart, ID: id, Name: name, At: began})
 	ctx = tools.WithOutput(ctx, func(piece string) { b.publish(parts.Part{Type: parts.ToolOutput, ID: id, Name: name, Text: piece}) })
 	return ctx, func(result *v1alpha1.ToolResult) {
 		ended := b.Now().UTC()
-		b.note(id, step.Span{Began: began, Ended: ended})
+		b.note(id, collect.Span{Began: began, Ended: ended})
 		b.publishResult(result, ended)
 		measured(result)
 	}
 }
 
-func (b *liveBatch) note(id string, span step.Span) {
+func (b *liveBatch) note(id string, span collect.Span) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.ran[id] = span
 }
 
-func (b *liveBatch) spans() map[string]step.Span {
+func (b *liveBatch) spans() map[string]collect.Span {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.ran)

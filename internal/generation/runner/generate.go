@@ -11,10 +11,10 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -61,7 +61,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 	defer guardSilence(notes, silence, cancel)()
 	defer a.endings.expect(calling, stuckAfter)()
 
-	reply := step.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
+	reply := collect.NewAccumulator(t.config.Spec.Provider, a.fence.HistoryVersion, callIDs(messages))
 	if a.chat.Status.History.ContextStart > 0 {
 		reply.EarlierCallsUnknown()
 	}
@@ -89,7 +89,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 }
 
 // withAwaits says of each call what it waits for besides Parley.
-func (a *attempt) withAwaits(t *target, s step.Step) step.Step {
+func (a *attempt) withAwaits(t *target, s collect.Step) collect.Step {
 	if a.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
@@ -106,7 +106,7 @@ func (a *attempt) withAwaits(t *target, s step.Step) step.Step {
 	return s
 }
 
-func pendingCalls(s step.Step) (calls []v1alpha1.ToolCall) {
+func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
 			calls = append(calls, *call)

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
@@ -89,7 +89,7 @@ func (c *observedCall) provider() string { return string(c.target.config.Spec.Pr
 func (c *observedCall) end(err error) {
 	outcome, reason := c.outcome(err)
 	c.Metrics.CallEnded(c.provider(), outcome, c.Now().Sub(c.began))
-	u := step.UsageOf(c.target.config.Spec.Provider, c.usage)
+	u := collect.UsageOf(c.target.config.Spec.Provider, c.usage)
 	c.countTokens(c.provider(), u)
 	if c.span.Recording() {
 		c.span.Set(c.ending(outcome, u)...)

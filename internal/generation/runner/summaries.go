@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/generation/caption"
+	"parley.dev/parley/internal/generation/captions/wording"
 )
 
 // summaries asks models what became of turns, after the last reply of each. One that is not written when the chat goes on is
@@ -80,13 +80,13 @@ func (a *attempt) summarize(o outcome, reply *v1alpha1.MessageGeneration) {
 	if !a.endsTurn(o) || !a.wantsSummary(a.target) || a.usesBudgetUp(reply) {
 		return
 	}
-	answer := caption.Text(&v1alpha1.ChatMessageSpec{Parts: o.step.Parts})
+	answer := wording.Text(&v1alpha1.ChatMessageSpec{Parts: o.step.Parts})
 	if answer == "" {
 		return
 	}
 	w := wanted{
-		form: caption.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: a.target.config.Spec.TurnSummaries.ModelConfigRef,
-		shown: caption.Exchange(a.question, answer),
+		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: a.target.config.Spec.TurnSummaries.ModelConfigRef,
+		shown: wording.Exchange(a.question, answer),
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,7 +160,7 @@ func (a *attempt) summary(text string, account *v1alpha1.CallAccount, began meta
 func questionOf(messages []v1alpha1.ChatMessage) string {
 	for i := range slices.Backward(messages) {
 		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			return caption.Text(&messages[i].Spec)
+			return wording.Text(&messages[i].Spec)
 		}
 	}
 	return ""

@@ -14,8 +14,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
@@ -51,7 +51,7 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 			if c.next != nil {
 				r.attempts["u"] = c.next
 			}
-			a.summarize(outcome{kind: v1alpha1.OutcomeCompleted, step: step.Step{
+			a.summarize(outcome{kind: v1alpha1.OutcomeCompleted, step: collect.Step{
 				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
 			}}, &v1alpha1.MessageGeneration{})
 			r.summaries.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/caption"
+	"parley.dev/parley/internal/generation/captions/wording"
 )
 
 // maxTitles is how many titles are kept, those under way included. A title that is forgotten is none.
@@ -148,7 +148,7 @@ func (a *attempt) entitle(messages []v1alpha1.ChatMessage) {
 		a.titleOf = beginning{chat: a.chat.UID, message: messages[first].UID, edition: messages[first].Generation}
 	}
 	if !later && a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
-		a.firstWords = caption.FirstWords(caption.Of(messages))
+		a.firstWords = wording.FirstWords(wording.Of(messages))
 	}
 }
 
@@ -160,7 +160,7 @@ func (a *attempt) askTitle(t *target, messages []v1alpha1.ChatMessage) {
 		return
 	}
 	a.titles.begin(a.lasting, a.titleOf, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
-		return a.writeCaption(ctx, t, wanted{form: caption.Title, action: v1alpha1.ActionWriteTitle, by: settings.ModelConfigRef, shown: shown})
+		return a.writeCaption(ctx, t, wanted{form: wording.Title, action: v1alpha1.ActionWriteTitle, by: settings.ModelConfigRef, shown: shown})
 	})
 }
 
@@ -168,13 +168,13 @@ func (a *attempt) askTitle(t *target, messages []v1alpha1.ChatMessage) {
 // it. Empty if there is nothing to ask.
 func (a *attempt) titleFrom(messages []v1alpha1.ChatMessage) string {
 	if a.chat.Status.TitleSource == v1alpha1.TitleOutdated {
-		return caption.Conversation(messages)
+		return wording.Conversation(messages)
 	}
-	text := caption.Of(messages)
-	if a.chat.Status.History.ContextStart > 0 || caption.Questions(messages) != 1 || text == "" {
+	text := wording.Of(messages)
+	if a.chat.Status.History.ContextStart > 0 || wording.Questions(messages) != 1 || text == "" {
 		return ""
 	}
-	return caption.Beginning(text)
+	return wording.Beginning(text)
 }
 
 // titleToken is the token that asked for another title last.

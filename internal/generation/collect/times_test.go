@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package collect_test
 
 import (
 	"testing"
@@ -10,13 +10,13 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/parts"
 )
 
 func TestReasoningAndCallsSayWhenTheyCame(t *testing.T) {
 	now := time.Unix(1000, 0).UTC()
-	reply := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	reply.TellTime(func() time.Time { now = now.Add(time.Second); return now })
 	var shown []parts.Part
 	for _, p := range []fantasy.StreamPart{

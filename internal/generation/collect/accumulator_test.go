@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package collect_test
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -40,7 +40,7 @@ func signed(p fantasy.StreamPart, signature string) fantasy.StreamPart {
 	return p
 }
 
-func collect(a *step.Accumulator, stream ...fantasy.StreamPart) (shown []parts.Part) {
+func add(a *collect.Accumulator, stream ...fantasy.StreamPart) (shown []parts.Part) {
 	for i := range stream {
 		if p, ok := a.Add(&stream[i]); ok {
 			shown = append(shown, p)
@@ -50,7 +50,7 @@ func collect(a *step.Accumulator, stream ...fantasy.StreamPart) (shown []parts.P
 }
 
 // outline is a step in one line.
-func outline(s *step.Step) string {
+func outline(s *collect.Step) string {
 	var lines []string
 	for _, p := range s.Parts {
 		switch {
@@ -72,13 +72,13 @@ func source(url, title string) fantasy.StreamPart {
 }
 
 func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 	var want strings.Builder
 	for i := range 300 {
-		collect(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)), source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
+		add(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)), source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
 		want.WriteString("said ")
 	}
-	collect(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
+	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
 	got := a.Finish()
 	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
 		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
@@ -91,12 +91,12 @@ func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
 func TestNoSourceEndsAReply(t *testing.T) {
 	for name, title := range map[string]string{"many": "t", "large": strings.Repeat("<", 2000)} {
 		t.Run(name, func(t *testing.T) {
-			a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+			a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 			for i := range 2 * v1alpha1.MaxParts {
-				collect(a, source(fmt.Sprint("https://example.com/", i, strings.Repeat("&", len(title))), title))
+				add(a, source(fmt.Sprint("https://example.com/", i, strings.Repeat("&", len(title))), title))
 			}
 			long := strings.Repeat("a", v1alpha1.MaxContentBytes/2)
-			collect(a, text("1", long), call("c", "t", "{}"))
+			add(a, text("1", long), call("c", "t", "{}"))
 			got := a.Finish()
 			if got.Truncated || a.Full() || wordsOf(&got) != long || got.PendingCalls != 1 {
 				t.Errorf("%d parts, truncated %t, %d calls", len(got.Parts), got.Truncated, got.PendingCalls)
@@ -107,7 +107,7 @@ func TestNoSourceEndsAReply(t *testing.T) {
 }
 
 // wordsOf are the texts of the step.
-func wordsOf(s *step.Step) string {
+func wordsOf(s *collect.Step) string {
 	var words strings.Builder
 	for _, p := range s.Parts {
 		if p.Text != nil {
@@ -164,8 +164,8 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, c.used)
-			collect(a, c.stream...)
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, c.used)
+			add(a, c.stream...)
 			got := a.Finish()
 			if outline(&got) != c.want || got.PendingCalls != c.calls || got.Truncated {
 				t.Errorf("got %s\nwant %s\npending %d, truncated %v", outline(&got), c.want, got.PendingCalls, got.Truncated)
@@ -175,9 +175,9 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 }
 
 func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
 	a.EarlierCallsUnknown()
-	collect(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
+	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
 	got := a.Finish()
 	if want := "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}"; outline(&got) != want {
 		t.Errorf("got %s\nwant %s", outline(&got), want)
@@ -185,8 +185,8 @@ func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
 }
 
 func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
-	collect(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"), call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
+	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"), call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
 		call(strings.Repeat("x", 129), "a", "{}"), call("é b", "a", "{}"))
 	var got []string
 	for _, part := range a.Finish().Parts {
@@ -200,11 +200,11 @@ func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
 
 func TestMoreReasoningThanOutputIsBesideIt(t *testing.T) {
 	for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderVercel, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderOpenAICompatible} {
-		got := step.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37, TotalTokens: 67})
+		got := collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37, TotalTokens: 67})
 		if want := (v1alpha1.TokenUsage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104}); got != want {
 			t.Errorf("%s: got %+v", provider, got)
 		}
-		got = step.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104})
+		got = collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104})
 		if got.OutputTokens != 47 {
 			t.Errorf("%s: got %+v", provider, got)
 		}
@@ -212,8 +212,8 @@ func TestMoreReasoningThanOutputIsBesideIt(t *testing.T) {
 }
 
 func TestWhatIsShownIsWhatIsKept(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
-	shown := collect(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
+	shown := add(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),
 		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", ToolCallInput: "{"},
 		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", Delta: "}"}, call("c", "t", "{}"))
 	want := []parts.Part{
@@ -227,8 +227,8 @@ func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 }
 
 func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
-	collect(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"), signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
+	add(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"), signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
 		signed(part(fantasy.StreamPartTypeReasoningStart, "1", ""), "redacted"),
 		reasoning("2", "x"), signed(reasoning("2", ""), strings.Repeat("s", v1alpha1.MaxProviderMetadataBytes)))
 	got := a.Finish().Parts
@@ -241,9 +241,9 @@ func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 }
 
 func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
+	a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
 	begin, end := part(fantasy.StreamPartTypeReasoningStart, "0", ""), part(fantasy.StreamPartTypeReasoningEnd, "0", "")
-	collect(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"), call("c", "t", "{}"))
+	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"), call("c", "t", "{}"))
 	got := a.Finish()
 	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
 		t.Fatalf("got %s\nwant %s", outline(&got), want)
@@ -272,10 +272,10 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-			collect(a, reasoning("0", "not shown"))
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			add(a, reasoning("0", "not shown"))
 			for _, delta := range c.deltas {
-				collect(a, text("0", delta))
+				add(a, text("0", delta))
 			}
 			if got := a.Finish().Preview; got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -292,8 +292,8 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		v1alpha1.ProviderGoogle:    {InputTokens: 100, OutputTokens: 30, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
 	}
 	for provider, usage := range cases {
-		a := step.NewAccumulator(provider, 1, nil)
-		collect(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage, FinishReason: fantasy.FinishReasonStop})
+		a := collect.NewAccumulator(provider, 1, nil)
+		add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage, FinishReason: fantasy.FinishReasonStop})
 		if got := a.Finish(); got.Usage != want || got.FinishReason != "stop" {
 			t.Errorf("%s: got %+v, %s", provider, got.Usage, got.FinishReason)
 		}
@@ -322,12 +322,12 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 		"three bytes": "語", "four bytes": "😀", "line separators": "\u2028\u2029", "mixed": "a\"\n\x02ä語😀<", "the replacement character": "\uFFFD",
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 			delta := strings.Repeat(unit, 997)
 			for !a.Full() {
-				collect(a, text("0", delta))
+				add(a, text("0", delta))
 			}
-			collect(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
+			add(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
 			got := a.Finish()
 			if len(got.Parts) != 1 || !got.Truncated || !utf8.ValidString(*got.Parts[0].Text) {
 				t.Fatalf("%d parts, truncated %v", len(got.Parts), got.Truncated)
@@ -340,8 +340,8 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 }
 
 func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-	collect(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)), call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)), call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
 	got := a.Finish()
 	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
 		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
@@ -349,14 +349,14 @@ func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
 }
 
 func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	for i := range v1alpha1.MaxParts {
-		collect(a, text(fmt.Sprint(i), "x"))
+		add(a, text(fmt.Sprint(i), "x"))
 	}
 	if a.Full() {
 		t.Fatal("full before the limit is passed")
 	}
-	collect(a, call("c", "t", "{}"))
+	add(a, call("c", "t", "{}"))
 	if got := a.Finish(); len(got.Parts) != v1alpha1.MaxParts || !got.Truncated || !a.Full() {
 		t.Errorf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
 	}
@@ -380,7 +380,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 			for i := range c.calls {
 				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
-			got := step.Results(results, tools.MaxResultBytes, nil)
+			got := collect.Results(results, tools.MaxResultBytes, nil)
 			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
 				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
 			}
@@ -398,7 +398,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 }
 
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
-	got := step.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10, nil)
+	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10, nil)
 	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
 		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package collect_test
 
 import (
 	"strings"
@@ -11,14 +11,14 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/collect"
 )
 
 // BenchmarkAccumulator collects a reply of 10000 deltas of four bytes; its time per delta must not depend on their number.
 func BenchmarkAccumulator(b *testing.B) {
 	delta := text("0", "abc ")
 	for b.Loop() {
-		a := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+		a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 		for range 10_000 {
 			a.Add(&delta)
 		}
@@ -36,10 +36,10 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 		if !utf8.ValidString(content) || !utf8.ValidString(id) || !utf8.ValidString(signature) {
 			t.Skip("fantasy decodes JSON, which yields valid text")
 		}
-		a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 3, []string{"call"})
+		a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 3, []string{"call"})
 		long := strings.Repeat(content, int(repeat)%5000+1)
 		for range v1alpha1.MaxParts {
-			collect(a, signed(reasoning(id, long), signature), text(id, content), call(id, content, long),
+			add(a, signed(reasoning(id, long), signature), text(id, content), call(id, content, long),
 				fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: id, URL: content, Title: content},
 				fantasy.StreamPart{Type: fantasy.StreamPartTypeToolResult, ID: id, ToolCallName: id, Delta: content, ProviderExecuted: true})
 			if a.Full() {

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package step_test
+package collect_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/collect"
 )
 
 func unsupported(setting, details string) fantasy.CallWarning {
@@ -20,7 +20,7 @@ func unsupported(setting, details string) fantasy.CallWarning {
 }
 
 func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
-	reply := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	reply.Warn([]fantasy.CallWarning{unsupported("top_k", ""), unsupported("TopP", "not while it thinks")})
 	reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeWarnings, Warnings: []fantasy.CallWarning{
 		unsupported("topK", ""), // the same once more
@@ -34,7 +34,7 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 }
 
 func TestWarningsFitIntoAMessage(t *testing.T) {
-	reply := step.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	for i := range 40 {
 		reply.Warn([]fantasy.CallWarning{unsupported(fmt.Sprint("s", i), strings.Repeat("é", 500))})
 	}

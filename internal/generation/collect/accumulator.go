@@ -1,9 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step collects the parts of a model's streamed reply into the content of one ChatMessage. What it holds always
-// fits into one object: it counts the content as the API server stores it, and cuts where the room ends.
-package step
+// Package collect collects what one step yields, the parts of a model's streamed reply or the results of tools, into the content of
+// one ChatMessage. What it holds always fits into one object: it counts the content as the API server stores it, and cuts where the
+// room ends.
+package collect
 
 import (
 	"encoding/json"
@@ -203,7 +204,7 @@ func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.Provider
 // Full reports whether the room has ended, so that whatever else the model says is lost.
 func (a *Accumulator) Full() bool { return a.room.full }
 
-// Step is a collected reply.
+// Step is what was collected of one step.
 type Step struct {
 	Parts        []v1alpha1.MessagePart
 	Usage        v1alpha1.TokenUsage

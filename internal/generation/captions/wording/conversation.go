@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package caption
+package wording
 
 import (
 	"slices"
@@ -41,7 +41,7 @@ func Questions(messages []v1alpha1.ChatMessage) (n int) {
 
 func asks(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }
 
-// Text is what a message says: neither thoughts nor calls of tools.
+// Text is what a message says, in lines: unlike v1alpha1.ChatMessageSpec.Text it keeps texts apart that a model shall not read as one.
 func Text(spec *v1alpha1.ChatMessageSpec) string {
 	said := []string{spec.Content}
 	for i := range spec.Parts {
