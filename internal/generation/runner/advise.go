@@ -57,13 +57,8 @@ func (a *attempt) guidance() []string {
 	return advisor.Guidance(a.chat)
 }
 
-// withAdvisor is a context in which tools can ask for advice.
-func (a *attempt) withAdvisor(ctx context.Context, messages []v1alpha1.ChatMessage) context.Context {
-	return advisor.WithConsult(ctx, func(ctx context.Context, input string) advisor.Result { return a.consult(ctx, messages, input) })
-}
-
 // consult answers a call of the advisor. The chat has one: otherwise its call would not be run.
-func (a *attempt) consult(ctx context.Context, messages []v1alpha1.ChatMessage, input string) advisor.Result {
+func (a *attempt) consult(ctx context.Context, messages []v1alpha1.ChatMessage, call tools.Call) advisor.Result {
 	spec := a.chat.Spec.Advisor
 	remaining := max(0, spec.MaxUsesOrDefault()-a.adviceSoFar(messages))
 	if remaining == 0 {
@@ -72,11 +67,11 @@ func (a *attempt) consult(ctx context.Context, messages []v1alpha1.ChatMessage, 
 			Error: fmt.Sprintf("the advisor can be asked %d times in a turn, and has been: go on without", spec.MaxUsesOrDefault()),
 		}
 	}
-	question, err := advisor.Question(input)
+	question, err := advisor.Question(call.Input)
 	if err != nil {
 		return advisor.Result{Type: advisor.TypeError, Error: err.Error(), RemainingUses: remaining}
 	}
-	text, failure := a.advise(ctx, messages, question)
+	text, failure := a.advise(ctx, messages, question, call.Show)
 	result := advisor.Result{Type: advisor.TypeAdvice, Advice: text, RemainingUses: remaining - 1}
 	if failure != nil {
 		result = advisor.Result{Type: advisor.TypeError, Error: told(failure), RemainingUses: remaining}
@@ -111,7 +106,7 @@ func told(e *v1alpha1.GenerationError) string {
 const cutAdvice = "\n\n[The advice ends here: it reached its limit of tokens.]"
 
 // advise asks the advisor, without tools.
-func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, question string) (string, *v1alpha1.GenerationError) {
+func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, question string, show func(string)) (string, *v1alpha1.GenerationError) {
 	t, err := a.advisorTarget(ctx)
 	if err != nil {
 		return "", err
@@ -126,7 +121,7 @@ func (a *attempt) advise(ctx context.Context, messages []v1alpha1.ChatMessage, q
 		return "", err
 	}
 	call.Tools, call.private = nil, append(prompt.Texts(built), question)
-	o := a.askTwice(ctx, t, call, messages)
+	o := a.askTwice(ctx, t, call, messages, shownByTool{show: show})
 	a.advice.usage, a.advice.warnings = o.step.Usage, o.step.Warnings
 	switch {
 	case o.kind == v1alpha1.OutcomeInterrupted:
@@ -152,8 +147,8 @@ const (
 )
 
 // askTwice asks the advisor, once more if its first error may pass. One that was silent has had its time.
-func (a *attempt) askTwice(ctx context.Context, t *target, call request, messages []v1alpha1.ChatMessage) outcome {
-	o := a.ask(ctx, t, call, messages, v1alpha1.RoleTool, shownByTool{ctx: ctx})
+func (a *attempt) askTwice(ctx context.Context, t *target, call request, messages []v1alpha1.ChatMessage, to Episode) outcome {
+	o := a.ask(ctx, t, call, messages, v1alpha1.RoleTool, to)
 	if o.err == nil || !o.err.Retryable || o.err.Reason == v1alpha1.ErrorProviderSilent || o.err.RetryAfter() > maxAdviceRetry {
 		return o
 	}
@@ -162,19 +157,19 @@ func (a *attempt) askTwice(ctx context.Context, t *target, call request, message
 		return outcome{kind: v1alpha1.OutcomeInterrupted}
 	case <-time.After(max(adviceRetry, o.err.RetryAfter())):
 	}
-	return a.ask(ctx, t, call, messages, v1alpha1.RoleTool, shownByTool{ctx: ctx})
+	return a.ask(ctx, t, call, messages, v1alpha1.RoleTool, to)
 }
 
 // shownByTool is the episode of an advice: its text is what the tool shows while it runs.
 type shownByTool struct {
 	unheard
-	ctx context.Context
+	show func(string)
 }
 
 // Publish shows a piece of the advice.
 func (s shownByTool) Publish(_ string, p parts.Part) {
 	if p.Type == parts.Text {
-		tools.Show(s.ctx, p.Text)
+		s.show(p.Text)
 	}
 }
 

@@ -108,14 +108,6 @@ func (a *attempt) limitOf(t *target) modelconfig.Limit {
 	return modelconfig.ContextLimit(t.config, a.chat.Status.LearnedContextLimit)
 }
 
-// contextLimit is how many tokens the context holds of the model that replied last; 0: that is not known.
-func (a *attempt) contextLimit() int64 {
-	if a.chat.Status.Context == nil {
-		return 0
-	}
-	return a.chat.Status.Context.Limit
-}
-
 // contextOf is how full the context was when the model gave this reply.
 func (a *attempt) contextOf(s collect.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)

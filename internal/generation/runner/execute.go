@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
@@ -18,20 +19,22 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (a *attempt) executeTools(messages []v1alpha1.ChatMessage, episode Episode) outcome {
 	calls := tools.Due(messages, a.chat.Status.Turn.Decisions)
-	live := &liveBatch{attempt: a, episode: episode, limit: tools.ResultLimit(a.contextLimit()), ran: map[string]collect.Span{}}
+	live := &liveBatch{attempt: a, episode: episode, limit: tools.ResultLimitOf(a.chat), ran: map[string]collect.Span{}}
 	for i := range calls.Denied {
 		live.publishResult(&calls.Denied[i], time.Time{})
 	}
 	a.countDenied(calls.Denied)
-	ctx := tools.WithObserver(a.working, live.observe)
-	defer a.endings.expect(ctx, stuckAfter)()
-	results := append(a.Tools.Execute(a.withAdvisor(ctx, messages), a.chat.Spec.Tools, calls.Run), calls.Denied...)
+	defer a.endings.expect(a.working, stuckAfter)()
+	registry := a.Tools.With(advisor.Tool{Consult: func(ctx context.Context, call tools.Call) advisor.Result {
+		return a.consult(ctx, messages, call)
+	}})
+	results := append(registry.Execute(a.working, a.chat, calls.Run, live.observe), calls.Denied...)
 	return a.executed(results, live.spans())
 }
 
 // executed is the outcome of a batch of calls.
 func (a *attempt) executed(results []v1alpha1.ToolResult, ran map[string]collect.Span) outcome {
-	s := collect.Results(results, tools.ResultLimit(a.contextLimit()), ran)
+	s := collect.Results(results, tools.ResultLimitOf(a.chat), ran)
 	if a.interrupted() {
 		return outcome{kind: v1alpha1.OutcomeInterrupted, step: s}
 	}
@@ -80,18 +83,20 @@ type liveBatch struct {
 }
 
 // observe is a tools.Observer.
-func (b *liveBatch) observe(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, func(*v1alpha1.ToolResult)) {
+func (b *liveBatch) observe(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, tools.Watch) {
 	ctx, measured := b.observeTool(ctx, call, builtIn)
 	began := b.Now().UTC()
 	id, name := call.ID, call.Name
 	b.note(id, collect.Span{Began: began})
 	b.publish(parts.Part{Type: parts.ToolStart, ID: id, Name: name, At: began})
-	ctx = tools.WithOutput(ctx, func(piece string) { b.publish(parts.Part{Type: parts.ToolOutput, ID: id, Name: name, Text: piece}) })
-	return ctx, func(result *v1alpha1.ToolResult) {
-		ended := b.Now().UTC()
-		b.note(id, collect.Span{Began: began, Ended: ended})
-		b.publishResult(result, ended)
-		measured(result)
+	return ctx, tools.Watch{
+		Show: func(piece string) { b.publish(parts.Part{Type: parts.ToolOutput, ID: id, Name: name, Text: piece}) },
+		End: func(result *v1alpha1.ToolResult) {
+			ended := b.Now().UTC()
+			b.note(id, collect.Span{Began: began, Ended: ended})
+			b.publishResult(result, ended)
+			measured(result)
+		},
 	}
 }
 

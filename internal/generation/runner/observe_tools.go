@@ -40,7 +40,7 @@ func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 
 // readable is how many bytes of a result the model gets.
 func (a *attempt) readable(result *v1alpha1.ToolResult) int {
-	return min(len(result.Output), tools.ResultLimit(a.contextLimit()))
+	return min(len(result.Output), tools.ResultLimitOf(a.chat))
 }
 
 // measureClients measures the results of clients that the model is about to read for the first time.

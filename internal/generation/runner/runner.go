@@ -226,7 +226,7 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 	lasting := a.startStep(ctx)
 	own, cancel := context.WithCancelCause(lasting)
 	a.lasting, a.cancel = lasting, cancel
-	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
+	a.working, a.interrupt = context.WithCancelCause(own)
 	a.working, a.recording = r.recorder.Begin(a.working, chat, chat.Status.Generation.Action)
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(errInterrupted)
