@@ -1,7 +1,6 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package step gives what package collect has its former names.
 package step
 
 import (

@@ -1,18 +1,22 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runner
+package models
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"parley.dev/parley/internal/generation/provider"
 )
 
-// silenceGuard cancels a call whose provider sends nothing for too long. It looks at the clock once in that time, whatever comes
-// meanwhile.
+// ErrSilent cancels a call that has been silent for too long.
+var ErrSilent = errors.New("the provider sent nothing for too long")
+
+// silenceGuard cancels a call whose provider sends nothing for too long. It looks at the clock once in that time,
+// whatever comes meanwhile.
 type silenceGuard struct {
 	notes  *provider.HTTPNotes
 	most   time.Duration
@@ -23,8 +27,9 @@ type silenceGuard struct {
 	stopped bool
 }
 
-// guardSilence cancels the call of the notes with errSilent once nothing has come for so long. The returned function ends that.
-func guardSilence(notes *provider.HTTPNotes, most time.Duration, cancel context.CancelCauseFunc) func() {
+// GuardSilence cancels the call of the notes with ErrSilent once nothing has come for so long. The returned function
+// ends that.
+func GuardSilence(notes *provider.HTTPNotes, most time.Duration, cancel context.CancelCauseFunc) func() {
 	g := &silenceGuard{notes: notes, most: most, cancel: cancel}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +47,7 @@ func (g *silenceGuard) look() {
 		g.timer.Reset(left)
 		return
 	}
-	g.cancel(errSilent)
+	g.cancel(ErrSilent)
 }
 
 func (g *silenceGuard) stop() {

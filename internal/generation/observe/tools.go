@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runner
+package observe
 
 import (
 	"context"
@@ -15,13 +15,21 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// observeTool measures a call: it returns the context to run it in, and what to tell of its result.
-func (a *attempt) observeTool(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, func(*v1alpha1.ToolResult)) {
-	ctx, span := a.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue { return a.toolAttributes(call) })
-	return ctx, func(result *v1alpha1.ToolResult) { a.toolEnded(ctx, span, result, builtIn) }
+// Tools returns the observer of a batch of calls, which also measures each of them.
+func (a *Attempt) Tools(next tools.Observer) tools.Observer {
+	return func(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, tools.Watch) {
+		ctx, span := a.observer.options.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue {
+			return a.toolAttributes(call)
+		})
+		ctx, watch := next(ctx, call, builtIn)
+		return ctx, tools.Watch{Show: watch.Show, End: func(result *v1alpha1.ToolResult) {
+			watch.End(result)
+			a.toolEnded(ctx, span, result, builtIn)
+		}}
+	}
 }
 
-func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, builtIn bool) {
+func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, builtIn bool) {
 	outcome, errorType := telemetry.CallSucceeded, ""
 	switch {
 	case result.IsError && ctx.Err() != nil:
@@ -30,34 +38,39 @@ func (a *attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 		// What a tool says went wrong can hold content.
 		outcome, errorType = telemetry.CallFailed, telemetry.ToolError
 	}
-	a.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, a.readable(result))
+	a.observer.options.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, a.readable(result))
 	span.Set(tracing.Outcome(outcome))
-	if a.Tracer.Content() {
+	if a.observer.options.Tracer.Content() {
 		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
 	}
 	span.End(errorType)
 }
 
 // readable is how many bytes of a result the model gets.
-func (a *attempt) readable(result *v1alpha1.ToolResult) int {
+func (a *Attempt) readable(result *v1alpha1.ToolResult) int {
 	return min(len(result.Output), tools.ResultLimitOf(a.chat))
 }
 
-// measureClients measures the results of clients that the model is about to read for the first time.
-func (a *attempt) measureClients(messages []v1alpha1.ChatMessage) {
+// ClientResults measures the results of clients that the model is about to read for the first time.
+func (a *Attempt) ClientResults(messages []v1alpha1.ChatMessage) {
 	if a.fence.Attempt > 1 {
 		return
 	}
 	for i := len(messages) - 1; i >= 0 && messages[i].Spec.Role != v1alpha1.RoleAssistant; i-- {
 		for j := range messages[i].Spec.Parts {
 			if result := messages[i].Spec.Parts[j].ToolResult; result != nil && messages[i].Spec.Generation == nil {
-				a.Metrics.ClientResult(a.readable(result))
+				a.observer.options.Metrics.ClientResult(a.readable(result))
 			}
 		}
 	}
 }
 
-func (a *attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
+// ToolDenied counts a call that people did not allow.
+func (a *Attempt) ToolDenied(name string, builtIn bool) {
+	a.observer.options.Metrics.ToolDenied(toolLabel(name, builtIn))
+}
+
+func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{
 		attribute.String(telemetry.AttrOperation, telemetry.OperationExecuteTool),
 		attribute.String(telemetry.AttrToolName, call.Name),
@@ -65,8 +78,9 @@ func (a *attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
 		attribute.String(telemetry.AttrToolCallID, call.ID),
 		attribute.String(telemetry.AttrConversation, a.fence.ChatUID),
 	}
-	if a.Tracer.Content() {
-		attributes = append(attributes, attribute.String(telemetry.AttrToolArguments, clip.Ellipsis(call.Input, maxContentText)))
+	if a.observer.options.Tracer.Content() {
+		arguments := clip.Ellipsis(call.Input, maxContentText)
+		attributes = append(attributes, attribute.String(telemetry.AttrToolArguments, arguments))
 	}
 	return attributes
 }
@@ -77,11 +91,4 @@ func toolLabel(name string, builtIn bool) string {
 		return name
 	}
 	return telemetry.ToolOfClient
-}
-
-// countDenied counts the calls that people did not allow.
-func (a *attempt) countDenied(denied []v1alpha1.ToolResult) {
-	for i := range denied {
-		a.Metrics.ToolDenied(toolLabel(denied[i].Name, a.Tools.Has(denied[i].Name)))
-	}
 }

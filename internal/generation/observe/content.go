@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runner
+package observe
 
 import (
 	"encoding/json"
@@ -66,11 +66,15 @@ func spoken(part fantasy.MessagePart) (p spokenPart, ok bool) {
 	case fantasy.ReasoningPart:
 		return spokenPart{Type: "reasoning", Content: clip.Ellipsis(part.Text, maxContentText)}, true
 	case fantasy.ToolCallPart:
-		return spokenPart{Type: "tool_call", ID: part.ToolCallID, Name: part.ToolName, Arguments: clip.Ellipsis(part.Input, maxContentText)}, true
+		return spokenCall(part.ToolCallID, part.ToolName, part.Input), true
 	case fantasy.ToolResultPart:
 		return spokenPart{Type: "tool_call_response", ID: part.ToolCallID, Response: resultText(part.Output)}, true
 	}
 	return p, false
+}
+
+func spokenCall(id, name, arguments string) spokenPart {
+	return spokenPart{Type: "tool_call", ID: id, Name: name, Arguments: clip.Ellipsis(arguments, maxContentText)}
 }
 
 func resultText(output fantasy.ToolResultOutputContent) string {
@@ -106,7 +110,7 @@ func (s *saidSoFar) add(p *fantasy.StreamPart) {
 	case fantasy.StreamPartTypeReasoningDelta:
 		grow(&s.reasoning, p.Delta)
 	case fantasy.StreamPartTypeToolCall:
-		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: p.ID, Name: p.ToolCallName, Arguments: clip.Ellipsis(p.ToolCallInput, maxContentText)})
+		s.calls = append(s.calls, spokenCall(p.ID, p.ToolCallName, p.ToolCallInput))
 	}
 }
 
@@ -116,7 +120,7 @@ func saidIn(answer *fantasy.Response) *saidSoFar {
 	grow(&s.text, answer.Content.Text())
 	grow(&s.reasoning, answer.Content.ReasoningText())
 	for _, call := range answer.Content.ToolCalls() {
-		s.calls = append(s.calls, spokenPart{Type: "tool_call", ID: call.ToolCallID, Name: call.ToolName, Arguments: clip.Ellipsis(call.Input, maxContentText)})
+		s.calls = append(s.calls, spokenCall(call.ToolCallID, call.ToolName, call.Input))
 	}
 	return s
 }
