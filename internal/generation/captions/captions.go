@@ -77,8 +77,8 @@ func (w *Writer) Attempt(chat *v1alpha1.Chat, of fence.Fence, log *slog.Logger) 
 	return &Attempt{writer: w, chat: chat, fence: of, log: log}
 }
 
-// BeforeReply asks for a title beside the reply to the messages that t is about to give, if its configuration wants one. It
-// neither waits nor fails. What it asks is asked in ctx, which the attempt does not end.
+// BeforeReply asks for a title beside the reply to the messages that t is about to give, if its configuration wants
+// one. It neither waits nor fails. What it asks is asked in ctx, which the attempt does not end.
 func (a *Attempt) BeforeReply(ctx context.Context, t *models.Target, messages []v1alpha1.ChatMessage) {
 	a.askTitle(ctx, t, messages)
 	if a.wantsSummary(t) {

@@ -84,7 +84,8 @@ func (a *Attempt) handOver(ctx context.Context, summary v1alpha1.ChatMessageSpec
 func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) v1alpha1.ChatMessageSpec {
 	g := &v1alpha1.MessageGeneration{
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion + 1, Attempt: 1,
-		Action: v1alpha1.ActionSummarizeTurn, Pod: a.writer.options.Pod, Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
+		Action: v1alpha1.ActionSummarizeTurn, Pod: a.writer.options.Pod,
+		Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
 		StartedAt: began, FinishedAt: metav1.NewMicroTime(a.writer.options.Now()),
 	}
 	if account != nil {

@@ -57,8 +57,8 @@ func (a *Attempt) Model(t *models.Target, interrupted func() bool) fantasy.Langu
 	return a.observer.model(t, a.recording, purpose{chatUID: a.fence.ChatUID, interrupted: interrupted})
 }
 
-// EndRecording ends the recording of the attempt's calls with what became of it. An attempt that nobody waits for any more,
-// whose context has ended, was stopped, whatever came of it.
+// EndRecording ends the recording of the attempt's calls with what became of it. An attempt that nobody waits for any
+// more, whose context has ended, was stopped, whatever came of it.
 func (a *Attempt) EndRecording(ctx context.Context, kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
 	status := v1alpha1.DebugCompleted
 	switch {

@@ -14,16 +14,16 @@ import (
 	"parley.dev/parley/internal/generation/models"
 )
 
-// SideCall observes what is asked for beside an attempt, such as a title. Its calls have a recording of their own, named
-// after the action.
+// SideCall observes what is asked for beside an attempt, such as a title. Its calls have a recording of their own,
+// named after the action.
 type SideCall struct {
 	observer  *Observer
 	recording *debug.Recording
 	purpose   purpose
 }
 
-// SideCall begins to observe an action beside the attempt that the chat's status holds. The author created the message of
-// the turn.
+// SideCall begins to observe an action beside the attempt that the chat's status holds. The author created the message
+// of the turn.
 func (o *Observer) SideCall(chat *v1alpha1.Chat, action v1alpha1.GenerationAction, author string) *SideCall {
 	b := &SideCall{
 		observer: o, recording: o.options.Recorder.Begin(chat, action),
