@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -93,7 +94,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	if err != nil {
 		return err
 	}
-	sidecar := relayclient.New(envOr("RELAY_SOCKET", "/run/parley/relay.sock"), uuid.NewString())
+	sidecar := relayclient.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString())
 	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *relayclient.
 	if pod == "" || namespace == "" {
 		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
 	}
-	keys := envOr("KEYS_DIR", "/var/run/parley/keys")
+	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
@@ -184,11 +185,4 @@ func healthHandler(r *runner.Runner, log *slog.Logger) http.Handler {
 		}
 	})
 	return mux
-}
-
-func envOr(name, fallback string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return fallback
 }

@@ -6,24 +6,33 @@ package tools
 import (
 	"fmt"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 )
 
 const (
-	// MaxResultBytes is the most that a tool's result may have: 64 KiB, which is what chat systems give a model whose context
-	// limit is not known.
+	// MaxResultBytes is the most that a tool's result may have: 64 KiB, which is what chat systems give a model whose
+	// context limit is not known.
 	MaxResultBytes = 64 << 10
 	// minResultBytes is what it may have however small the context is: less would often say nothing.
 	minResultBytes = 16 << 10
 )
 
-// ResultLimit is the most bytes that a result may have for a model whose context holds so many tokens: a third of it, at 3 bytes a
-// token. 0: the limit is not known.
+// ResultLimit is the most bytes that a result may have for a model whose context holds so many tokens: a third of it,
+// at 3 bytes a token. 0: the limit is not known.
 func ResultLimit(contextLimit int64) int {
 	if contextLimit == 0 {
 		return MaxResultBytes
 	}
 	return int(max(minResultBytes, min(contextLimit, MaxResultBytes)))
+}
+
+// ResultLimitOf is ResultLimit by how much the model's context holds that replied last in the chat.
+func ResultLimitOf(chat *v1alpha1.Chat) int {
+	if chat.Status.Context == nil {
+		return ResultLimit(0)
+	}
+	return ResultLimit(chat.Status.Context.Limit)
 }
 
 // markerRoom is kept free for the marker that says how much was left out.

@@ -38,14 +38,14 @@ func (r *Registry) exclusive(name string) bool {
 }
 
 // refuse runs no call, because the reply calls the exclusive tool besides others.
-func (r *Registry) refuse(exclusive string) func(context.Context, *v1alpha1.ChatTools, v1alpha1.ToolCall) (string, error) {
-	return func(ctx context.Context, spec *v1alpha1.ChatTools, call v1alpha1.ToolCall) (string, error) {
-		if !r.exclusive(call.Name) {
+func (r *Registry) refuse(exclusive string) func(context.Context, string, Call) (string, error) {
+	return func(_ context.Context, name string, call Call) (string, error) {
+		if !r.exclusive(name) {
 			return "", fmt.Errorf("this call was skipped, because the same reply called tool %q, which must be called alone; call this one again without it, or after it", exclusive)
 		}
-		if _, err := r.offered(ctx, spec, call.Name); err != nil {
+		if _, err := r.offered(call.Chat, name); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("tool %q must be called alone, so nothing of this reply was run; call it again in a reply without other calls", call.Name)
+		return "", fmt.Errorf("tool %q must be called alone, so nothing of this reply was run; call it again in a reply without other calls", name)
 	}
 }

@@ -51,7 +51,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(context.Context, string) (string, error) { return ran, nil }
 			registry := tools.NewRegistry(alone{tool{"alone", run}}, tool{"other", run})
-			chat := &v1alpha1.Chat{}
+			chat := allowing(only("other"))
 			if !c.off {
 				chat.Spec.SystemPrompt = "on"
 			}
@@ -59,7 +59,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 			for i, name := range named(c.calls) {
 				calls = append(calls, v1alpha1.ToolCall{ID: string(rune('a' + i)), Name: name})
 			}
-			results := registry.Execute(tools.WithCaller(t.Context(), chat), only("other"), calls)
+			results := registry.Execute(t.Context(), chat, calls, nil)
 			if len(results) != len(c.want) {
 				t.Fatalf("got %d results", len(results))
 			}

@@ -31,7 +31,7 @@ func (t clientTool) InputSchema() map[string]any {
 }
 
 // Run is never called: the result comes from the client.
-func (clientTool) Run(context.Context, string) (string, error) {
+func (clientTool) Run(context.Context, Call) (string, error) {
 	return "", errors.New("this tool is run by the client of the chat")
 }
 

@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tools runs the tools that models call. Whatever goes wrong with a call becomes a result that the model can read
-// and act on: an unknown tool, bad arguments, an error, a panic. A batch of calls always yields one result per call.
+// Package tools runs the tools that models call. Whatever goes wrong with a call becomes a result that the model can
+// read and act on: an unknown tool, bad arguments, an error, a panic. A batch of calls always yields one result per
+// call.
 package tools
 
 import (
@@ -26,8 +27,18 @@ type Tool interface {
 	Description() string
 	// InputSchema is the JSON schema of the arguments, an object.
 	InputSchema() map[string]any
-	// Run performs the call. input is a valid JSON object. An error is told to the model in its own words.
-	Run(ctx context.Context, input string) (string, error)
+	// Run performs the call. An error is told to the model in its own words.
+	Run(ctx context.Context, call Call) (string, error)
+}
+
+// Call is what a tool is run with.
+type Call struct {
+	// Input are the arguments, a valid JSON object.
+	Input string
+	// Chat for which the tool runs, as it was when the step began.
+	Chat *v1alpha1.Chat
+	// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only the result counts.
+	Show func(piece string)
 }
 
 // Registry holds every tool that there is.
@@ -46,6 +57,19 @@ func NewRegistry(all ...Tool) *Registry {
 	}
 	return r
 }
+
+// With returns a registry that has the tool in place of the one of its name, if there is one.
+func (r *Registry) With(tool Tool) *Registry {
+	if !r.Has(tool.Name()) {
+		return r
+	}
+	with := &Registry{tools: maps.Clone(r.tools)}
+	with.tools[tool.Name()] = tool
+	return with
+}
+
+// Has reports whether there is a built-in tool of that name.
+func (r *Registry) Has(name string) bool { return r.tools[name] != nil }
 
 // Active are the tools that the chat allows, and those that it may turn on, sorted by name.
 func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
@@ -68,9 +92,12 @@ func allows(spec *v1alpha1.ChatTools, name string) bool {
 // errInterrupted is what the model reads of a call that was cut off.
 var errInterrupted = errors.New("the call was interrupted before it produced a result")
 
-// Execute runs the calls at the same time and returns their results in the order of the calls; if one is of an exclusive
-// tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted.
-func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) []v1alpha1.ToolResult {
+// Execute runs the calls for the chat at the same time and returns their results in the order of the calls; if one is
+// of an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted.
+// The observer is told of each call; nil: nobody is.
+func (r *Registry) Execute(
+	ctx context.Context, chat *v1alpha1.Chat, calls []v1alpha1.ToolCall, observe Observer,
+) []v1alpha1.ToolResult {
 	results := make([]v1alpha1.ToolResult, len(calls))
 	run := r.run
 	if exclusive := r.Conflict(calls); exclusive != "" {
@@ -79,9 +106,9 @@ func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls 
 	var running sync.WaitGroup
 	for i, call := range calls {
 		running.Go(func() {
-			ctx, done := r.observe(ctx, &call)
-			defer done(&results[i])
-			output, err := run(ctx, spec, call)
+			ctx, watch := observe.begin(ctx, &call, r.Has(call.Name))
+			defer watch.End(&results[i])
+			output, err := run(ctx, call.Name, Call{Input: call.Input, Chat: chat, Show: watch.Show})
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
 			if err != nil && ctx.Err() != nil {
 				err = errInterrupted
@@ -95,46 +122,45 @@ func (r *Registry) Execute(ctx context.Context, spec *v1alpha1.ChatTools, calls 
 	return results
 }
 
-func (r *Registry) run(ctx context.Context, spec *v1alpha1.ChatTools, call v1alpha1.ToolCall) (output string, err error) {
-	tool, err := r.offered(ctx, spec, call.Name)
+func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {
+	tool, err := r.offered(call.Chat, name)
 	if err != nil {
 		return "", err
 	}
-	input := call.Input
-	if strings.TrimSpace(input) == "" {
-		input = "{}"
+	if strings.TrimSpace(call.Input) == "" {
+		call.Input = "{}"
 	}
 	var object map[string]any
-	if err := json.Unmarshal([]byte(input), &object); err != nil {
-		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: %w", call.Name, err)
+	if err := json.Unmarshal([]byte(call.Input), &object); err != nil {
+		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: %w", name, err)
 	}
 	if object == nil {
-		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: they are null", call.Name)
+		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: they are null", name)
 	}
 	defer func() {
 		if fault := recover(); fault != nil {
-			output, err = "", fmt.Errorf("tool %q failed unexpectedly", call.Name)
+			output, err = "", fmt.Errorf("tool %q failed unexpectedly", name)
 		}
 	}()
-	return tool.Run(ctx, input)
+	return tool.Run(ctx, call)
 }
 
 // offered is the tool of that name. The error tells the model that there is none for it.
-func (r *Registry) offered(ctx context.Context, spec *v1alpha1.ChatTools, name string) (Tool, error) {
+func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
 	tool := r.tools[name]
 	switch {
 	case tool == nil:
-		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(ctx, spec))
-	case !offers(ctx, spec, tool):
-		return nil, fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", name, r.names(ctx, spec))
+		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(chat))
+	case !offers(chat, tool):
+		return nil, fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", name, r.names(chat))
 	}
 	return tool, nil
 }
 
-func (r *Registry) names(ctx context.Context, spec *v1alpha1.ChatTools) string {
+func (r *Registry) names(chat *v1alpha1.Chat) string {
 	var names []string
-	for _, tool := range r.Active(spec) {
-		if offers(ctx, spec, tool) {
+	for _, tool := range r.Active(chat.Spec.Tools) {
+		if offers(chat, tool) {
 			names = append(names, tool.Name())
 		}
 	}

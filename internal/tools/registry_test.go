@@ -23,14 +23,19 @@ type tool struct {
 func (t tool) Name() string              { return t.name }
 func (tool) Description() string         { return "" }
 func (tool) InputSchema() map[string]any { return map[string]any{"type": "object"} }
-func (t tool) Run(ctx context.Context, input string) (string, error) {
-	return t.run(ctx, input)
+func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
+	return t.run(ctx, call.Input)
 }
 
 func echo(_ context.Context, input string) (string, error) { return input, nil }
 
 func only(names ...v1alpha1.BuiltInTool) *v1alpha1.ChatTools {
 	return &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{Allow: names}}
+}
+
+// allowing is a chat that says this of tools.
+func allowing(spec *v1alpha1.ChatTools) *v1alpha1.Chat {
+	return &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: spec}}
 }
 
 func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
@@ -79,7 +84,7 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.call.ID = "call_1"
-			results := registry.Execute(t.Context(), c.spec, []v1alpha1.ToolCall{c.call})
+			results := registry.Execute(t.Context(), allowing(c.spec), []v1alpha1.ToolCall{c.call}, nil)
 			if len(results) != 1 {
 				t.Fatalf("got %d results", len(results))
 			}
@@ -122,7 +127,7 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 	for i := range calls {
 		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits", Input: fmt.Sprintf(`{"n":%d}`, i)})
 	}
-	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), nil, batch) {
+	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), &v1alpha1.Chat{}, batch, nil) {
 		if r.ID != batch[i].ID || r.Output != fmt.Sprint(i) || r.IsError {
 			t.Errorf("result %d: got %+v", i, r)
 		}
@@ -170,7 +175,7 @@ func TestACallThatIsCutOffSaysSo(t *testing.T) {
 	}}, tool{"done", func(context.Context, string) (string, error) { return "done", nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := r.Execute(ctx, nil, []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}})
+	got := r.Execute(ctx, &v1alpha1.Chat{}, []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}, nil)
 	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError || got[1].Output != "done" {
 		t.Errorf("got %+v", got)
 	}

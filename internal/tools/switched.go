@@ -3,11 +3,7 @@
 
 package tools
 
-import (
-	"context"
-
-	"parley.dev/parley/api/v1alpha1"
-)
+import "parley.dev/parley/api/v1alpha1"
 
 // Switched is a Tool that a chat turns on by a field of its own, whatever spec.tools.builtIn.allow says.
 type Switched interface {
@@ -16,11 +12,10 @@ type Switched interface {
 	On(chat *v1alpha1.Chat) bool
 }
 
-// offers reports whether the chat that the tool would run for may call it.
-func offers(ctx context.Context, spec *v1alpha1.ChatTools, tool Tool) bool {
+// offers reports whether the chat may call the tool.
+func offers(chat *v1alpha1.Chat, tool Tool) bool {
 	if switched, ok := tool.(Switched); ok {
-		chat := Caller(ctx)
-		return chat != nil && switched.On(chat)
+		return switched.On(chat)
 	}
-	return allows(spec, tool.Name())
+	return allows(chat.Spec.Tools, tool.Name())
 }

@@ -4,7 +4,6 @@
 package tools
 
 import (
-	"context"
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -17,7 +16,8 @@ type Selective interface {
 	Suits(chat *v1alpha1.Chat) bool
 }
 
-// Suited are those of the tools that the chat has turned on, has a use for, or names itself in spec.tools.builtIn.allow.
+// Suited are those of the tools that the chat has turned on, has a use for, or names itself in
+// spec.tools.builtIn.allow.
 func Suited(all []Tool, chat *v1alpha1.Chat) []Tool {
 	return slices.DeleteFunc(all, func(tool Tool) bool {
 		if switched, ok := tool.(Switched); ok {
@@ -32,8 +32,8 @@ func named(spec *v1alpha1.ChatTools, name string) bool {
 	return spec != nil && spec.BuiltIn != nil && slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
 }
 
-// Waiter is a Tool whose calls may wait for a sub-chat. A generation pod runs such a call when the wait is over, not before:
-// a chat that waits has no attempt.
+// Waiter is a Tool whose calls may wait for a sub-chat. A generation pod runs such a call when the wait is over, not
+// before: a chat that waits has no attempt.
 type Waiter interface {
 	Tool
 	// WaitsFor is the sub-chat that a call with these arguments waits for, and for how many seconds; 0: it does not wait.
@@ -52,17 +52,4 @@ func (r *Registry) Waits(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (w
 		}
 	}
 	return waits
-}
-
-type callerKey struct{}
-
-// WithCaller is a context in which tools know for which chat they run.
-func WithCaller(ctx context.Context, chat *v1alpha1.Chat) context.Context {
-	return context.WithValue(ctx, callerKey{}, chat)
-}
-
-// Caller is the chat for which a tool runs, as it was when the step began; nil if nobody said.
-func Caller(ctx context.Context) *v1alpha1.Chat {
-	chat, _ := ctx.Value(callerKey{}).(*v1alpha1.Chat)
-	return chat
 }

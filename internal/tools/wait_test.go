@@ -74,14 +74,32 @@ func TestTheWaitsOfCallsAreNoted(t *testing.T) {
 	}
 }
 
+// asking is a tool that answers with the name of the chat for which it runs.
+type asking struct{ tool }
+
+func (asking) Run(_ context.Context, call tools.Call) (string, error) { return call.Chat.Name, nil }
+
 func TestAToolKnowsForWhichChatItRuns(t *testing.T) {
-	registry := tools.NewRegistry(tool{"who", func(ctx context.Context, _ string) (string, error) { return tools.Caller(ctx).Name, nil }})
+	registry := tools.NewRegistry(asking{tool{"who", echo}})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	if got := registry.Execute(tools.WithCaller(t.Context(), chat), nil, []v1alpha1.ToolCall{{ID: "1", Name: "who"}}); got[0].Output != "c" {
+	if got := registry.Execute(t.Context(), chat, []v1alpha1.ToolCall{{ID: "1", Name: "who"}}, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}
-	if tools.Caller(t.Context()) != nil {
-		t.Error("there is a caller that nobody named")
+}
+
+func TestAToolTakesThePlaceOfTheOneOfItsNameAlone(t *testing.T) {
+	registry := tools.NewRegistry(tool{"who", echo})
+	chat := &v1alpha1.Chat{}
+	chat.Name = "c"
+	calls := []v1alpha1.ToolCall{{ID: "1", Name: "who"}}
+	if got := registry.With(asking{tool{"who", echo}}).Execute(t.Context(), chat, calls, nil); got[0].Output != "c" {
+		t.Errorf("got %+v", got)
+	}
+	if got := registry.Execute(t.Context(), chat, calls, nil); got[0].Output != "{}" {
+		t.Errorf("the registry itself was changed: got %+v", got)
+	}
+	if got := registry.With(tool{"other", echo}); got.Has("other") || !got.Has("who") {
+		t.Error("a tool that was not there came to be")
 	}
 }

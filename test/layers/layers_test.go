@@ -77,8 +77,16 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
-	"internal/generation/caption",
+	"internal/generation/captions/wording",
 }
+
+// ranks order what stands on what in a generation pod. Packages that are not here stand below all of them.
+var ranks = map[string]int{
+	"internal/generation/models": 1, "internal/generation/observe": 2,
+	"internal/generation/step": 3, "internal/generation/captions": 3, "internal/generation/runner": 4,
+}
+
+func rank(path string) int { return ranks[strings.TrimPrefix(path, module)] }
 
 var rules = []rule{
 	{"the API imports nothing of ours and no client", []string{"api"}, true, func(_ goPackage, path string) bool {
@@ -106,6 +114,9 @@ var rules = []rule{
 	}},
 	{"what runs in generation pods has no controller-runtime", []string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true, func(_ goPackage, path string) bool {
 		return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")
+	}},
+	{"what a generation pod stands on knows nothing of what stands on it", []string{"internal/generation"}, false, func(p goPackage, path string) bool {
+		return rank(path) > 0 && rank(path) >= rank(p.ImportPath)
 	}},
 	{"gateway and plug-in know no controller and no model", []string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true, func(_ goPackage, path string) bool {
 		return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -43,7 +44,7 @@ func (m *meter) InputSchema() map[string]any {
 }
 
 // Run implements tools.Tool.
-func (m *meter) Run(context.Context, string) (string, error) {
+func (m *meter) Run(context.Context, tools.Call) (string, error) {
 	s := sample{heap: liveHeap(), cpu: cpuTime()}
 	m.mu.Lock()
 	defer m.mu.Unlock()

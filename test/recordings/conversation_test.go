@@ -16,9 +16,9 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -142,10 +142,10 @@ func (c *conversation) idOf(id string, place int) string {
 }
 
 // ask calls the model as a generation pod does.
-func (c *conversation) ask(ctx context.Context) (step.Step, error) {
+func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 	call, warnings, err := provider.Call(&c.spec, "")
 	if err != nil {
-		return step.Step{}, err
+		return collect.Step{}, err
 	}
 	call.Prompt = prompt.Build(c.in)
 	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
@@ -161,28 +161,28 @@ func (c *conversation) ask(ctx context.Context) (step.Step, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reply := step.NewAccumulator(c.spec.Provider, c.version, used)
+	reply := collect.NewAccumulator(c.spec.Provider, c.version, used)
 	reply.Warn(warnings)
 	stream, err := c.model.Stream(ctx, call)
 	if err != nil {
-		return step.Step{}, err
+		return collect.Step{}, err
 	}
 	finished := false
 	for part := range stream {
 		if part.Type == fantasy.StreamPartTypeError {
-			return step.Step{}, part.Error
+			return collect.Step{}, part.Error
 		}
 		finished = finished || part.Type == fantasy.StreamPartTypeFinish
 		reply.Add(&part)
 	}
 	if !finished {
-		return step.Step{}, fantasy.NewIncompleteStreamError()
+		return collect.Step{}, fantasy.NewIncompleteStreamError()
 	}
 	return reply.Finish(), nil
 }
 
 // commit adds a reply to the history.
-func (c *conversation) commit(s step.Step) {
+func (c *conversation) commit(s collect.Step) {
 	m := v1alpha1.ChatMessage{}
 	c.version++
 	m.Name, m.Spec.Role, m.Spec.Parts = fmt.Sprint("m", c.version), v1alpha1.RoleAssistant, s.Parts
@@ -198,7 +198,7 @@ func (c *conversation) ownTool(name string) bool {
 var sealedIn = regexp.MustCompile(`"(?:signature|encrypted_content)":"([^"]+)"`)
 
 // replyOf is what would be committed, as a reply. Ids that the provider did not give are left out.
-func replyOf(s step.Step, body string) (r reply) {
+func replyOf(s collect.Step, body string) (r reply) {
 	for i := range s.Parts {
 		part := &s.Parts[i]
 		for _, m := range sealedIn.FindAllStringSubmatch(part.ProviderMetadata, -1) {

@@ -18,13 +18,17 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
 )
 
 // MaxQuestionRunes is the greatest length of a question.
 const MaxQuestionRunes = 2000
 
-// Tool is what the model calls. Its calls reach whoever the context names; see WithConsult.
-type Tool struct{}
+// Tool is what the model calls.
+type Tool struct {
+	// Consult answers calls; nil: nobody does.
+	Consult Consult
+}
 
 // Name is advisor.
 func (Tool) Name() string { return v1alpha1.ToolAdvisor }
@@ -60,12 +64,11 @@ func on(chat *v1alpha1.Chat) bool {
 func (Tool) Exclusive() {}
 
 // Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
-func (Tool) Run(ctx context.Context, input string) (string, error) {
-	consult, ok := ctx.Value(consultKey{}).(Consult)
-	if !ok {
+func (t Tool) Run(ctx context.Context, call tools.Call) (string, error) {
+	if t.Consult == nil {
 		return "", errors.New("nobody can be asked for advice here")
 	}
-	result := consult(ctx, input)
+	result := t.Consult(ctx, call)
 	out, err := result.encode()
 	if err == nil && result.Type == TypeError {
 		return "", errors.New(out)
@@ -73,15 +76,8 @@ func (Tool) Run(ctx context.Context, input string) (string, error) {
 	return out, err
 }
 
-// Consult answers a call of Tool that has these arguments.
-type Consult func(ctx context.Context, input string) Result
-
-type consultKey struct{}
-
-// WithConsult is a context in which calls of Tool are answered.
-func WithConsult(ctx context.Context, consult Consult) context.Context {
-	return context.WithValue(ctx, consultKey{}, consult)
-}
+// Consult answers a call of Tool.
+type Consult func(ctx context.Context, call tools.Call) Result
 
 // Question is the question of a call. The error tells the model what is wrong with it.
 func Question(input string) (string, error) {

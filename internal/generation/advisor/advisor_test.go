@@ -49,8 +49,8 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 		"much advice": {result: advisor.Result{Type: advisor.TypeAdvice, Advice: strings.Repeat("\"", tools.MaxResultBytes)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := advisor.WithConsult(t.Context(), func(context.Context, string) advisor.Result { return c.result })
-			out, err := advisor.Tool{}.Run(ctx, `{}`)
+			tool := advisor.Tool{Consult: func(context.Context, tools.Call) advisor.Result { return c.result }}
+			out, err := tool.Run(t.Context(), tools.Call{Input: `{}`})
 			if (err != nil) != c.failed {
 				t.Fatalf("got %q, %v", out, err)
 			}
@@ -65,7 +65,7 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 }
 
 func TestWhereNobodyAnswersTheToolSaysSo(t *testing.T) {
-	if out, err := (advisor.Tool{}).Run(t.Context(), `{"question":"What now?"}`); out != "" || err == nil {
+	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{Input: `{"question":"What now?"}`}); out != "" || err == nil {
 		t.Errorf("got %q, %v", out, err)
 	}
 }

@@ -72,14 +72,14 @@ func NewLoader(client *apiclient.Client) *Loader {
 // make no whole history, the error is a *BrokenError; if one of them was edited and the chat does not know yet, an *EditedError.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
 	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
-	p := &pass{ctx: ctx, loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
+	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
 	p.place = make(map[string]int, len(p.known))
 	for i := range p.known {
 		if isFinal(chat, &p.known[i]) {
 			p.place[p.known[i].Name] = i
 		}
 	}
-	nodes, err := history.Walk(refOf(chat), p.lookup, p.isKnown)
+	nodes, err := history.Walk(refOf(chat), func(name string) (history.Node, bool) { return p.lookup(ctx, name) }, p.isKnown)
 	if p.err != nil {
 		return nil, fmt.Errorf("reading the messages of chat %s: %w", chat.Name, p.err)
 	}
@@ -128,7 +128,6 @@ func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
 
 // pass is one Load.
 type pass struct {
-	ctx     context.Context
 	loader  *Loader
 	chat    *v1alpha1.Chat
 	known   []v1alpha1.ChatMessage
@@ -144,12 +143,12 @@ func (p *pass) isKnown(n history.Node) bool {
 	return ok
 }
 
-func (p *pass) lookup(name string) (history.Node, bool) {
+func (p *pass) lookup(ctx context.Context, name string) (history.Node, bool) {
 	if i, ok := p.place[name]; ok {
 		return history.NodeOf(&p.known[i]), true
 	}
 	if p.fetched[name] == nil && p.err == nil {
-		p.err = p.fetch(name)
+		p.err = p.fetch(ctx, name)
 	}
 	m := p.fetched[name]
 	if m == nil || p.err != nil {
@@ -158,11 +157,11 @@ func (p *pass) lookup(name string) (history.Node, bool) {
 	return history.NodeOf(m), true
 }
 
-func (p *pass) fetch(name string) error {
+func (p *pass) fetch(ctx context.Context, name string) error {
 	messages := p.loader.client.Messages(p.chat.Namespace)
 	if p.gets < maxGets || p.listed { // What a list passed over is asked for by its name.
 		p.gets++
-		m, err := messages.Get(p.ctx, name)
+		m, err := messages.Get(ctx, name)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -175,7 +174,7 @@ func (p *pass) fetch(name string) error {
 	p.listed = true
 	options := metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + p.chat.Name, Limit: listPage}
 	for {
-		page, err := messages.List(p.ctx, options)
+		page, err := messages.List(ctx, options)
 		if err != nil {
 			return err
 		}
@@ -190,7 +189,7 @@ func (p *pass) fetch(name string) error {
 	}
 }
 
-// mayBeSeen is false for a message that says of itself that it stands before the context.
+// mayBeSeen reports whether the message does not say of itself that it stands before the context.
 func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
 	n := history.NodeOf(m)
 	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart

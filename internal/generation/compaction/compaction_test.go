@@ -25,7 +25,7 @@ func history(words string) (messages []v1alpha1.ChatMessage) {
 		case v1alpha1.RoleTool:
 			m.Spec.Parts = []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}
 		default:
-			m.Spec.Parts = []v1alpha1.MessagePart{{Text: &text}}
+			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}}
 		}
 		messages = append(messages, m)
 	}

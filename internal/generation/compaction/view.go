@@ -42,14 +42,8 @@ func lastSummary(messages []v1alpha1.ChatMessage) int {
 }
 
 func asUser(summary *v1alpha1.ChatMessage) v1alpha1.ChatMessage {
-	text := prefix
-	for i := range summary.Spec.Parts {
-		if part := &summary.Spec.Parts[i]; part.Text != nil {
-			text += *part.Text
-		}
-	}
 	user := v1alpha1.ChatMessage{ObjectMeta: summary.ObjectMeta}
-	user.Spec = v1alpha1.ChatMessageSpec{ChatRef: summary.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: text}
+	user.Spec = v1alpha1.ChatMessageSpec{ChatRef: summary.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: prefix + summary.Spec.Text()}
 	return user
 }
 

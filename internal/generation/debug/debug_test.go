@@ -84,8 +84,8 @@ func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded", Retryable: true}
 	for status, err := range map[v1alpha1.DebugStatus]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil, v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
 		s := newSession(t)
-		ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
-		stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).Stream(ctx, fantasy.Call{})
+		recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
+		stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).Stream(t.Context(), fantasy.Call{})
 		for range stream {
 			break
 		}
@@ -99,7 +99,7 @@ func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 
 func TestACallOutsideOfARecordingIsLeftAlone(t *testing.T) {
 	s := newSession(t)
-	read(debug.Model(&model{parts: []fantasy.StreamPart{finish}}, s.subject).Stream(t.Context(), fantasy.Call{}))
+	read((*debug.Recording)(nil).Model(&model{parts: []fantasy.StreamPart{finish}}, s.subject).Stream(t.Context(), fantasy.Call{}))
 	w := &wire{body: strings.NewReader("{}")}
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://models.test", http.NoBody)
 	response, err := debug.Client(&http.Client{Transport: w}).Do(request)
@@ -210,8 +210,8 @@ func (s *session) crowd(n int) {
 	for i := range n {
 		chat := s.chat.DeepCopy()
 		chat.Name = fmt.Sprintf("c%d", i)
-		ctx, recording := s.recorder.Begin(s.t.Context(), chat, v1alpha1.ActionGenerateAssistant)
-		read(debug.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).Stream(ctx, fantasy.Call{}))
+		recording := s.recorder.Begin(chat, v1alpha1.ActionGenerateAssistant)
+		read(recording.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).Stream(s.t.Context(), fantasy.Call{}))
 		recording.End(v1alpha1.DebugCompleted, nil)
 	}
 }
@@ -249,9 +249,9 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
 	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
 	s.subject.Config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
-	ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
+	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
 	recording.By("alice")
-	stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish, Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(ctx, fantasy.Call{})
+	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish, Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(t.Context(), fantasy.Call{})
 	s.flush()
 	begun := s.store.steps[name]
 	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 || fields[0] != "pod" || fields[1] != "1" {
@@ -274,7 +274,7 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 
 func TestNothingIsRecordedWhereThatIsSwitchedOff(t *testing.T) {
 	s := newSession(t)
-	s.recorder.Off = true
+	s.recorder = s.newRecorder(true)
 	s.crowd(1)
 	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %v, logged %s", s.names(), s.log)
@@ -303,8 +303,8 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 	s := newSession(t)
-	ctx, recording := s.recorder.Begin(t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
-	stream, _ := debug.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).Stream(ctx, fantasy.Call{})
+	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
+	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).Stream(t.Context(), fantasy.Call{})
 	s.flush()
 	delete(s.store.steps, name)
 	read(stream, nil)
@@ -354,8 +354,8 @@ func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s := newSession(t)
 	answer := &model{parts: []fantasy.StreamPart{finish}}
-	older, recording := s.recorder.Begin(t.Context(), s.chat.DeepCopy(), v1alpha1.ActionGenerateAssistant)
-	stream, _ := debug.Model(answer, s.subject).Stream(older, fantasy.Call{})
+	recording := s.recorder.Begin(s.chat.DeepCopy(), v1alpha1.ActionGenerateAssistant)
+	stream, _ := recording.Model(answer, s.subject).Stream(t.Context(), fantasy.Call{})
 	s.chat.Status.Generation.Attempt = 2
 	s.attempt(answer, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
 	_ = stream

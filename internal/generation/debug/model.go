@@ -26,19 +26,23 @@ func (s *Subject) identity() v1alpha1.ModelIdentity {
 	return v1alpha1.ModelIdentity{Config: s.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
 }
 
-// Model returns the model, recording the calls whose context is that of a recording. Other calls it hands on as they are.
-func Model(next fantasy.LanguageModel, of Subject) fantasy.LanguageModel {
-	return &model{LanguageModel: next, subject: of}
+// Model returns the model, recording its calls. A nil recording records none.
+func (rec *Recording) Model(next fantasy.LanguageModel, of Subject) fantasy.LanguageModel {
+	if rec == nil {
+		return next
+	}
+	return &model{LanguageModel: next, recording: rec, subject: of}
 }
 
 type model struct {
 	fantasy.LanguageModel
-	subject Subject
+	recording *Recording
+	subject   Subject
 }
 
 // Stream implements fantasy.LanguageModel.
 func (m *model) Stream(ctx context.Context, request fantasy.Call) (fantasy.StreamResponse, error) {
-	c := begin(ctx, &m.subject, v1alpha1.DebugStream, ofCall(request))
+	c := m.recording.begin(&m.subject, v1alpha1.DebugStream, ofCall(request))
 	if c == nil {
 		return m.LanguageModel.Stream(ctx, request)
 	}
@@ -72,7 +76,7 @@ func (c *call) heard(ctx context.Context, part *fantasy.StreamPart) {
 
 // Generate implements fantasy.LanguageModel.
 func (m *model) Generate(ctx context.Context, request fantasy.Call) (*fantasy.Response, error) {
-	c := begin(ctx, &m.subject, v1alpha1.DebugGenerate, ofCall(request))
+	c := m.recording.begin(&m.subject, v1alpha1.DebugGenerate, ofCall(request))
 	if c == nil {
 		return m.LanguageModel.Generate(ctx, request)
 	}
@@ -90,7 +94,7 @@ func (m *model) Generate(ctx context.Context, request fantasy.Call) (*fantasy.Re
 
 // GenerateObject implements fantasy.LanguageModel.
 func (m *model) GenerateObject(ctx context.Context, request fantasy.ObjectCall) (*fantasy.ObjectResponse, error) {
-	c := begin(ctx, &m.subject, v1alpha1.DebugGenerate, ofObjectCall(request))
+	c := m.recording.begin(&m.subject, v1alpha1.DebugGenerate, ofObjectCall(request))
 	if c == nil {
 		return m.LanguageModel.GenerateObject(ctx, request)
 	}
@@ -109,7 +113,7 @@ func (m *model) GenerateObject(ctx context.Context, request fantasy.ObjectCall) 
 
 // StreamObject implements fantasy.LanguageModel.
 func (m *model) StreamObject(ctx context.Context, request fantasy.ObjectCall) (fantasy.ObjectStreamResponse, error) {
-	c := begin(ctx, &m.subject, v1alpha1.DebugStream, ofObjectCall(request))
+	c := m.recording.begin(&m.subject, v1alpha1.DebugStream, ofObjectCall(request))
 	if c == nil {
 		return m.LanguageModel.StreamObject(ctx, request)
 	}

@@ -8,7 +8,7 @@
 // time is given up with a line in the log. What is written went through package redact. While debugging is off nothing is
 // kept and nothing is written.
 //
-// A call is found by its context, because models and their HTTP clients are shared by all chats of a pod.
+// The HTTP requests of a call are found by their context, because HTTP clients are shared by all chats of a pod.
 package debug
 
 import (
@@ -62,26 +62,26 @@ type Options struct {
 
 // Recorder writes recordings while Run runs.
 type Recorder struct {
-	Options
-	queue *queue
+	options Options
+	queue   *queue
 	// refusedUntil is the time, in Unix nanoseconds, until which nothing is recorded.
 	refusedUntil atomic.Int64
 }
 
 // New returns a recorder.
 func New(o Options) *Recorder {
-	return &Recorder{Options: o, queue: newQueue(queued * max(1, o.Chats))}
+	return &Recorder{options: o, queue: newQueue(queued * max(1, o.Chats))}
 }
 
 // off reports whether a call that begins now is not to be recorded. One that the API server would refuse counts as lost; the log says
 // no more of it than of the refusal.
 func (r *Recorder) off() bool {
-	if r.Off {
+	if r.options.Off {
 		return true
 	}
-	refused := r.Now().UnixNano() < r.refusedUntil.Load()
-	if refused && r.Lost != nil {
-		r.Lost(string(metav1.StatusReasonForbidden))
+	refused := r.options.Now().UnixNano() < r.refusedUntil.Load()
+	if refused && r.options.Lost != nil {
+		r.options.Lost(string(metav1.StatusReasonForbidden))
 	}
 	return refused
 }
@@ -117,9 +117,9 @@ func (r *Recorder) submit(s snapshot) {
 }
 
 func (r *Recorder) lost(s snapshot, reason string) {
-	r.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()), slog.String("reason", reason))
-	if r.Lost != nil {
-		r.Lost(reason)
+	r.options.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()), slog.String("reason", reason))
+	if r.options.Lost != nil {
+		r.options.Lost(reason)
 	}
 }
 
@@ -137,7 +137,7 @@ func (r *Recorder) write(ctx context.Context, s snapshot) {
 	defer cancel()
 	if err := r.save(writing, s); err != nil {
 		if apierrors.IsForbidden(err) {
-			r.refusedUntil.Store(r.Now().Add(refusedFor).UnixNano())
+			r.refusedUntil.Store(r.options.Now().Add(refusedFor).UnixNano())
 		}
 		// The error itself can quote the object.
 		r.lost(s, reasonOf(err))
@@ -166,12 +166,12 @@ func (r *Recorder) save(ctx context.Context, s snapshot) error {
 }
 
 func (r *Recorder) saveOnce(ctx context.Context, s snapshot) error {
-	there, err := r.Store.Get(ctx, s.name())
+	there, err := r.options.Store.Get(ctx, s.name())
 	switch {
 	case apierrors.IsNotFound(err) && s.written.Load(): // It was deleted meanwhile, and stays so.
 		return nil
 	case apierrors.IsNotFound(err):
-		if _, err = r.Store.Create(ctx, s.object(r.Namespace, r.Pod, r.Now())); err == nil {
+		if _, err = r.options.Store.Create(ctx, s.object(r.options.Namespace, r.options.Pod, r.options.Now())); err == nil {
 			s.written.Store(true)
 		}
 		return err
@@ -181,7 +181,7 @@ func (r *Recorder) saveOnce(ctx context.Context, s snapshot) error {
 		return errForeign
 	}
 	s.written.Store(true)
-	s.addTo(there, r.Pod, r.Now())
-	_, err = r.Store.Update(ctx, there)
+	s.addTo(there, r.options.Pod, r.options.Now())
+	_, err = r.options.Store.Update(ctx, there)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // maxCalls is how many model calls of one attempt are recorded.
 const maxCalls = 1000
 
-// Recording is that of one attempt, or of something that is done beside one: of the model calls that are made in its context.
+// Recording is that of one attempt, or of something that is done beside one: of the model calls that are made through its Model.
 type Recording struct {
 	recorder *Recorder
 	chat     *v1alpha1.Chat
@@ -41,13 +41,10 @@ func (rec *Recording) CreatedBy() string {
 	return rec.author
 }
 
-type recordingKey struct{}
-
 // Begin begins to record the attempt that the chat's status holds, or an action beside it. Whether there is anything to record
 // shows when a model is called.
-func (r *Recorder) Begin(ctx context.Context, chat *v1alpha1.Chat, action v1alpha1.GenerationAction) (context.Context, *Recording) {
-	rec := &Recording{recorder: r, chat: chat, action: action}
-	return context.WithValue(ctx, recordingKey{}, rec), rec
+func (r *Recorder) Begin(chat *v1alpha1.Chat, action v1alpha1.GenerationAction) *Recording {
+	return &Recording{recorder: r, chat: chat, action: action}
 }
 
 // End says how the attempt ended, for the calls that have not ended by themselves, and hands all to be written.
@@ -67,19 +64,18 @@ func faultOf(err *v1alpha1.GenerationError) *v1alpha1.DebugFault {
 	return &v1alpha1.DebugFault{Reason: err.Reason, StatusCode: err.StatusCode, Retryable: err.Retryable}
 }
 
-// begin begins to record a call, if ctx is of a recording and the chat or the configuration wants it; else nil.
-func begin(ctx context.Context, of *Subject, operation v1alpha1.DebugOperation, request request) *call {
-	rec, ok := ctx.Value(recordingKey{}).(*Recording)
+// begin begins to record a call, if the chat or the configuration wants it; else nil.
+func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, request request) *call {
 	settings := of.Config.Spec.Debug
-	if ok && rec.chat.Spec.Debug.On() {
+	if rec.chat.Spec.Debug.On() {
 		settings = rec.chat.Spec.Debug
 	}
-	if !ok || !settings.On() || rec.recorder.off() {
+	if !settings.On() || rec.recorder.off() {
 		return nil
 	}
 	c := &call{
 		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
-		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.Now(), author: rec.CreatedBy(), written: new(atomic.Bool),
+		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(), written: new(atomic.Bool),
 	}
 	rec.mu.Lock()
 	if len(rec.calls) == maxCalls {
@@ -114,6 +110,8 @@ type call struct {
 	exchanges  []*exchange
 }
 
+// callKey is how a call reaches the transport: between the two are the libraries of providers, which hand on the context of a
+// request and nothing else.
 type callKey struct{}
 
 // context makes the HTTP requests of the call known as its own.
@@ -135,7 +133,7 @@ func (c *call) end(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
 
 func (c *call) endLocked(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
 	if c.status == v1alpha1.DebugInProgress {
-		c.status, c.finishedAt = status, c.rec.recorder.Now()
+		c.status, c.finishedAt = status, c.rec.recorder.options.Now()
 		if status == v1alpha1.DebugError {
 			c.fault = fault
 		}

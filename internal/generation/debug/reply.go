@@ -11,8 +11,8 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/debug/redact"
-	"parley.dev/parley/internal/generation/step"
 )
 
 const (
@@ -163,7 +163,7 @@ func (r *reply) response(provider v1alpha1.ModelProvider, redactor redact.Redact
 	if len(r.counts) == 0 && !r.finished {
 		return nil
 	}
-	out := &v1alpha1.DebugResponse{FinishReason: bound(string(r.reason), 64), Usage: step.UsageOf(provider, r.usage)}
+	out := &v1alpha1.DebugResponse{FinishReason: bound(string(r.reason), 64), Usage: collect.UsageOf(provider, r.usage)}
 	for _, part := range r.parts {
 		out.Parts = append(out.Parts, cleanPart(part.DebugPart, wholeOrRemark(part), v1alpha1.MaxDebugReplyBytes, redactor))
 	}

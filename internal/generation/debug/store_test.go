@@ -83,10 +83,7 @@ type session struct {
 
 func newSession(t *testing.T) *session {
 	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}, now: time.Now()}
-	s.recorder = debug.New(debug.Options{
-		Store: s.store, Namespace: "ns", Pod: "pod", Chats: chats, Now: func() time.Time { return s.now },
-		Lost: func(reason string) { s.lost = append(s.lost, reason) }, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
-	})
+	s.recorder = s.newRecorder(false)
 	s.chat = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
 	s.chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}
 	s.chat.Status.History.Version = 7
@@ -100,11 +97,18 @@ func newSession(t *testing.T) *session {
 	return s
 }
 
+func (s *session) newRecorder(off bool) *debug.Recorder {
+	return debug.New(debug.Options{
+		Store: s.store, Namespace: "ns", Pod: "pod", Chats: chats, Off: off, Now: func() time.Time { return s.now },
+		Lost: func(reason string) { s.lost = append(s.lost, reason) }, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
+	})
+}
+
 // attempt performs an attempt and writes what there is to write.
 func (s *session) attempt(model fantasy.LanguageModel, do func(context.Context, fantasy.LanguageModel)) {
 	s.t.Helper()
-	ctx, recording := s.recorder.Begin(s.t.Context(), s.chat, v1alpha1.ActionGenerateAssistant)
-	do(ctx, debug.Model(model, s.subject))
+	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
+	do(s.t.Context(), recording.Model(model, s.subject))
 	recording.End(v1alpha1.DebugInterrupted, nil)
 	s.flush()
 }

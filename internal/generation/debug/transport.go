@@ -69,7 +69,7 @@ type exchangeFacts struct {
 // exchange begins to record a request; nil, if there have been too many.
 func (c *call) exchange(r *http.Request) *exchange {
 	e := &exchange{call: c, givenUp: r.Context().Err, exchangeFacts: exchangeFacts{
-		method: r.Method, url: r.URL.String(), requestHeader: r.Header.Clone(), startedAt: c.rec.recorder.Now(),
+		method: r.Method, url: r.URL.String(), requestHeader: r.Header.Clone(), startedAt: c.rec.recorder.options.Now(),
 	}}
 	if r.GetBody != nil {
 		e.requestBody = copyOf(r)
@@ -119,7 +119,7 @@ func keep(b *redact.Body, p []byte) {
 }
 
 func (e *exchange) answered(response *http.Response, err error) {
-	now := e.call.rec.recorder.Now()
+	now := e.call.rec.recorder.options.Now()
 	e.call.mu.Lock()
 	defer e.call.mu.Unlock()
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFail
 
 // read takes what was read of the response.
 func (e *exchange) read(p []byte, err error) {
-	now := e.call.rec.recorder.Now()
+	now := e.call.rec.recorder.options.Now()
 	e.call.mu.Lock()
 	defer e.call.mu.Unlock()
 	keep(&e.responseBody, p)
@@ -152,7 +152,7 @@ func (e *exchange) read(p []byte, err error) {
 }
 
 func (e *exchange) closed() {
-	now := e.call.rec.recorder.Now()
+	now := e.call.rec.recorder.options.Now()
 	e.call.mu.Lock()
 	defer e.call.mu.Unlock()
 	if e.endedAt.IsZero() {

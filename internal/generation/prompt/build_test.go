@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 )
 
 func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
@@ -178,7 +178,7 @@ func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
 }
 
 func TestTheSignatureOfReasoningComesBack(t *testing.T) {
-	a := step.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: "0", Delta: "hm"})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
 		ProviderMetadata: fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "signed"}}})

@@ -9,79 +9,59 @@ import (
 	"fmt"
 	"log/slog"
 	runtimedebug "runtime/debug"
+	"slices"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/captions"
 	"parley.dev/parley/internal/generation/chain"
-	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
 )
 
-var (
-	// errMovedOn cancels an attempt that nobody waits for any more.
-	errMovedOn = errors.New("the chat has moved on")
-	// errInterrupted stops an attempt that is to hand over what it has.
-	errInterrupted = errors.New("the chat was interrupted")
-	// errSilent cancels a call that has been silent for too long.
-	errSilent = errors.New("the provider sent nothing for too long")
-)
+// errMovedOn cancels an attempt that nobody waits for any more.
+var errMovedOn = errors.New("the chat has moved on")
 
 // attempt is one try of one step.
 type attempt struct {
-	*Runner
-	chat  *v1alpha1.Chat
-	fence fence.Fence
-	// cancel ends the attempt without a result.
-	cancel context.CancelCauseFunc
-	// working is what calls of the model and of tools run in; interrupt ends it, and the attempt hands over what it has.
-	working   context.Context
-	interrupt context.CancelCauseFunc
+	runner    *Runner
+	chat      *v1alpha1.Chat
+	fence     fence.Fence
 	startedAt time.Time
-	// recording of the attempt's model calls.
-	recording *debug.Recording
-	// target is the model that was called, if any.
-	target *target
-	// lasting ends with the process: what is done in it outlives the attempt.
-	lasting context.Context
-	// titleOf is what the chat's title is of, firstWords are how that begins if the chat has no title.
-	titleOf    beginning
-	firstWords string
-	// question is what the turn's message says, for the summary of the turn; empty if there will be none.
-	question string
-	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
-	context    *v1alpha1.ContextStatus
-	compaction *v1alpha1.CompactionAccount
-	observed   observedStep
-	// advice is what asking the advisor has used up.
-	advice advice
+	// log names the attempt.
+	log      *slog.Logger
+	observed *observe.Attempt
+	captions *captions.Attempt
+	// cancel ends the attempt without a result; interrupt ends its step, and the attempt hands over what there is.
+	cancel, interrupt context.CancelCauseFunc
 }
 
-// outcome is how an attempt ended.
-type outcome struct {
-	kind v1alpha1.GenerationOutcome
-	step step.Step
-	err  *v1alpha1.GenerationError
-	// bare is true for a result that holds nothing which came from a provider.
-	bare bool
+func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *observe.Attempt) *attempt {
+	log := r.options.Log.With(slog.Group("attempt",
+		slog.String("chat", chat.Name), slog.Int64("historyVersion", of.HistoryVersion), slog.Int("number", int(of.Attempt))))
+	return &attempt{
+		runner: r, chat: chat, fence: of, startedAt: r.options.Now(),
+		log: log, observed: observed, captions: r.captions.Attempt(chat, of, log),
+	}
 }
 
-func failed(err *v1alpha1.GenerationError) outcome {
-	return outcome{kind: v1alpha1.OutcomeFailed, err: err}
+// heed stops the attempt if it is the one that the chat wants interrupted.
+func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
+	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
+		a.interrupt(step.ErrInterrupted)
+	}
 }
 
-// paidFor is a failure of a step whose call is paid for all the same.
-func (o outcome) paidFor(by step.Step) outcome {
-	o.step.Usage = by.Usage
-	return o
-}
-
-// run performs the attempt and creates its result. An attempt that is cancelled writes nothing.
-func (a *attempt) run(ctx context.Context) {
+// run performs the attempt and creates its result. An attempt whose context is cancelled writes nothing. Its step works
+// in working, which ends when the attempt is interrupted; what is done in lasting outlives it.
+func (a *attempt) run(ctx, working, lasting context.Context) {
 	type loaded struct {
 		messages []v1alpha1.ChatMessage
 		err      error
@@ -93,45 +73,50 @@ func (a *attempt) run(ctx context.Context) {
 	}()
 	episode, err := a.open(ctx)
 	messages := <-loading
+	performer := a.runner.steps.Performer(step.Task{
+		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log,
+		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
+	})
 	switch {
 	case errors.Is(err, relayclient.ErrExists):
-		a.report(ctx, a.afterCrash(ctx, messages.messages))
+		a.report(ctx, performer, a.afterCrash(ctx, working, performer, messages.messages))
 		return
 	case err != nil:
 		// Without a relay nobody can watch; the answer is worth as much.
-		a.Log.DebugContext(ctx, "the relay takes no parts", a.about(), slog.Any("error", err))
+		a.log.DebugContext(ctx, "the relay takes no parts", slog.Any("error", err))
 		episode = unheard{}
 	}
-	result := a.perform(ctx, messages.messages, messages.err, episode)
-	a.endRecording(ctx, result)
+	result := a.perform(working, performer, messages.messages, messages.err, episode)
+	a.observed.EndRecording(ctx, result.Kind, result.Err)
 	a.closeEpisode(ctx, episode)
-	if ctx.Err() == nil {
-		a.report(ctx, result)
-	} else {
-		a.titles.abandon(a.titleOf)
+	if ctx.Err() != nil {
+		a.captions.AbandonTitle()
+		return
+	}
+	if reply := a.report(ctx, performer, result); reply != nil {
+		a.summarize(lasting, performer.Target(), reply)
 	}
 }
 
-// afterCrash is the outcome of an attempt that a former life of this process has begun: what the relay has heard of it, if it was
-// interrupted or calls of tools had ended. Anything else is lost.
-func (a *attempt) afterCrash(ctx context.Context, messages []v1alpha1.ChatMessage) outcome {
+// afterCrash is the outcome of an attempt that a former life of this process has begun: what the relay has heard of it,
+// if it was interrupted or calls of tools had ended. Anything else is lost.
+func (a *attempt) afterCrash(
+	ctx, working context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage,
+) step.Outcome {
 	action := a.chat.Status.Generation.Action
 	switch {
-	case !a.interrupted() && action != v1alpha1.ActionExecuteTools:
-		return outcome{kind: v1alpha1.OutcomeLost}
+	case !step.Interrupted(working) && action != v1alpha1.ActionExecuteTools:
+		return step.Outcome{Kind: v1alpha1.OutcomeLost}
 	case action == v1alpha1.ActionCompact:
-		return outcome{kind: v1alpha1.OutcomeInterrupted}
+		return step.Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	}
 	reading, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	frames, err := a.Relay.SoFar(reading, a.fence)
+	frames, err := a.runner.options.Relay.SoFar(reading, a.fence)
 	if err != nil {
-		a.Log.DebugContext(ctx, "the relay does not say what was said", a.about(), slog.Any("error", err))
+		a.log.DebugContext(ctx, "the relay does not say what was said", slog.Any("error", err))
 	}
-	if a.interrupted() {
-		return outcome{kind: v1alpha1.OutcomeInterrupted, step: step.FromFrames(frames)}
-	}
-	return a.resumeTools(messages, frames)
+	return performer.Resume(working, messages, frames)
 }
 
 // openTimeout bounds the wait for a relay that does not answer.
@@ -140,52 +125,61 @@ const openTimeout = 2 * time.Second
 func (a *attempt) open(ctx context.Context) (Episode, error) {
 	opening, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	return a.Relay.Open(opening, a.fence)
+	return a.runner.options.Relay.Open(opening, a.fence)
 }
 
 // perform does what the chat wants. A fault while handling one reply must not take the other chats of this pod along.
-func (a *attempt) perform(ctx context.Context, messages []v1alpha1.ChatMessage, err error, episode Episode) (o outcome) {
+func (a *attempt) perform(
+	ctx context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage, err error, to step.Publisher,
+) (o step.Outcome) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			// The fault itself can quote content.
-			a.Log.ErrorContext(ctx, "an attempt failed unexpectedly", a.about(), slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
-			o = failed(&v1alpha1.GenerationError{
+			a.log.ErrorContext(ctx, "an attempt failed unexpectedly",
+				slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
+			o = step.Failed(&v1alpha1.GenerationError{
 				Reason: v1alpha1.ErrorInternal, Message: "The step failed unexpectedly",
-				Advice: "See the log of pod " + a.Pod + ", then send a message to try again",
+				Advice: "See the log of pod " + a.runner.options.Pod + ", then send a message to try again",
 			})
 		}
 	}()
 	if err != nil {
-		return failed(historyError(a.chat, err))
+		return step.Failed(historyError(a.chat, err))
 	}
 	if a.chat.Status.History.Length == 0 {
-		return failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name), Advice: "Send one",
+		return step.Failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
+			Advice: "Send one",
 		})
 	}
-	a.entitle(messages)
-	a.recording.By(a.authorOf(messages))
-	switch a.chat.Status.Generation.Action {
-	case v1alpha1.ActionExecuteTools:
-		return a.executeTools(messages, episode) //nolint:contextcheck // It works in a.working, which is derived from ctx.
-	case v1alpha1.ActionCompact:
-		return a.compact(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
-	}
-	return a.generate(a.working, messages, episode) //nolint:contextcheck // It is derived from ctx, where the attempt began.
+	author := authorOf(a.chat, messages)
+	a.captions.SetHistory(messages, author)
+	a.observed.By(author)
+	return performer.Perform(ctx, messages, to)
 }
 
-// load reads the history. Trouble with the API server passes: it is asked again until it answers. So does an edit that the chat does
-// not know of yet, and with it this attempt.
+// authorOf is who created the message whose turn the attempt is part of, as far as that is known.
+func authorOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) string {
+	for i := range slices.Backward(messages) {
+		if turn := chat.Status.Turn; turn != nil && messages[i].Name == turn.Message {
+			return messages[i].Annotations[v1alpha1.AnnotationCreatedBy]
+		}
+	}
+	return ""
+}
+
+// load reads the history. Trouble with the API server passes: it is asked again until it answers. So does an edit that
+// the chat does not know of yet, and with it this attempt.
 func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		messages, err := a.histories.Load(ctx, a.chat)
+	for retries := apiclient.Backoff(); ; {
+		messages, err := a.runner.histories.Load(ctx, a.chat)
 		if err == nil || chain.Broken(err) {
 			return messages, err
 		}
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(wait):
+		case <-time.After(retries.Step()):
 		}
 	}
 }
@@ -205,22 +199,18 @@ func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	}
 }
 
-func (a *attempt) interrupted() bool { return errors.Is(context.Cause(a.working), errInterrupted) }
-
 // closeTimeout bounds the wait for a relay that has gone away.
 const closeTimeout = 2 * time.Second
 
 func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	defer a.countDropped(episode)
 	if err := episode.Close(closing); err != nil {
-		a.Log.DebugContext(ctx, "the relay did not take the end of the episode", a.about(), slog.Any("error", err))
+		a.log.DebugContext(ctx, "the relay did not take the end of the episode", slog.Any("error", err))
 	}
-}
-
-func (a *attempt) about() slog.Attr {
-	return slog.Group("attempt", slog.String("chat", a.chat.Name), slog.Int64("historyVersion", a.fence.HistoryVersion), slog.Int("number", int(a.fence.Attempt)))
+	if counting, ok := episode.(interface{ Dropped() int64 }); ok {
+		a.observed.PartsDropped(counting.Dropped())
+	}
 }
 
 // unheard is an episode that nobody hears.

@@ -37,9 +37,9 @@ func TestTheResultOfACallIsShownWhenItEndsAndNotWithTheLastOfItsBatch(t *testing
 	release := make(chan struct{})
 	p := startPod(t, callsTwo, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(
-			doing{"fast", func(context.Context) error { return nil }},
-			doing{"slow", func(ctx context.Context) error {
-				tools.Show(ctx, "half of it")
+			doing{"fast", func(context.Context, func(string)) error { return nil }},
+			doing{"slow", func(_ context.Context, show func(string)) error {
+				show("half of it")
 				<-release
 				return nil
 			}},
@@ -88,8 +88,11 @@ func crashed(t *testing.T, left func(fast, slow v1alpha1.ToolCall) []parts.Part)
 	p := startPod(t, callsTwo, func(_ *pod, o *runner.Options) {
 		o.Relay = relays("second-life")
 		o.Tools = tools.NewRegistry(
-			doing{"fast", func(context.Context) error { t.Error("a call that had ended was run again"); return nil }},
-			doing{"slow", func(context.Context) error { t.Error("a call whose result is lost was run again"); return nil }},
+			doing{"fast", func(context.Context, func(string)) error { t.Error("a call that had ended was run again"); return nil }},
+			doing{"slow", func(context.Context, func(string)) error {
+				t.Error("a call whose result is lost was run again")
+				return nil
+			}},
 		)
 	})
 	c := p.newChat("crashed", nil)

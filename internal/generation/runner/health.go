@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	// stuckAfter is how long work may go on after it was told to end: 45 s. A create of a result that had begun may take 30 s.
+	// stuckAfter is how long work may go on after it was told to end: 45 s. A create of a result that had begun may take
+	// 30 s.
 	stuckAfter = 45 * time.Second
-	// watchSilence is how long the watch of chats may be silent before the API server is asked whether it misses something: 90 s. The
-	// API server sends a bookmark each minute.
+	// watchSilence is how long the watch of chats may be silent before the API server is asked whether it misses
+	// something: 90 s. The API server sends a bookmark each minute.
 	watchSilence = 90 * time.Second
 	// askTimeout bounds that question. The kubelet waits 5 s for the answer to its probe.
 	askTimeout = 3 * time.Second
@@ -33,16 +34,17 @@ const (
 // errStuck says that work was told to end and did not.
 var errStuck = errors.New("a call or an attempt that was told to end is still at work")
 
-// Healthy reports whether this process can still do its work: nil if it can. It cannot when something that was told to end (by a
-// provider's silence, an interruption, or because the chat has moved on) does not, and when the watch of chats has gone silent
-// and misses an attempt. An API server that does not answer is no reason: a restart would only lose the calls under way.
+// Healthy reports whether this process can still do its work: nil if it can. It cannot when something that was told to
+// end (by a provider's silence, an interruption, or because the chat has moved on) does not, and when the watch of
+// chats has gone silent and misses an attempt. An API server that does not answer is no reason: a restart would only
+// lose the calls under way.
 func (r *Runner) Healthy(ctx context.Context) error {
 	r.mu.Lock()   // A lock that is never given back makes the probe time out, too.
 	r.mu.Unlock() //nolint:staticcheck // That is all that it is taken for.
 	if r.endings.late() {
 		return errStuck
 	}
-	if !r.ready.Load() || r.pulse.silence(r.Now()) < watchSilence {
+	if !r.ready.Load() || r.pulse.silence(r.options.Now()) < watchSilence {
 		return nil
 	}
 	return r.missesNothing(ctx)
@@ -52,7 +54,8 @@ func (r *Runner) Healthy(ctx context.Context) error {
 func (r *Runner) missesNothing(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	chats, err := r.Client.Chats(r.Namespace).List(asking, metav1.ListOptions{FieldSelector: "status.generation.pod=" + r.Pod})
+	options := metav1.ListOptions{FieldSelector: "status.generation.pod=" + r.options.Pod}
+	chats, err := r.options.Client.Chats(r.options.Namespace).List(asking, options)
 	if err != nil {
 		return nil // It does not answer: see Healthy.
 	}
@@ -63,7 +66,7 @@ func (r *Runner) missesNothing(ctx context.Context) error {
 			return fmt.Errorf("the watch of chats is silent and does not show the attempt at chat %s", chat.Name)
 		}
 	}
-	r.pulse.beat(r.Now())
+	r.pulse.beat(r.options.Now())
 	return nil
 }
 
@@ -121,7 +124,8 @@ type ending struct {
 	over  bool
 }
 
-// expect notes the work as late if it still goes on so long after its context has ended. The returned function says that it is over.
+// expect notes the work as late if it still goes on so long after its context has ended. The returned function says
+// that it is over.
 func (e *endings) expect(ctx context.Context, within time.Duration) (over func()) {
 	work := &ending{}
 	told := context.AfterFunc(ctx, func() {

@@ -119,7 +119,7 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Runner{Options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
+	r := &Runner{options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
 	r.ready.Store(true)
 	r.pulse.beat(time.Now().Add(-silent))
 	return r, &chat

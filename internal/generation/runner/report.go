@@ -13,104 +13,132 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/step"
 )
 
-const (
-	// firstRetry and lastRetry bound the wait before a refused create is tried again; it doubles in between.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-	// createTimeout bounds one create.
-	createTimeout = 30 * time.Second
-)
+// createTimeout bounds one create.
+const createTimeout = 30 * time.Second
 
-// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid for. An
-// attempt whose result cannot be named is ended by the chat, which sees the same message.
-func (a *attempt) report(ctx context.Context, o outcome) {
-	message, began, said := a.message(o), a.Now(), false
-	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
-		created, err := a.create(ctx, message)
+// answer is an outcome as it is reported.
+type answer struct {
+	outcome step.Outcome
+	// bare is true for a result that holds nothing which came from a provider.
+	bare bool
+}
+
+// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid
+// for. An attempt whose result cannot be named is ended by the chat, which sees the same message. It returns the result
+// that it created, or nil.
+func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.Outcome) *v1alpha1.ChatMessageSpec {
+	offer, began, said := answer{outcome: o}, a.runner.options.Now(), false
+	spec := a.spec(performer, offer)
+	for retries := apiclient.Backoff(); ctx.Err() == nil; {
+		wait := retries.Step()
+		created, err := a.runner.create(ctx, a.chat, a.fence.ResultName(a.chat.Name), spec)
 		switch {
 		case err == nil:
-			a.endStep(o)
-			if o.kind == v1alpha1.OutcomeCompleted {
-				a.histories.Add(a.chat, created)
+			a.observed.End(offer.outcome.Kind, offer.outcome.Err)
+			if offer.outcome.Kind == v1alpha1.OutcomeCompleted {
+				a.runner.histories.Add(a.chat, created)
 			}
-			a.summarize(o, message.Spec.Generation)
-			return
-		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, message.Name, &said):
-			a.foundStep(o)
-			return
-		case a.isFinal(err, began) && !o.bare:
-			o = a.lessThan(ctx, o, message, err)
-			message = a.message(o)
+			return &spec
+		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, &said):
+			a.observed.Found(offer.outcome.Kind, offer.outcome.Err)
+			return nil
+		case a.isFinal(err, began) && !offer.bare:
+			a.captions.ReturnCall(spec.Generation)
+			offer = a.lessThan(ctx, offer.outcome, err)
+			spec = a.spec(performer, offer)
 			continue
 		}
-		a.Log.WarnContext(ctx, "creating the result failed, trying again", a.about(), slog.String("reason", string(apierrors.ReasonForError(err))))
+		reason := string(apierrors.ReasonForError(err))
+		a.log.WarnContext(ctx, "creating the result failed, trying again", slog.String("reason", reason))
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(wait):
 		}
 	}
+	return nil
 }
 
-// create goes through with a create that has begun: the chat can move on because of the result before the answer to the
-// create has come.
-func (a *attempt) create(ctx context.Context, message *v1alpha1.ChatMessage) (*v1alpha1.ChatMessage, error) {
+// create creates a message of the chat. It goes through with a create that has begun: the chat can move on because of
+// the result before the answer to the create has come.
+func (r *Runner) create(
+	ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec,
+) (*v1alpha1.ChatMessage, error) {
+	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
+	owner.BlockOwnerDeletion = nil // To set it takes a right to the chat where the API server enforces such.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
-	return a.Client.Messages(a.Namespace).Create(creating, message)
+	return r.options.Client.Messages(r.options.Namespace).Create(creating, &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: r.options.Namespace, OwnerReferences: []metav1.OwnerReference{*owner},
+		},
+		Spec: spec,
+	})
 }
 
-// isMine reports whether the message that exists is this attempt's result, by an earlier create whose answer was lost. A message of
-// a deleted chat of the same name is not; it will be collected. That somebody else's has the name is said once.
-func (a *attempt) isMine(ctx context.Context, name string, said *bool) bool {
-	m, err := a.Client.Messages(a.Namespace).Get(ctx, name)
+// createSummary creates the message with a summary of a turn.
+func (r *Runner) createSummary(
+	ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec,
+) error {
+	_, err := r.create(ctx, chat, name, spec)
+	return err
+}
+
+// isMine reports whether the message that exists is this attempt's result, by an earlier create whose answer was lost.
+// A message of a deleted chat of the same name is not; it will be collected. That somebody else's has the name is said
+// once.
+func (a *attempt) isMine(ctx context.Context, said *bool) bool {
+	o := &a.runner.options
+	m, err := o.Client.Messages(o.Namespace).Get(ctx, a.fence.ResultName(a.chat.Name))
 	if err != nil {
 		return false
 	}
 	switch g := m.Spec.Generation; {
 	case g != nil && g.ChatUID != a.fence.ChatUID:
 		return false
-	case g != nil && attempts.Answered(m) == a.fence && g.Pod == a.Pod:
+	case g != nil && attempts.Answered(m) == a.fence && g.Pod == o.Pod:
 		return true
 	}
 	if !*said {
 		*said = true
-		a.Log.ErrorContext(ctx, "a message of somebody else has the name of the result", a.about(), slog.String("reason", string(v1alpha1.ErrorResultNameTaken)))
-		a.Metrics.ResultRefused(string(v1alpha1.ErrorResultNameTaken))
+		reason := string(v1alpha1.ErrorResultNameTaken)
+		a.log.ErrorContext(ctx, "a message of somebody else has the name of the result", slog.String("reason", reason))
+		a.observed.ResultRefused(reason)
 	}
 	return false
 }
 
-// lessThan is what is offered in place of a result that the API server will never take: first a failure that says what the call
-// cost, then one that says nothing which came from elsewhere. An interruption that may not say what it has says nothing.
-func (a *attempt) lessThan(ctx context.Context, o outcome, refused *v1alpha1.ChatMessage, err error) outcome {
+// lessThan is what is offered in place of a result that the API server will never take: first a failure that says what
+// the call cost, then one that says nothing which came from elsewhere. An interruption that may not say what it has
+// says nothing.
+func (a *attempt) lessThan(ctx context.Context, o step.Outcome, err error) answer {
 	reason := string(apierrors.ReasonForError(err))
-	a.Log.ErrorContext(ctx, "the API server refused the result", a.about(), slog.String("reason", reason))
-	a.Metrics.ResultRefused(reason)
-	a.titles.returnCall(a.titleOf, refused.Spec.Generation.TitleCall)
-	less := outcome{kind: o.kind}
-	if o.kind == v1alpha1.OutcomeCompleted || o.kind == v1alpha1.OutcomeFailed {
-		less = failed(refusedError(err))
+	a.log.ErrorContext(ctx, "the API server refused the result", slog.String("reason", reason))
+	a.observed.ResultRefused(reason)
+	less := step.Outcome{Kind: o.Kind}
+	if o.Kind == v1alpha1.OutcomeCompleted || o.Kind == v1alpha1.OutcomeFailed {
+		less = step.Failed(refusedError(err))
 	}
-	less.bare = o.kind != v1alpha1.OutcomeCompleted
-	return less.paidFor(o.step)
+	return answer{outcome: less.PaidFor(o.Content), bare: o.Kind != v1alpha1.OutcomeCompleted}
 }
 
-// isFinal reports whether the API server would refuse the same object again. For want of rights it refuses everybody for a
-// moment after it was started.
+// isFinal reports whether the API server would refuse the same object again. For want of rights it refuses everybody
+// for a moment after it was started.
 func (a *attempt) isFinal(err error, began time.Time) bool {
 	if apierrors.IsForbidden(err) {
-		return a.Now().Sub(began) >= a.Forbidden
+		return a.runner.options.Now().Sub(began) >= a.runner.options.Forbidden
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
-// refusedError tells of a result that the API server does not take. The refusal itself can quote the result, so only its
-// kind is told.
+// refusedError tells of a result that the API server does not take. The refusal itself can quote the result, so only
+// its kind is told.
 func refusedError(err error) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorInternal,
@@ -126,65 +154,54 @@ var roles = map[v1alpha1.GenerationAction]v1alpha1.MessageRole{
 	v1alpha1.ActionCompact:           v1alpha1.RoleSystem,
 }
 
-func (a *attempt) message(o outcome) *v1alpha1.ChatMessage {
+// spec is what the result says.
+func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMessageSpec {
 	status := &a.chat.Status
 	role := roles[status.Generation.Action]
 	visibility := v1alpha1.MessageVisibility("")
 	if role == v1alpha1.RoleSystem { // A summary is for the model: people have what it stands for.
 		visibility = v1alpha1.VisibleToModel
 	}
-	return &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            a.fence.ResultName(a.chat.Name),
-			Namespace:       a.Namespace,
-			OwnerReferences: []metav1.OwnerReference{ownedBy(a.chat)},
-		},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef:    v1alpha1.ChatReference{Name: a.chat.Name},
-			Role:       role,
-			Visibility: visibility,
-			Parts:      o.step.Parts,
-			Parent:     status.History.Head,
-			Index:      new(status.History.Length),
-			Generation: a.account(o),
-		},
+	return v1alpha1.ChatMessageSpec{
+		ChatRef:    v1alpha1.ChatReference{Name: a.chat.Name},
+		Role:       role,
+		Visibility: visibility,
+		Parts:      offer.outcome.Content.Parts,
+		Parent:     status.History.Head,
+		Index:      new(status.History.Length),
+		Generation: a.account(performer, offer),
 	}
 }
 
-func (a *attempt) account(o outcome) *v1alpha1.MessageGeneration {
+// account says how the attempt went, and what it used up.
+func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.MessageGeneration {
+	o := offer.outcome
 	g := &v1alpha1.MessageGeneration{
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
-		Action: a.chat.Status.Generation.Action, Pod: a.Pod, Outcome: o.kind, Error: o.err,
-		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.Now()),
+		Action: a.chat.Status.Generation.Action, Pod: a.runner.options.Pod, Outcome: o.Kind, Error: o.Err,
+		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.runner.options.Now()),
 	}
-	if o.bare {
+	if offer.bare {
 		return g
 	}
-	g.Truncated, g.FinishReason, g.Preview, g.Warnings = o.step.Truncated, o.step.FinishReason, o.step.Preview, o.step.Warnings
-	g.PendingCalls, g.AwaitingCalls, g.WaitsFor, g.StoppedBy = o.step.PendingCalls, o.step.AwaitingCalls, o.step.WaitsFor, o.step.StoppedBy
-	if o.kind != v1alpha1.OutcomeFailed {
-		g.Context, g.Compaction = a.context, a.compaction
-	}
-	if a.target != nil {
-		g.Model = a.target.identity()
-	}
-	if o.step.Usage != (v1alpha1.TokenUsage{}) {
-		g.Usage = &o.step.Usage
-	}
-	if a.target != nil {
-		g.Cost = cost.Of(a.target.config.Spec.Pricing, o.step.Usage)
-	}
+	performer.Account(g, o)
 	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
 		g.CallsGivenUpBefore = t.CallsGivenUp
 	}
-	a.accountAdvice(g)
-	a.addTitle(g, o)
+	a.captions.Account(g, len(o.Content.Parts) > 0)
 	return g
 }
 
-// ownedBy makes garbage collection remove the message with its chat.
-func ownedBy(chat *v1alpha1.Chat) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
+// summarize asks what became of the turn, if the reply ends one and the chat has not gone on, quicker than this was
+// asked.
+func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alpha1.ChatMessageSpec) {
+	begin := a.captions.Summary(t, reply)
+	if begin == nil {
+		return
+	}
+	a.runner.mu.Lock()
+	defer a.runner.mu.Unlock()
+	if next := a.runner.attempts[a.fence.ChatUID]; next == nil || next == a {
+		begin(ctx)
 	}
 }

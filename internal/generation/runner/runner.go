@@ -1,14 +1,15 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner is what a generation pod does: it watches the chats that are given to its pod, performs each attempt in a
-// context of its own, and answers it by creating one ChatMessage.
+// Package runner watches the chats that are given to its pod, has each attempt performed in a context of its own, and
+// answers it by creating one ChatMessage.
 //
 // Invariants: one fence is attempted at most once by one life of the process; an attempt whose fence has moved on is
 // cancelled at once and writes nothing; whatever ends an attempt, its connection to the provider is given back.
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,10 +24,14 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/captions"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/telemetry"
@@ -77,7 +82,8 @@ type Options struct {
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
-	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0: DefaultPromptRoom.
+	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0:
+	// step.DefaultPromptRoom.
 	PromptRoom int64
 	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
 	Capacity int
@@ -90,14 +96,13 @@ type Options struct {
 
 // Runner performs the attempts that are given to its pod.
 type Runner struct {
-	Options
-
-	histories *chain.Loader
-	models    *models
-	sources   *sources.Reader
+	options   Options
 	configs   cache.SharedIndexInformer
+	histories *chain.Loader
 	recorder  *debug.Recorder
-	room      room
+	observer  *observe.Observer
+	steps     *step.Steps
+	captions  *captions.Writer
 	ready     atomic.Bool
 
 	mu       sync.Mutex
@@ -108,46 +113,60 @@ type Runner struct {
 	pulse   pulse
 	endings endings
 	running sync.WaitGroup
-	// titles and summaries are written beside attempts.
-	titles    titles
-	summaries summaries
 }
 
 // New returns a runner.
 func New(o Options) *Runner {
-	if o.Forbidden == 0 {
-		o.Forbidden = DefaultForbidden
-	}
-	if o.PromptRoom == 0 {
-		o.PromptRoom = DefaultPromptRoom
-	}
-	if o.Capacity == 0 {
-		o.Capacity = placement.DefaultCapacity
-	}
-	if o.Tracer == nil {
-		o.Tracer = tracing.Off()
-	}
-	return &Runner{
-		Options: o, histories: chain.NewLoader(o.Client), models: newModels(provider.Within(debug.Client(o.HTTP), o.ModelHosts)), attempts: map[string]*attempt{},
-		sources:  sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
-		configs:  cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
-		recorder: newRecorder(o), room: newRoom(o.PromptRoom),
-	}
+	o = o.withDefaults()
+	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{}}
+	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
+	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
+	r.recorder = debug.New(debug.Options{
+		Store: o.Client.DebugSteps(o.Namespace), Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Off: o.NoRecordings,
+		Log: o.Log, Lost: o.Metrics.RecordingLost, Now: o.Now,
+	})
+	r.observer = observe.New(observe.Options{
+		Namespace: o.Namespace, Recorder: r.recorder, Metrics: o.Metrics, Tracer: o.Tracer, Now: o.Now,
+	})
+	answering := models.New(models.Options{
+		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
+		HTTP: provider.Within(debug.Client(o.HTTP), o.ModelHosts),
+	})
+	r.steps = step.New(step.Options{
+		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
+		Sources: sources.New(sources.Options{
+			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
+		}),
+		Expect: func(ctx context.Context) func() { return r.endings.expect(ctx, stuckAfter) },
+	})
+	r.captions = captions.New(captions.Options{
+		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now, Create: r.createSummary,
+	})
+	return r
 }
 
-// Run performs attempts until drain is done; then it takes no new ones and waits for those under way, until ctx is done.
+func (o Options) withDefaults() Options {
+	o.Forbidden = cmp.Or(o.Forbidden, DefaultForbidden)
+	o.PromptRoom = cmp.Or(o.PromptRoom, step.DefaultPromptRoom)
+	o.Capacity = cmp.Or(o.Capacity, placement.DefaultCapacity)
+	o.Tracer = cmp.Or(o.Tracer, tracing.Off())
+	return o
+}
+
+// Run performs attempts until drain is done; then it takes no new ones and waits for those under way, until ctx is
+// done.
 func (r *Runner) Run(ctx, drain context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	chats := cache.NewSharedIndexInformer(
-		r.pulse.follow(r.Client.Chats(r.Namespace).ListerWatcher("status.generation.pod="+r.Pod), r.Now), &v1alpha1.Chat{}, 0, nil)
+		r.pulse.follow(r.assignments(), r.options.Now), &v1alpha1.Chat{}, 0, nil)
 	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.assigned(ctx, o) },
 		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
 		DeleteFunc: r.withdrawn,
 	})
 	if err != nil {
-		return fmt.Errorf("watching the chats of pod %s: %w", r.Pod, err)
+		return fmt.Errorf("watching the chats of pod %s: %w", r.options.Pod, err)
 	}
 	// Recordings are written until the last attempt has ended.
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
@@ -171,25 +190,29 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	return nil
 }
 
+// assignments are the chats that this pod has.
+func (r *Runner) assignments() cache.ListerWatcher {
+	return r.options.Client.Chats(r.options.Namespace).ListerWatcher("status.generation.pod=" + r.options.Pod)
+}
+
 // Ready reports whether attempts are taken.
 func (r *Runner) Ready() bool { return r.ready.Load() }
 
-// drain takes no more attempts and waits for those under way. The watch goes on meanwhile, so that deleting a chat still
-// aborts its call.
+// drain takes no more attempts and waits for those under way. The watch goes on meanwhile, so that deleting a chat
+// still aborts its call.
 func (r *Runner) drain() {
 	r.mu.Lock()
 	r.draining = true
 	r.mu.Unlock()
 	r.running.Wait()
-	r.titles.stop()
-	r.summaries.stop()
+	r.captions.Stop()
 }
 
-// assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence again,
-// such as after an edit of a label, changes nothing unless the attempt is to be interrupted.
+// assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence
+// again, such as after an edit of a label, changes nothing unless the attempt is to be interrupted.
 func (r *Runner) assigned(ctx context.Context, o any) {
 	chat, ok := o.(*v1alpha1.Chat)
-	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.Pod {
+	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.options.Pod {
 		return
 	}
 	if !chat.DeletionTimestamp.IsZero() {
@@ -212,35 +235,28 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	}
 }
 
-// heed stops the attempt if it is the one that the chat wants interrupted.
-func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
-	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
-		a.interrupt(errInterrupted)
-	}
-}
-
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) {
-	chat = r.withAdvisorInForce(chat)
-	a := &attempt{Runner: r, chat: chat, fence: of, startedAt: r.Now()}
-	lasting := a.startStep(ctx)
+	chat = r.steps.WithAdvisorInForce(chat)
+	// What is done in lasting outlives the attempt, and ends with the process.
+	lasting, observed := r.observer.Begin(ctx, chat, of)
 	own, cancel := context.WithCancelCause(lasting)
-	a.lasting, a.cancel = lasting, cancel
-	a.working, a.interrupt = context.WithCancelCause(tools.WithCaller(own, chat))
-	a.working, a.recording = r.recorder.Begin(a.working, chat, chat.Status.Generation.Action)
+	working, interrupt := context.WithCancelCause(own)
+	a := r.newAttempt(chat, of, observed)
+	a.cancel, a.interrupt = cancel, interrupt
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {
-		a.interrupt(errInterrupted)
+		interrupt(step.ErrInterrupted)
 	}
-	r.summaries.abandon(chat.UID)
+	r.captions.AbandonSummary(chat.UID)
 	r.attempts[of.ChatUID] = a
 	r.done.add(of)
 	over := r.endings.expect(own, stuckAfter)
 	r.running.Go(func() {
 		defer over()
 		defer cancel(nil)
-		defer a.interrupt(nil)
-		defer a.abandonStep()
-		a.run(own)
+		defer interrupt(nil)
+		defer observed.Abandon()
+		a.run(own, working, lasting)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.attempts[of.ChatUID] == a {

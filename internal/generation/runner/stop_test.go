@@ -76,14 +76,14 @@ func TestAChatCannotTakeAwayTheApprovalThatItsModelDemands(t *testing.T) {
 // doing is a tool of that name that does what it says.
 type doing struct {
 	name string
-	run  func(context.Context) error
+	run  func(ctx context.Context, show func(string)) error
 }
 
 func (d doing) Name() string              { return d.name }
 func (doing) Description() string         { return "" }
 func (doing) InputSchema() map[string]any { return map[string]any{"type": "object"} }
-func (d doing) Run(ctx context.Context, _ string) (string, error) {
-	return "done", d.run(ctx)
+func (d doing) Run(ctx context.Context, call tools.Call) (string, error) {
+	return "done", d.run(ctx, call.Show)
 }
 
 func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
@@ -92,8 +92,8 @@ func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
 		{ToolCalls: []modelserver.ToolCall{{Name: "plan", Arguments: []byte(`{}`)}, {Name: "hang", Arguments: []byte(`{}`)}}},
 	}}}}}, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(
-			doing{"plan", func(context.Context) error { return nil }},
-			doing{"hang", func(ctx context.Context) error {
+			doing{"plan", func(context.Context, func(string)) error { return nil }},
+			doing{"hang", func(ctx context.Context, _ func(string)) error {
 				close(begun)
 				<-ctx.Done()
 				return ctx.Err()

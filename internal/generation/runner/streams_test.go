@@ -21,9 +21,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/relay/relayclient"
 	"parley.dev/parley/test/modelserver"
@@ -235,7 +235,7 @@ func collectAndPublish(b *testing.B, client *relayclient.Client, name fence.Fenc
 	if err != nil {
 		b.Fatal(err)
 	}
-	reply := step.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 1, nil)
+	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 1, nil)
 	for range n {
 		if part, ok := reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: "word "}); ok {
 			episode.Publish("Assistant", part)

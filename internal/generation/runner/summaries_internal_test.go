@@ -6,6 +6,7 @@ package runner
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,15 +15,21 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/captions"
 	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
 // silentModel never answers.
-type silentModel struct{ fantasy.LanguageModel }
+type silentModel struct {
+	fantasy.LanguageModel
+	asked atomic.Bool
+}
 
-func (silentModel) Generate(ctx context.Context, _ fantasy.Call) (*fantasy.Response, error) {
+func (m *silentModel) Generate(ctx context.Context, _ fantasy.Call) (*fantasy.Response, error) {
+	m.asked.Store(true)
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -36,27 +43,25 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 		"the next attempt is at work": {&attempt{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Runner{Options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now, Tracer: tracing.Off()}, attempts: map[string]*attempt{}}
-			t.Cleanup(r.summaries.stop)
+			r := &Runner{options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now}, attempts: map[string]*attempt{}}
+			observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(), Now: time.Now})
+			r.captions = captions.New(captions.Options{Observer: observer, Now: time.Now})
 			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 			chat.Status.Turn = &v1alpha1.TurnStatus{SummarySource: v1alpha1.TurnSummaryFromState}
-			chat.Status.Generation = &v1alpha1.GenerationStatus{Action: v1alpha1.ActionGenerateAssistant, Attempt: 1}
 			config := &v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{
 				Provider: v1alpha1.ProviderOpenAICompatible, TurnSummaries: &v1alpha1.CaptionSettings{},
 			}}
-			a := &attempt{
-				Runner: r, chat: chat, fence: fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, lasting: t.Context(),
-				target: &target{config: config, model: silentModel{}}, recording: &debug.Recording{},
-			}
 			if c.next != nil {
 				r.attempts["u"] = c.next
 			}
-			a.summarize(outcome{kind: v1alpha1.OutcomeCompleted, step: step.Step{
-				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
-			}}, &v1alpha1.MessageGeneration{})
-			r.summaries.mu.Lock()
-			defer r.summaries.mu.Unlock()
-			if asked := r.summaries.asked["u"] != nil; asked != c.want {
+			model := &silentModel{}
+			a := r.newAttempt(chat, fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, nil)
+			a.summarize(t.Context(), &models.Target{Config: config, Model: model}, &v1alpha1.ChatMessageSpec{
+				Parts:      []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
+				Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted, Action: v1alpha1.ActionGenerateAssistant},
+			})
+			r.captions.Stop()
+			if asked := model.asked.Load(); asked != c.want {
 				t.Errorf("a summary is asked for: %v", asked)
 			}
 		})

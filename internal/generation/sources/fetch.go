@@ -34,7 +34,7 @@ func (r *Reader) left(raw string) *prompt.File {
 	if err != nil || target.Host == "" || target.User != nil {
 		return &prompt.File{Problem: "its URL is not valid"}
 	}
-	if r.Hosts.Names(target) {
+	if r.options.Hosts.Names(target) {
 		return nil
 	}
 	f := &prompt.File{Problem: fmt.Sprintf("host %s is none that files may be fetched from", target.Host)}
@@ -52,7 +52,7 @@ func (r *Reader) fetch(ctx context.Context, raw string) prompt.File {
 	if left := r.left(raw); left != nil {
 		return *left
 	}
-	if data, ok := r.fetched.get(raw, r.Now()); ok {
+	if data, ok := r.fetched.get(raw, r.options.Now()); ok {
 		return prompt.File{Data: data}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -61,7 +61,7 @@ func (r *Reader) fetch(ctx context.Context, raw string) prompt.File {
 	if err != nil {
 		return prompt.File{Problem: said(err)}
 	}
-	r.fetched.put(raw, data, r.Now())
+	r.fetched.put(raw, data, r.options.Now())
 	return prompt.File{Data: data}
 }
 
@@ -91,7 +91,7 @@ func (r *Reader) read(ctx context.Context, raw string) ([]byte, error) {
 		return nil, err
 	}
 	target := request.URL
-	client := *r.HTTP
+	client := *r.options.HTTP
 	client.Jar = nil
 	client.CheckRedirect = func(next *http.Request, before []*http.Request) error {
 		switch {

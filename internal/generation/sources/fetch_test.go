@@ -102,7 +102,7 @@ func TestWhatWasFetchedIsKeptForAWhile(t *testing.T) {
 	server, asked := host(t)
 	now := time.Unix(0, 0)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
-	r.Now = func() time.Time { return now }
+	r.options.Now = func() time.Time { return now }
 	for step, want := range map[int]int{0: 1, 1: 1} {
 		if f := r.fetch(t.Context(), server.URL+"/a"); string(f.Data) != "content" || asked["/a"] != want {
 			t.Errorf("step %d: %q, asked %d times", step, f.Data, asked["/a"])
@@ -160,7 +160,7 @@ func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
 		}
 	}
 	// A public host that is allowed is asked from here.
-	r.HTTP = &http.Client{Transport: answering("from here")}
+	r.options.HTTP = &http.Client{Transport: answering("from here")}
 	if f := r.fetch(t.Context(), "https://a.allowed.example/a"); string(f.Data) != "from here" || f.URL != "" {
 		t.Errorf("got %q, %q", f.Data, f.URL)
 	}

@@ -41,12 +41,12 @@ type Options struct {
 
 // Reader reads ConfigMaps and URLs. It is safe for concurrent use.
 type Reader struct {
-	Options
+	options Options
 	fetched kept
 }
 
 // New returns a reader.
-func New(o Options) *Reader { return &Reader{Options: o} }
+func New(o Options) *Reader { return &Reader{options: o} }
 
 // MissingError means that there is no such text, and that the chat cannot go on without it.
 type MissingError struct {
@@ -130,14 +130,14 @@ func (r *Reader) file(ctx context.Context, maps *maps, file *v1alpha1.MessageFil
 
 // maps reads each ConfigMap once.
 type maps struct {
-	*Reader
+	options   *Options
 	namespace string
 	read      map[string]*apiclient.ConfigMap
 	failed    map[string]string
 }
 
 func (r *Reader) maps(namespace string) *maps {
-	return &maps{r, namespace, map[string]*apiclient.ConfigMap{}, map[string]string{}}
+	return &maps{&r.options, namespace, map[string]*apiclient.ConfigMap{}, map[string]string{}}
 }
 
 // value is the content of a key, or why there is none.
@@ -155,31 +155,26 @@ func (m *maps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (v
 	return value, ""
 }
 
-const (
-	// firstRetry and lastRetry bound the wait before a read that failed is tried again; it doubles in between.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
-	// allFiles bounds the reading of all files of a step.
-	allFiles = time.Minute
-)
+// allFiles bounds the reading of all files of a step.
+const allFiles = time.Minute
 
 // get reads a ConfigMap. Trouble with the API server passes: it is asked again until it answers, or ctx is done.
 func (m *maps) get(ctx context.Context, name string) (*apiclient.ConfigMap, string) {
-	began := m.Now()
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		config, err := m.Client.ConfigMap(ctx, m.namespace, name)
+	began := m.options.Now()
+	for retries := apiclient.Backoff(); ; {
+		config, err := m.options.Client.ConfigMap(ctx, m.namespace, name)
 		switch {
 		case err == nil:
 			return config, ""
 		case apierrors.IsNotFound(err):
 			return nil, "it does not exist"
-		case apierrors.IsForbidden(err) && m.Now().Sub(began) >= m.Forbidden:
+		case apierrors.IsForbidden(err) && m.options.Now().Sub(began) >= m.options.Forbidden:
 			return nil, "generation pods may not read it"
 		}
 		select {
 		case <-ctx.Done():
 			return nil, "it could not be read in time"
-		case <-time.After(wait):
+		case <-time.After(retries.Step()):
 		}
 	}
 }

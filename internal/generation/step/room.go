@@ -4,124 +4,44 @@
 package step
 
 import (
-	"strings"
-	"unicode/utf8"
+	"context"
 
-	"parley.dev/parley/api/v1alpha1"
+	"charm.land/fantasy"
+	"golang.org/x/sync/semaphore"
+
+	"parley.dev/parley/internal/generation/prompt"
 )
 
-// room counts what is left of the content that one ChatMessage holds, in bytes as the API server stores them: JSON with
-// the escapes that encoding/json writes.
+const (
+	// DefaultPromptRoom is how much memory the large prompts of the calls under way may take together: what is left of the
+	// 900 MiB of a generation pod when 100 chats have small ones and 64 MiB of histories are at hand.
+	DefaultPromptRoom = 512 << 20
+	// heldPerByte is how often a byte of a prompt is in memory while its call is under way: as a file it was measured to
+	// be there 5.3 to 6.4 times, in base64 and as JSON, and garbage comes on top.
+	heldPerByte = 8
+	// largePrompt is the size from which a prompt is counted. 100 smaller ones take 200 MiB at the very most.
+	largePrompt = 256 << 10
+)
+
+// room lets as many calls with large prompts be made at once as the pod's memory holds; the others wait for their turn.
+// Without it 14 chats with 12 MiB of images each would kill the pod and every attempt in it, again and again. Small
+// prompts do not wait.
 type room struct {
-	bytes int
-	parts int
-	full  bool
-	// sources is what is left of the room for sources.
-	sources struct{ bytes, parts int }
+	size int64
+	left *semaphore.Weighted
 }
 
-// sourceShare is the part of the room that sources take at most, one in so many: they say where a text is from, and must leave
-// room for it.
-const sourceShare = 4
+func newRoom(size int64) room { return room{size, semaphore.NewWeighted(size)} }
 
-// partOverhead is more than the JSON of a part has besides its strings: names, and two times.
-const partOverhead = 216
-
-func newRoom() *room {
-	r := &room{bytes: v1alpha1.MaxContentBytes, parts: v1alpha1.MaxParts}
-	r.sources.bytes, r.sources.parts = r.bytes/sourceShare, r.parts/sourceShare
-	return r
-}
-
-// text takes as much of the text as there is room for, whole characters only. Once something did not fit, nothing does.
-func (r *room) text(s string) string {
-	if r.full {
-		return ""
+// enter waits until there is room for the prompt, and returns how to leave. The error is that of ctx.
+func (r room) enter(ctx context.Context, p fantasy.Prompt) (leave func(), err error) {
+	size := prompt.Bytes(p)
+	if size < largePrompt {
+		return func() {}, nil
 	}
-	for i, c := range s {
-		n := encodedLen(c, s[i:])
-		if n > r.bytes {
-			r.full = true
-			return s[:i]
-		}
-		r.bytes -= n
+	taken := min(int64(size)*heldPerByte, r.size)
+	if err := r.left.Acquire(ctx, taken); err != nil {
+		return nil, err
 	}
-	return s
-}
-
-// part takes the room of a part and the strings in it, or none.
-func (r *room) part(p *v1alpha1.MessagePart) bool {
-	need := partOverhead
-	if c := p.ToolCall; c != nil {
-		need += encodedString(c.ID) + encodedString(c.ProviderID) + encodedString(c.Name) + encodedString(c.Input)
-	}
-	if t := p.ToolResult; t != nil {
-		need += encodedString(t.ID) + encodedString(t.Name) + encodedString(t.Output)
-	}
-	if r.full || r.parts == 0 || need > r.bytes {
-		r.full = true
-		return false
-	}
-	r.bytes -= need
-	r.parts--
-	return true
-}
-
-// source takes the room of a source, or none. One that does not fit leaves the room open for what follows.
-func (r *room) source(s *v1alpha1.Source) bool {
-	need := partOverhead + encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
-	if r.full || min(r.parts, r.sources.parts) == 0 || need > min(r.bytes, r.sources.bytes) {
-		return false
-	}
-	r.bytes, r.sources.bytes = r.bytes-need, r.sources.bytes-need
-	r.parts--
-	r.sources.parts--
-	return true
-}
-
-// extra takes the room of a string that can be left out.
-func (r *room) extra(s string) bool {
-	n := encodedString(s)
-	if n > r.bytes {
-		return false
-	}
-	r.bytes -= n
-	return true
-}
-
-func encodedString(s string) int {
-	n := 0
-	for i, c := range s {
-		n += encodedLen(c, s[i:])
-	}
-	return n
-}
-
-// asciiLen is the length of each ASCII character in JSON as encoding/json writes it with its HTML escapes.
-var asciiLen = func() (lengths [utf8.RuneSelf]int) {
-	for c := range lengths {
-		lengths[c] = 1
-		if c < 0x20 || strings.ContainsRune("<>&", rune(c)) {
-			lengths[c] = 6
-		}
-		if strings.ContainsRune("\"\\\n\r\t\b\f", rune(c)) {
-			lengths[c] = 2
-		}
-	}
-	return lengths
-}()
-
-// encodedLen is the length of a character in that JSON; rest is the text that begins with it.
-func encodedLen(c rune, rest string) int {
-	switch {
-	case c < utf8.RuneSelf:
-		return asciiLen[c]
-	case c == '\u2028' || c == '\u2029':
-		return 6
-	case c == utf8.RuneError:
-		if _, size := utf8.DecodeRuneInString(rest); size == 1 {
-			return 6 // A broken byte is written as an escape.
-		}
-	}
-	return utf8.RuneLen(c)
+	return func() { r.left.Release(taken) }, nil
 }

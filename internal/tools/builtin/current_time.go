@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // The image has no time zones of its own.
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
 )
 
 // CurrentTime tells the model the time of day.
@@ -42,11 +43,11 @@ func (CurrentTime) InputSchema() map[string]any {
 }
 
 // Run returns the time as JSON: RFC 3339, the weekday and the zone.
-func (t CurrentTime) Run(_ context.Context, input string) (string, error) {
+func (t CurrentTime) Run(_ context.Context, call tools.Call) (string, error) {
 	var arguments struct {
 		Timezone string `json:"timezone"`
 	}
-	if err := json.Unmarshal([]byte(input), &arguments); err != nil {
+	if err := json.Unmarshal([]byte(call.Input), &arguments); err != nil {
 		return "", fmt.Errorf("reading the arguments: %w", err)
 	}
 	zone, err := time.LoadLocation(arguments.Timezone)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 )
 
@@ -30,7 +31,7 @@ func TestCurrentTimeTellsTheTimeInAZone(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), c.input)
+			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), tools.Call{Input: c.input})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("got error %v", err)

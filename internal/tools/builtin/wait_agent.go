@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -105,12 +104,12 @@ type waitResult struct {
 }
 
 // Run tells how the sub-chat is.
-func (t WaitAgent) Run(ctx context.Context, input string) (string, error) {
-	arguments, err := waitArgumentsOf(input)
+func (t WaitAgent) Run(ctx context.Context, call tools.Call) (string, error) {
+	arguments, err := waitArgumentsOf(call.Input)
 	if err != nil {
 		return "", err
 	}
-	sub, err := t.subChat(ctx, arguments.Chat)
+	sub, err := t.subChat(ctx, call.Chat, arguments.Chat)
 	if err != nil {
 		return "", err
 	}
@@ -136,8 +135,7 @@ func (t WaitAgent) Run(ctx context.Context, input string) (string, error) {
 }
 
 // subChat reads a chat below the one that calls. Of others the model learns nothing, not even whether they exist.
-func (t WaitAgent) subChat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
-	caller := tools.Caller(ctx)
+func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
 	if caller == nil {
 		return nil, errors.New("no chat calls")
 	}
@@ -185,22 +183,12 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 			return "", unread(ctx, "the reply of sub-chat "+sub.Name)
 		case message == nil || message.Spec.Role == v1alpha1.RoleUser:
 			return "", nil
-		case message.Spec.Role == v1alpha1.RoleAssistant && textOf(message) != "":
-			return textOf(message), nil
+		case message.Spec.Role == v1alpha1.RoleAssistant && message.Spec.Text() != "":
+			return message.Spec.Text(), nil
 		}
 		name = history.Of(sub, message).Parent
 	}
 	return "", nil
-}
-
-func textOf(message *v1alpha1.ChatMessage) string {
-	var text strings.Builder
-	for i := range message.Spec.Parts {
-		if part := &message.Spec.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
-			text.WriteString(*part.Text)
-		}
-	}
-	return text.String()
 }
 
 // encode shortens a long report until the whole fits into a result: one that is cut elsewhere is no JSON.

@@ -43,6 +43,11 @@ func (n *namespace) tool() builtin.WaitAgent {
 	}
 }
 
+// call is one of the chat root.
+func (n *namespace) call(input string) tools.Call {
+	return tools.Call{Input: input, Chat: n.chats["root"]}
+}
+
 func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1alpha1.Chat {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if parent != "" {
@@ -88,7 +93,6 @@ func theFamily() *namespace {
 
 func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
 	n := theFamily()
-	ctx := tools.WithCaller(t.Context(), n.chats["root"])
 	for name, c := range map[string]struct{ input, want, err string }{
 		"one that is done":        {input: `{"chat":"done"}`, want: `{"chat":"done","phase":"Waiting","turn":"Answered","report":"It is the CNI."}`},
 		"one that was cut short":  {input: `{"chat":"stopped"}`, want: `{"chat":"stopped","phase":"Waiting","turn":"MaxStepsReached","report":"Let me look."}`},
@@ -102,7 +106,7 @@ func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
 		"a number":                {input: `{"chat":5}`, err: "reading the arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := n.tool().Run(ctx, c.input)
+			got, err := n.tool().Run(t.Context(), n.call(c.input))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("got %s, %v", got, err)
@@ -118,7 +122,7 @@ func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
 
 func TestALongReportIsCutWithinValidJSON(t *testing.T) {
 	n := theFamily()
-	got, err := n.tool().Run(tools.WithCaller(t.Context(), n.chats["root"]), `{"chat":"deep"}`)
+	got, err := n.tool().Run(t.Context(), n.call(`{"chat":"deep"}`))
 	var result struct{ Report string }
 	if err != nil || len(got) > tools.MaxResultBytes || json.Unmarshal([]byte(got), &result) != nil || !strings.Contains(result.Report, "bytes left out") {
 		t.Errorf("got %d bytes, %v", len(got), err)
@@ -127,17 +131,16 @@ func TestALongReportIsCutWithinValidJSON(t *testing.T) {
 
 func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
 	n := theFamily()
-	ctx := tools.WithCaller(t.Context(), n.chats["root"])
 	n.broken = true
-	if _, err := n.tool().Run(ctx, `{"chat":"done"}`); err == nil || err.Error() != "sub-chat done cannot be read at the moment; try again" {
+	if _, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err == nil || err.Error() != "sub-chat done cannot be read at the moment; try again" {
 		t.Errorf("got %v", err)
 	}
 	n = theFamily()
 	delete(n.messages, "done-2-1")
-	if got, err := n.tool().Run(ctx, `{"chat":"done"}`); err != nil || strings.Contains(got, "report") {
+	if got, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err != nil || strings.Contains(got, "report") {
 		t.Errorf("a reply that is gone: got %s, %v", got, err)
 	}
-	if _, err := n.tool().Run(t.Context(), `{"chat":"done"}`); err == nil {
+	if _, err := n.tool().Run(t.Context(), tools.Call{Input: `{"chat":"done"}`}); err == nil {
 		t.Error("a call of nobody was answered")
 	}
 }

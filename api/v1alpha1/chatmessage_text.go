@@ -1,0 +1,21 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "strings"
+
+// Text is what the message says: neither thoughts nor calls of tools, and of several texts one after the other.
+func (s *ChatMessageSpec) Text() string {
+	if len(s.Parts) == 0 {
+		return s.Content
+	}
+	var text strings.Builder
+	text.WriteString(s.Content)
+	for i := range s.Parts {
+		if part := &s.Parts[i]; part.Type == PartText && part.Text != nil {
+			text.WriteString(*part.Text)
+		}
+	}
+	return text.String()
+}

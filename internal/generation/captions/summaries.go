@@ -1,0 +1,107 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package captions
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/captions/wording"
+	"parley.dev/parley/internal/generation/models"
+)
+
+// Summary returns what asks, in a context that the attempt does not end, what became of the turn that ends with the
+// reply of t; nil if none ends, or the configuration does not want to know. Asking neither waits nor fails: the reply
+// has been handed over.
+func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (begin func(context.Context)) {
+	if !a.endsTurn(t, reply.Generation) || !a.wantsSummary(t) || a.usesBudgetUp(reply.Generation) {
+		return nil
+	}
+	answer := wording.Text(reply)
+	if answer == "" {
+		return nil
+	}
+	w := wanted{
+		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: t.Config.Spec.TurnSummaries.ModelConfigRef,
+		shown: wording.Exchange(a.question, answer),
+	}
+	return func(ctx context.Context) {
+		a.writer.summaries.begin(ctx, a.chat.UID, func(ctx context.Context) {
+			began := metav1.NewMicroTime(a.writer.options.Now())
+			if text, account := a.write(ctx, t, w); text != "" || account != nil {
+				a.handOver(ctx, a.summary(text, account, began))
+			}
+		})
+	}
+}
+
+// usesBudgetUp reports whether the chat may spend nothing more once the reply is paid.
+func (a *Attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
+	if a.chat.Spec.Limits == nil {
+		return false
+	}
+	costs := a.chat.Status.Cost
+	if reply.Cost != nil {
+		costs = cost.Add(costs, *reply.Cost)
+	}
+	if call := reply.TitleCall; call != nil && call.Cost != nil {
+		costs = cost.Add(costs, *call.Cost)
+	}
+	return cost.UsedUp(a.chat.Spec.Limits.Budget, costs)
+}
+
+// wantsSummary reports whether the chat waits for a summary, and the model that answers has one written.
+func (a *Attempt) wantsSummary(t *models.Target) bool {
+	turn := a.chat.Status.Turn
+	return t.Config.Spec.TurnSummaries.On() && turn != nil && turn.SummarySource != ""
+}
+
+// endsTurn reports whether the turn ends with this reply and nothing follows it at once.
+func (a *Attempt) endsTurn(t *models.Target, reply *v1alpha1.MessageGeneration) bool {
+	return reply.Outcome == v1alpha1.OutcomeCompleted && t != nil && len(a.chat.Status.Queue) == 0 &&
+		reply.Action == v1alpha1.ActionGenerateAssistant && reply.PendingCalls == 0
+}
+
+// handOver creates the message with a summary, once: what it says is worth no second try.
+func (a *Attempt) handOver(ctx context.Context, summary v1alpha1.ChatMessageSpec) {
+	name := fence.SummaryName(a.chat.Name, summary.Generation.HistoryVersion)
+	if err := a.writer.options.Create(ctx, a.chat, name, summary); err != nil && ctx.Err() == nil {
+		reason := string(apierrors.ReasonForError(err))
+		a.log.DebugContext(ctx, "the summary of a turn was not taken", slog.String("reason", reason))
+	}
+}
+
+// summary is the message that says what became of the turn, or only what it cost to ask a model that had no words for
+// it. Its version is what the commit of the last reply makes: the chat takes it as long as nothing else has happened.
+func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) v1alpha1.ChatMessageSpec {
+	g := &v1alpha1.MessageGeneration{
+		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion + 1, Attempt: 1,
+		Action: v1alpha1.ActionSummarizeTurn, Pod: a.writer.options.Pod,
+		Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
+		StartedAt: began, FinishedAt: metav1.NewMicroTime(a.writer.options.Now()),
+	}
+	if account != nil {
+		g.Model, g.Usage, g.Cost = account.Model, &account.Usage, account.Cost
+	}
+	return v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: a.chat.Name}, Role: v1alpha1.RoleAssistant, Generation: g,
+	}
+}
+
+// questionOf is what the turn's message says.
+func questionOf(messages []v1alpha1.ChatMessage) string {
+	for i := range slices.Backward(messages) {
+		if messages[i].Spec.Role == v1alpha1.RoleUser {
+			return wording.Text(&messages[i].Spec)
+		}
+	}
+	return ""
+}

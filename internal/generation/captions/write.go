@@ -1,0 +1,119 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package captions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/generation/captions/wording"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+// wanted is a caption that a model is to write.
+type wanted struct {
+	form   wording.Form
+	action v1alpha1.GenerationAction
+	// by names the ChatModelConfig that writes it; nil: the one that answers.
+	by *v1alpha1.ModelConfigReference
+	// shown is what the model is shown.
+	shown string
+}
+
+// write asks a model for a caption; empty if nothing comes of it, which is no fault. The account is nil if the provider
+// told no usage.
+func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text string, account *v1alpha1.CallAccount) {
+	observed := a.writer.options.Observer.SideCall(a.chat, w.action, a.author)
+	log := a.log.With(slog.String("action", string(w.action)))
+	var failure *v1alpha1.GenerationError
+	defer func() {
+		if fault := recover(); fault != nil {
+			// The fault itself can quote content.
+			log.ErrorContext(ctx, "writing a caption failed unexpectedly", slog.String("fault", fmt.Sprintf("%T", fault)))
+			failure = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal}
+		}
+		observed.End(ctx, failure)
+	}()
+	if t, failure = a.target(ctx, t, w.by); failure == nil {
+		text, account, failure = ask(ctx, t, observed.Model(t), w)
+	}
+	if failure != nil {
+		log.DebugContext(ctx, "no caption was written", slog.String("reason", string(failure.Reason)))
+	}
+	return text, account
+}
+
+// target is the model that writes captions. It may cost nothing that the chat's budget could not count.
+func (a *Attempt) target(
+	ctx context.Context, t *models.Target, by *v1alpha1.ModelConfigReference,
+) (*models.Target, *v1alpha1.GenerationError) {
+	if by != nil && by.Name != t.Config.Name {
+		var missing *v1alpha1.GenerationError
+		if t, missing = a.writer.options.Models.Target(ctx, by.Name); missing != nil {
+			return nil, missing
+		}
+	}
+	return t, t.OverBudget(a.chat)
+}
+
+// ask asks for the caption, without a tool if the model may have refused that.
+func ask(
+	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted,
+) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
+	ctx, notes := provider.WithHTTPNotes(ctx)
+	answer, err := generate(ctx, t, model, w, false)
+	if refusesTools(err) {
+		answer, err = generate(ctx, t, model, w, true)
+	}
+	if err != nil {
+		about := t.Subject()
+		about.HTTP = notes
+		return "", nil, provider.Classify(err, about)
+	}
+	spec := &t.Config.Spec
+	usage := collect.UsageOf(spec.Provider, answer.Usage)
+	if usage == (v1alpha1.TokenUsage{}) {
+		return w.form.Read(answer), nil, nil
+	}
+	account := &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
+	return w.form.Read(answer), account, nil
+}
+
+// generate calls the model. A caption needs no thinking; a plain call leaves that to the configuration, unless the
+// model can always be told.
+func generate(
+	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted, plain bool,
+) (*fantasy.Response, error) {
+	effort := t.Config.Spec.ReasoningEffort.Effort("")
+	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
+		effort = v1alpha1.EffortNone
+	}
+	settings, _, err := provider.Call(&t.Config.Spec, effort)
+	if err != nil {
+		return nil, err
+	}
+	return model.Generate(ctx, w.form.Ask(settings, w.shown, plain))
+}
+
+// refusesTools reports whether the call may have failed for the tool that it demands: servers that know none answer as
+// they like.
+func refusesTools(err error) bool {
+	refusal, ok := errors.AsType[*fantasy.ProviderError](err)
+	if !ok {
+		return false
+	}
+	switch refusal.StatusCode {
+	case 400, 422, 500, 501:
+		return true
+	}
+	return false
+}

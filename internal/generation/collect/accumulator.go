@@ -1,0 +1,280 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package collect collects what one step yields, the parts of a model's streamed reply or the results of tools, into the content of
+// one ChatMessage. What it holds always fits into one object: it counts the content as the API server stores it, and cuts where the
+// room ends.
+package collect
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"charm.land/fantasy"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/parts"
+)
+
+// Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text and
+// reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
+type Accumulator struct {
+	provider v1alpha1.ModelProvider
+	room     *room
+	ids      *callIDs
+	blocks   []*block
+	index    map[blockKey]*block
+	cited    map[v1alpha1.Source]bool // by URL or, without one, by title
+	usage    fantasy.Usage
+	finish   fantasy.FinishReason
+	preview  preview
+	warnings []string
+	now      func() time.Time // nil: parts say no times
+}
+
+type blockKey struct {
+	kind v1alpha1.PartType
+	id   string
+}
+
+type block struct {
+	part     v1alpha1.MessagePart
+	text     strings.Builder
+	metadata fantasy.ProviderMetadata
+	began    time.Time
+	finished time.Time
+	// ended is whether the provider has ended it; text can still follow.
+	ended bool
+}
+
+// NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids already.
+// version makes ids unique that the provider uses again.
+func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
+	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
+}
+
+// EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of the reply
+// gets an id that no other reply can have. A person's decision about a call names it by its id.
+func (a *Accumulator) EarlierCallsUnknown() { a.ids.partial = true }
+
+// TellTime lets the parts of the reply say when they came.
+func (a *Accumulator) TellTime(now func() time.Time) { a.now = now }
+
+func (a *Accumulator) time() time.Time {
+	if a.now == nil {
+		return time.Time{}
+	}
+	return a.now().UTC()
+}
+
+// Add takes one part of the stream and returns what of it is worth showing, if anything.
+func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
+	switch p.Type {
+	case fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd:
+		return a.addText(v1alpha1.PartText, parts.Text, p)
+	case fantasy.StreamPartTypeReasoningStart, fantasy.StreamPartTypeReasoningDelta, fantasy.StreamPartTypeReasoningEnd:
+		return a.addText(v1alpha1.PartReasoning, parts.Reasoning, p)
+	case fantasy.StreamPartTypeToolInputStart, fantasy.StreamPartTypeToolInputDelta:
+		return a.toolInput(p)
+	case fantasy.StreamPartTypeToolCall:
+		return a.toolCall(p)
+	case fantasy.StreamPartTypeToolResult:
+		return a.toolResult(p)
+	case fantasy.StreamPartTypeSource:
+		return a.source(p)
+	case fantasy.StreamPartTypeWarnings:
+		a.Warn(p.Warnings)
+	case fantasy.StreamPartTypeFinish:
+		a.usage, a.finish = p.Usage, p.FinishReason
+	}
+	return parts.Part{}, false
+}
+
+// Warn takes warnings about the call.
+func (a *Accumulator) Warn(warnings []fantasy.CallWarning) {
+	a.warnings = addWarnings(a.warnings, warnings)
+}
+
+func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
+	// Some providers use the id again for the next reasoning of the reply, which has a signature of its own.
+	key := blockKey{kind, p.ID}
+	if p.Type == fantasy.StreamPartTypeReasoningStart && a.index[key] != nil && a.index[key].ended {
+		delete(a.index, key)
+	}
+	b := a.block(key)
+	if b == nil {
+		return parts.Part{}, false
+	}
+	if p.ProviderMetadata != nil {
+		b.metadata = p.ProviderMetadata
+	}
+	if p.Type == fantasy.StreamPartTypeReasoningEnd {
+		b.ended, b.finished = true, a.time()
+	}
+	text := a.room.text(p.Delta)
+	if text == "" {
+		return parts.Part{}, false
+	}
+	part := parts.Part{Type: show, ID: p.ID, Text: text}
+	if kind == v1alpha1.PartText {
+		a.preview.add(text)
+	} else if b.text.Len() == 0 {
+		b.began = a.time()
+		part.At = b.began
+	}
+	b.text.WriteString(text)
+	return part, true
+}
+
+func (a *Accumulator) block(key blockKey) *block {
+	if b := a.index[key]; b != nil {
+		return b
+	}
+	b := &block{part: v1alpha1.MessagePart{Type: key.kind}}
+	if !a.room.part(&b.part) {
+		return nil
+	}
+	a.index[key] = b
+	a.blocks = append(a.blocks, b)
+	return b
+}
+
+// toolInput only shows arguments while they are written; the whole call, which follows, is the truth.
+func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
+	delta := p.Delta
+	if delta == "" {
+		delta = p.ToolCallInput
+	}
+	id := a.ids.of
+	if p.Type == fantasy.StreamPartTypeToolInputStart {
+		id = a.ids.begin
+	}
+	return parts.Part{Type: parts.ToolInput, ID: id(p.ID), Name: p.ToolCallName, Text: delta}, true
+}
+
+func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
+	id := a.ids.finish(p.ID)
+	call := &v1alpha1.ToolCall{
+		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted,
+	}
+	at := a.time()
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)}, p.ProviderMetadata) {
+		return parts.Part{}, false
+	}
+	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input, At: at}, true
+}
+
+func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
+	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta, ProviderExecuted: true}
+	at := a.time()
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)}, p.ProviderMetadata) {
+		return parts.Part{}, false
+	}
+	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output, At: at}, true
+}
+
+// source adds a source once, however often the reply cites it, and leaves out one that does not fit: no source ends a reply.
+func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
+	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
+	key := v1alpha1.Source{URL: source.URL}
+	if key.URL == "" {
+		key.Title = source.Title
+	}
+	if a.cited[key] || !a.room.source(source) {
+		return parts.Part{}, false
+	}
+	a.cited[key] = true
+	a.blocks = append(a.blocks, &block{part: v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: source}})
+	return parts.Part{Type: parts.Source, ID: source.ID, Name: source.Title, URL: source.URL}, true
+}
+
+// whole adds a part that is kept whole or not at all.
+func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.ProviderMetadata) bool {
+	b := &block{part: part, metadata: metadata}
+	if !a.room.part(&b.part) {
+		return false
+	}
+	a.blocks = append(a.blocks, b)
+	return true
+}
+
+// Full reports whether the room has ended, so that whatever else the model says is lost.
+func (a *Accumulator) Full() bool { return a.room.full }
+
+// Step is what was collected of one step.
+type Step struct {
+	Parts        []v1alpha1.MessagePart
+	Usage        v1alpha1.TokenUsage
+	FinishReason string
+	Preview      string
+	PendingCalls int32
+	// AwaitingCalls is how many of the pending calls wait for a client or for approval.
+	AwaitingCalls int32
+	// WaitsFor are the calls that wait for sub-chats.
+	WaitsFor []v1alpha1.CallWait
+	// StoppedBy is the tool of the first result that ends the turn.
+	StoppedBy string
+	Truncated bool
+	// Warnings are about settings that were left out of the call.
+	Warnings []string
+}
+
+// maxFinishReason is how long a finish reason is at most, in bytes.
+const maxFinishReason = 63
+
+// Finish returns what was collected.
+func (a *Accumulator) Finish() Step {
+	s := Step{
+		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(string(a.finish), maxFinishReason), Preview: a.preview.String(), Truncated: a.room.full,
+		Warnings: a.warnings,
+	}
+	for _, b := range a.blocks {
+		b.part.ProviderMetadata = a.metadata(b.metadata)
+		if b.part.Type == v1alpha1.PartText || b.part.Type == v1alpha1.PartReasoning {
+			if b.text.Len() == 0 && b.part.ProviderMetadata == "" {
+				continue
+			}
+			b.part.Text = new(b.text.String())
+		}
+		if b.part.Type == v1alpha1.PartReasoning {
+			b.part.StartedAt, b.part.FinishedAt = microTime(b.began), microTime(b.finished)
+		}
+		if call := b.part.ToolCall; call != nil && !call.ProviderExecuted {
+			s.PendingCalls++
+		}
+		s.Parts = append(s.Parts, b.part)
+	}
+	return s
+}
+
+// microTime is the time as the API has it; nil for the zero time.
+func microTime(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	return new(metav1.NewMicroTime(t))
+}
+
+// metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of the
+// model's reasoning.
+func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
+	if len(m) == 0 {
+		return ""
+	}
+	raw, err := json.Marshal(m)
+	if err != nil || len(raw) > v1alpha1.MaxProviderMetadataBytes || !a.room.extra(string(raw)) {
+		return ""
+	}
+	return string(raw)
+}
+
+// toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name.
+func toolName(name string) string {
+	if name == "" {
+		return "unnamed"
+	}
+	return clip.Bytes(name, 128)
+}

@@ -1,0 +1,405 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package collect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"charm.land/fantasy"
+	"charm.land/fantasy/providers/anthropic"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
+)
+
+// The stream parts that the tests are written in.
+func part(kind fantasy.StreamPartType, id, delta string) fantasy.StreamPart {
+	return fantasy.StreamPart{Type: kind, ID: id, Delta: delta}
+}
+func text(id, delta string) fantasy.StreamPart {
+	return part(fantasy.StreamPartTypeTextDelta, id, delta)
+}
+func reasoning(id, delta string) fantasy.StreamPart {
+	return part(fantasy.StreamPartTypeReasoningDelta, id, delta)
+}
+func call(id, name, input string) fantasy.StreamPart {
+	return fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: id, ToolCallName: name, ToolCallInput: input}
+}
+func inputStart(id, name string) fantasy.StreamPart {
+	return fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputStart, ID: id, ToolCallName: name}
+}
+func signed(p fantasy.StreamPart, signature string) fantasy.StreamPart {
+	p.ProviderMetadata = fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: signature}}
+	return p
+}
+
+func add(a *collect.Accumulator, stream ...fantasy.StreamPart) (shown []parts.Part) {
+	for i := range stream {
+		if p, ok := a.Add(&stream[i]); ok {
+			shown = append(shown, p)
+		}
+	}
+	return shown
+}
+
+// outline is a step in one line.
+func outline(s *collect.Step) string {
+	var lines []string
+	for _, p := range s.Parts {
+		switch {
+		case p.Text != nil:
+			lines = append(lines, fmt.Sprintf("%s %q", p.Type, *p.Text))
+		case p.ToolCall != nil:
+			lines = append(lines, fmt.Sprintf("%s %s %s %s", p.Type, p.ToolCall.ID, p.ToolCall.Name, p.ToolCall.Input))
+		case p.ToolResult != nil:
+			lines = append(lines, fmt.Sprintf("%s %s %s", p.Type, p.ToolResult.ID, p.ToolResult.Output))
+		case p.Source != nil:
+			lines = append(lines, fmt.Sprintf("%s %s %s", p.Type, p.Source.URL, p.Source.Title))
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+func source(url, title string) fantasy.StreamPart {
+	return fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: url + title, URL: url, Title: title}
+}
+
+func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	var want strings.Builder
+	for i := range 300 {
+		add(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)), source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
+		want.WriteString("said ")
+	}
+	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
+	got := a.Finish()
+	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
+		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
+	}
+	if said := wordsOf(&got); said != want.String() {
+		t.Errorf("it says %d bytes", len(said))
+	}
+}
+
+func TestNoSourceEndsAReply(t *testing.T) {
+	for name, title := range map[string]string{"many": "t", "large": strings.Repeat("<", 2000)} {
+		t.Run(name, func(t *testing.T) {
+			a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+			for i := range 2 * v1alpha1.MaxParts {
+				add(a, source(fmt.Sprint("https://example.com/", i, strings.Repeat("&", len(title))), title))
+			}
+			long := strings.Repeat("a", v1alpha1.MaxContentBytes/2)
+			add(a, text("1", long), call("c", "t", "{}"))
+			got := a.Finish()
+			if got.Truncated || a.Full() || wordsOf(&got) != long || got.PendingCalls != 1 {
+				t.Errorf("%d parts, truncated %t, %d calls", len(got.Parts), got.Truncated, got.PendingCalls)
+			}
+			checkSize(t, got.Parts)
+		})
+	}
+}
+
+// wordsOf are the texts of the step.
+func wordsOf(s *collect.Step) string {
+	var words strings.Builder
+	for _, p := range s.Parts {
+		if p.Text != nil {
+			words.WriteString(*p.Text)
+		}
+	}
+	return words.String()
+}
+
+func TestBlocksComeOutAsTheyBegan(t *testing.T) {
+	cases := map[string]struct {
+		stream []fantasy.StreamPart
+		want   string
+		calls  int32
+		used   []string
+	}{
+		"openai-compatible: one id for text and reasoning, reasoning ends late": {
+			stream: []fantasy.StreamPart{
+				part(fantasy.StreamPartTypeReasoningStart, "0", ""), reasoning("0", "hm"), part(fantasy.StreamPartTypeTextStart, "0", ""),
+				text("0", "Hel"), part(fantasy.StreamPartTypeReasoningEnd, "0", ""), text("0", "lo"), part(fantasy.StreamPartTypeTextEnd, "0", ""),
+			},
+			want: `Reasoning "hm"; Text "Hello"`,
+		},
+		"anthropic: blocks in a row, arguments in another field": {
+			stream: []fantasy.StreamPart{
+				reasoning("0", "hm"), text("1", "Let me see"), inputStart("toolu_1", "current_time"),
+				{Type: fantasy.StreamPartTypeToolInputDelta, ID: "toolu_1", ToolCallInput: `{"a"`},
+				{Type: fantasy.StreamPartTypeToolInputDelta, ID: "toolu_1", ToolCallInput: `:1}`},
+				call("toolu_1", "current_time", `{"a":1}`),
+			},
+			want: `Reasoning "hm"; Text "Let me see"; ToolCall toolu_1 current_time {"a":1}`, calls: 1,
+		},
+		"blocks without content vanish": {
+			stream: []fantasy.StreamPart{part(fantasy.StreamPartTypeTextStart, "0", ""), part(fantasy.StreamPartTypeTextEnd, "0", ""), text("1", "x")},
+			want:   `Text "x"`,
+		},
+		"ids that an earlier step used, and characters that providers refuse": {
+			stream: []fantasy.StreamPart{call("tool-call-0", "a", "{}"), call("functions.a:1", "a", "{}"), call("", "a", "{}"), call("x", "", "{}")},
+			used:   []string{"tool-call-0"},
+			want:   "ToolCall tool-call-0-7 a {}; ToolCall functions_a_1 a {}; ToolCall call a {}; ToolCall x unnamed {}", calls: 4,
+		},
+		"one id for two calls of one reply": {
+			stream: []fantasy.StreamPart{call("x", "a", "1"), inputStart("x", "a"), call("x", "a", "2")},
+			want:   "ToolCall x a 1; ToolCall x-7 a 2", calls: 2,
+		},
+		"a provider's own tool is not pending": {
+			stream: []fantasy.StreamPart{
+				{Type: fantasy.StreamPartTypeToolCall, ID: "s", ToolCallName: "search", ToolCallInput: "{}", ProviderExecuted: true},
+				{Type: fantasy.StreamPartTypeToolResult, ID: "s", ToolCallName: "search", Delta: "found", ProviderExecuted: true},
+				{Type: fantasy.StreamPartTypeSource, ID: "1", URL: "https://example.com", Title: "Example"},
+			},
+			want: "ToolCall s search {}; ToolResult s found; Source https://example.com Example",
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, c.used)
+			add(a, c.stream...)
+			got := a.Finish()
+			if outline(&got) != c.want || got.PendingCalls != c.calls || got.Truncated {
+				t.Errorf("got %s\nwant %s\npending %d, truncated %v", outline(&got), c.want, got.PendingCalls, got.Truncated)
+			}
+		})
+	}
+}
+
+func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
+	a.EarlierCallsUnknown()
+	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
+	got := a.Finish()
+	if want := "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}"; outline(&got) != want {
+		t.Errorf("got %s\nwant %s", outline(&got), want)
+	}
+}
+
+func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
+	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"), call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
+		call(strings.Repeat("x", 129), "a", "{}"), call("é b", "a", "{}"))
+	var got []string
+	for _, part := range a.Finish().Parts {
+		got = append(got, part.ToolCall.ID+" "+part.ToolCall.ProviderID)
+	}
+	want := []string{"functions_weather_0 functions.weather:0", "call_1-7 call_1", "call_2 ", "tool-call-0 ", "tool-call-0-7 ", strings.Repeat("x", 48) + " ", "__b "}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestMoreReasoningThanOutputIsBesideIt(t *testing.T) {
+	for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderVercel, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderOpenAICompatible} {
+		got := collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37, TotalTokens: 67})
+		if want := (v1alpha1.TokenUsage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104}); got != want {
+			t.Errorf("%s: got %+v", provider, got)
+		}
+		got = collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104})
+		if got.OutputTokens != 47 {
+			t.Errorf("%s: got %+v", provider, got)
+		}
+	}
+}
+
+func TestWhatIsShownIsWhatIsKept(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, []string{"c"})
+	shown := add(a, reasoning("0", "hm"), text("0", "a"), inputStart("c", "t"),
+		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", ToolCallInput: "{"},
+		fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: "c", Delta: "}"}, call("c", "t", "{}"))
+	want := []parts.Part{
+		{Type: parts.Reasoning, ID: "0", Text: "hm"}, {Type: parts.Text, ID: "0", Text: "a"},
+		{Type: parts.ToolInput, ID: "c-7", Name: "t"}, {Type: parts.ToolInput, ID: "c-7", Text: "{"},
+		{Type: parts.ToolInput, ID: "c-7", Text: "}"}, {Type: parts.ToolCall, ID: "c-7", Name: "t", Text: "{}"},
+	}
+	if fmt.Sprint(shown) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", shown, want)
+	}
+}
+
+func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
+	add(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"), signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
+		signed(part(fantasy.StreamPartTypeReasoningStart, "1", ""), "redacted"),
+		reasoning("2", "x"), signed(reasoning("2", ""), strings.Repeat("s", v1alpha1.MaxProviderMetadataBytes)))
+	got := a.Finish().Parts
+	if len(got) != 3 || !strings.Contains(got[0].ProviderMetadata, `"last"`) || *got[1].Text != "" || !strings.Contains(got[1].ProviderMetadata, `"redacted"`) {
+		t.Fatalf("got %+v", got)
+	}
+	if got[2].ProviderMetadata != "" {
+		t.Errorf("kept %d bytes of metadata, more than a part may have", len(got[2].ProviderMetadata))
+	}
+}
+
+func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
+	begin, end := part(fantasy.StreamPartTypeReasoningStart, "0", ""), part(fantasy.StreamPartTypeReasoningEnd, "0", "")
+	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"), call("c", "t", "{}"))
+	got := a.Finish()
+	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
+		t.Fatalf("got %s\nwant %s", outline(&got), want)
+	}
+	if !strings.Contains(got.Parts[0].ProviderMetadata, `"first"`) || !strings.Contains(got.Parts[2].ProviderMetadata, `"second"`) {
+		t.Errorf("got %+v", got.Parts)
+	}
+}
+
+func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
+	cases := map[string]struct {
+		deltas []string
+		want   string
+	}{
+		"nothing":                {nil, ""},
+		"a short line":           {[]string{"Par", "is"}, "Paris"},
+		"empty lines before":     {[]string{"\n ", "\r\nParis\nis"}, "Paris"},
+		"as long as it may be":   {[]string{strings.Repeat("語", 28)}, strings.Repeat("語", 28)},
+		"one character too many": {[]string{strings.Repeat("語", 29)}, strings.Repeat("語", 27) + "…"},
+		"a very long line":       {[]string{strings.Repeat("a", 500)}, strings.Repeat("a", 27) + "…"},
+		"colours, and a title":   {[]string{"\x1b", "[31mred\x1b]0;owned\a \u009b2J"}, "[31mred ]0;owned 2J"},
+		"text that turns around": {[]string{"rm \u202e-fr\u2066 \u200bx\ufeff"}, "rm -fr x"},
+		"other line breaks":      {[]string{"\u2028first\u2028second"}, "first"},
+		"lines of nothing":       {[]string{"\u200b\x07\n \x1b\nParis"}, "Paris"},
+		"an emoji":               {[]string{"👩\u200d💻 done"}, "👩\u200d💻 done"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			add(a, reasoning("0", "not shown"))
+			for _, delta := range c.deltas {
+				add(a, text("0", delta))
+			}
+			if got := a.Finish().Preview; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
+	want := v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40, CacheWriteTokens: 5, TotalTokens: 155}
+	cases := map[v1alpha1.ModelProvider]fantasy.Usage{
+		v1alpha1.ProviderOpenAI:    {InputTokens: 60, OutputTokens: 50, TotalTokens: 150, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
+		v1alpha1.ProviderAnthropic: {InputTokens: 60, OutputTokens: 50, TotalTokens: 110, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
+		v1alpha1.ProviderGoogle:    {InputTokens: 100, OutputTokens: 30, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
+	}
+	for provider, usage := range cases {
+		a := collect.NewAccumulator(provider, 1, nil)
+		add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage, FinishReason: fantasy.FinishReasonStop})
+		if got := a.Finish(); got.Usage != want || got.FinishReason != "stop" {
+			t.Errorf("%s: got %+v, %s", provider, got.Usage, got.FinishReason)
+		}
+	}
+}
+
+// checkSize fails if the parts are more than one message may hold, as the API server counts, or broken.
+func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
+	t.Helper()
+	raw, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > v1alpha1.MaxContentBytes+2 { // the brackets
+		t.Errorf("the content has %d bytes", len(raw))
+	}
+	if len(content) > v1alpha1.MaxParts {
+		t.Errorf("the content has %d parts", len(content))
+	}
+	return len(raw)
+}
+
+func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
+	for name, unit := range map[string]string{
+		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>", "two bytes": "ä",
+		"three bytes": "語", "four bytes": "😀", "line separators": "\u2028\u2029", "mixed": "a\"\n\x02ä語😀<", "the replacement character": "\uFFFD",
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			delta := strings.Repeat(unit, 997)
+			for !a.Full() {
+				add(a, text("0", delta))
+			}
+			add(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
+			got := a.Finish()
+			if len(got.Parts) != 1 || !got.Truncated || !utf8.ValidString(*got.Parts[0].Text) {
+				t.Fatalf("%d parts, truncated %v", len(got.Parts), got.Truncated)
+			}
+			if n := checkSize(t, got.Parts); n < v1alpha1.MaxContentBytes-240 {
+				t.Errorf("only %d bytes of the room are used", n)
+			}
+		})
+	}
+}
+
+func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)), call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
+	got := a.Finish()
+	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
+		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
+	}
+}
+
+func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	for i := range v1alpha1.MaxParts {
+		add(a, text(fmt.Sprint(i), "x"))
+	}
+	if a.Full() {
+		t.Fatal("full before the limit is passed")
+	}
+	add(a, call("c", "t", "{}"))
+	if got := a.Finish(); len(got.Parts) != v1alpha1.MaxParts || !got.Truncated || !a.Full() {
+		t.Errorf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
+	}
+}
+
+func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
+	cases := map[string]struct {
+		calls     int
+		output    string
+		truncated bool
+	}{
+		"few and short":           {3, "short", false},
+		"few and long":            {8, strings.Repeat("a", tools.MaxResultBytes), false},
+		"many and long":           {64, strings.Repeat("ä", tools.MaxResultBytes/2), true},
+		"long through escapes":    {20, strings.Repeat("\x01", tools.MaxResultBytes), true},
+		"as many as there can be": {v1alpha1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var results []v1alpha1.ToolResult
+			for i := range c.calls {
+				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
+			}
+			got := collect.Results(results, tools.MaxResultBytes, nil)
+			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
+				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
+			}
+			checkSize(t, got.Parts)
+			for i, p := range got.Parts {
+				if r := p.ToolResult; r.ID != results[i].ID || r.Output == "" || !utf8.ValidString(r.Output) {
+					t.Fatalf("part %d: got id %s and %d bytes", i, r.ID, len(r.Output))
+				}
+			}
+			if results[0].Output != c.output {
+				t.Error("the caller's results were changed")
+			}
+		})
+	}
+}
+
+func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
+	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10, nil)
+	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
+		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
+	}
+}

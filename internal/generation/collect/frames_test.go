@@ -1,0 +1,43 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package collect
+
+import (
+	"testing"
+
+	"parley.dev/parley/internal/parts"
+)
+
+func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
+	for i, p := range all {
+		frames = append(frames, parts.Frame{Seq: int64(i + 1), Role: role, Part: p})
+	}
+	return frames
+}
+
+func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
+	s := FromFrames(spoken("Assistant",
+		parts.Part{Type: parts.Reasoning, ID: "0", Text: "Hm"}, parts.Part{Type: parts.Text, ID: "0", Text: "Let me "},
+		parts.Part{Type: parts.Text, ID: "0", Text: "look."},
+		parts.Part{Type: parts.ToolInput, ID: "call_1", Name: "f", Text: `{"a":`},
+		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
+		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
+	))
+	if len(s.Parts) != 3 || *s.Parts[0].Text != "Hm" || *s.Parts[1].Text != "Let me look." || s.Parts[2].ToolCall.ID != "call_2" {
+		t.Errorf("parts are %+v", s.Parts)
+	}
+	if s.PendingCalls != 1 || s.Preview != "Let me look." {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
+	s := FromFrames(spoken("Tool", parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "f", Text: "no", IsError: true}))
+	if len(s.Parts) != 1 || s.Parts[0].ToolResult.Output != "no" || !s.Parts[0].ToolResult.IsError {
+		t.Errorf("parts are %+v", s.Parts)
+	}
+	if s := FromFrames(nil); len(s.Parts) != 0 {
+		t.Errorf("nothing became %+v", s.Parts)
+	}
+}

@@ -1,0 +1,185 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package models finds the models that a pod's chats are answered by, and makes their clients.
+//
+// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key could be
+// read. Calls of one ChatModelConfig share connections for as long as neither it nor its key changes.
+package models
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"charm.land/fantasy"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+// Options of Models. All are required.
+type Options struct {
+	// Namespace of the ChatModelConfigs.
+	Namespace string
+	// Client reaches the API server.
+	Client *apiclient.Client
+	// Configs are the ChatModelConfigs of the namespace, as far as they have been seen.
+	Configs cache.Store
+	// Keys reads an API key; fs.ErrNotExist if there is none.
+	Keys func(secret, key string) ([]byte, error)
+	// HTTP calls providers.
+	HTTP *http.Client
+}
+
+// Models makes models and caches them, so that calls share connections. It is safe for concurrent use.
+type Models struct {
+	options Options
+	mu      sync.Mutex
+	cached  map[string]cachedModel // by the name of the ChatModelConfig
+}
+
+// cachedModel is a model and what it was made from, the key included.
+type cachedModel struct {
+	from  [sha256.Size]byte
+	model fantasy.LanguageModel
+}
+
+// New returns models of which none is cached yet.
+func New(o Options) *Models { return &Models{options: o, cached: map[string]cachedModel{}} }
+
+// Configs are the ChatModelConfigs that have been seen.
+func (m *Models) Configs() []v1alpha1.ChatModelConfig {
+	var configs []v1alpha1.ChatModelConfig
+	for _, object := range m.options.Configs.List() {
+		configs = append(configs, *object.(*v1alpha1.ChatModelConfig))
+	}
+	return configs
+}
+
+// Target is a model that is ready to be called.
+type Target struct {
+	Config *v1alpha1.ChatModelConfig
+	Key    string
+	Model  fantasy.LanguageModel
+}
+
+// Subject is what errors of its calls are about.
+func (t *Target) Subject() provider.Subject {
+	return provider.Subject{Config: t.Config.Name, Spec: &t.Config.Spec, Key: t.Key}
+}
+
+// Identity names the model in messages.
+func (t *Target) Identity() *v1alpha1.ModelIdentity {
+	spec := &t.Config.Spec
+	return &v1alpha1.ModelIdentity{Config: t.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
+}
+
+// Target is the model of the ChatModelConfig of that name. The error tells people why it cannot be called.
+func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.GenerationError) {
+	config, err := m.config(ctx, name)
+	if err != nil {
+		return nil, &v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorModelConfigNotFound,
+			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more", name),
+			Advice:  "Create it again, or name another one in the chat, then send a message to go on",
+		}
+	}
+	if config.Spec.Disabled {
+		return nil, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
+			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to go on",
+		}
+	}
+	t := &Target{Config: config}
+	if t.Key, err = m.key(&config.Spec); err != nil {
+		return nil, keyError(config, err)
+	}
+	// The model outlives this call.
+	if t.Model, err = m.model(context.WithoutCancel(ctx), config, t.Key); err != nil {
+		return nil, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
+			Message: fmt.Sprintf(
+				"ChatModelConfig %s cannot be used: provider, model, region and baseURL do not make a client together", name),
+			Advice: "Correct them, then send a message to go on",
+		}
+	}
+	return t, nil
+}
+
+// config finds a configuration. The cache can lag behind the chat's, so that one that is missing is looked up where the
+// truth is, until there is an answer. An error means that it does not exist, or that ctx is done.
+func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+	if object, ok, err := m.options.Configs.GetByKey(m.options.Namespace + "/" + name); err == nil && ok {
+		return object.(*v1alpha1.ChatModelConfig), nil
+	}
+	for retries := apiclient.Backoff(); ; {
+		config, err := m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
+		if err == nil || apierrors.IsNotFound(err) {
+			return config, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(retries.Step()):
+		}
+	}
+}
+
+func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
+	if spec.APIKey == nil {
+		return "", nil
+	}
+	raw, err := m.options.Keys(spec.APIKey.SecretKeyRef.Name, spec.APIKey.SecretKeyRef.Key)
+	if err != nil {
+		return "", err
+	}
+	key := strings.TrimSpace(string(raw))
+	if key == "" {
+		return "", fs.ErrNotExist
+	}
+	return key, nil
+}
+
+func keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationError {
+	ref := config.Spec.APIKey.SecretKeyRef
+	e := &v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
+		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty",
+			ref.Name, ref.Key, config.Name),
+		Advice: "Create it, then send a message to go on",
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		e.Message = fmt.Sprintf("Key %q of Secret %s, which ChatModelConfig %s names, cannot be read in the generation pod",
+			ref.Key, ref.Name, config.Name)
+		e.Advice = "See the pod's volumes, then send a message to try again"
+	}
+	return e
+}
+
+// model is the model that was made from the configuration and the key, or a new one.
+func (m *Models) model(
+	ctx context.Context, config *v1alpha1.ChatModelConfig, key string,
+) (fantasy.LanguageModel, error) {
+	from := sha256.Sum256([]byte(string(config.UID) + "/" + config.ResourceVersion + "/" + key))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if cached, ok := m.cached[config.Name]; ok && cached.from == from {
+		return cached.model, nil
+	}
+	model, err := provider.New(ctx, &config.Spec, key, m.options.HTTP)
+	if err != nil {
+		return nil, err
+	}
+	m.cached[config.Name] = cachedModel{from: from, model: model}
+	return model, nil
+}

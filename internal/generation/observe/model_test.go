@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/testing/collector"
+)
+
+// word is a part of a reply.
+var word = fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, Delta: "word"}
+
+// measured is a model that says one word after the other, and measures what a word costs of memory once it is under way.
+type measured struct {
+	fantasy.LanguageModel
+	allocations float64
+}
+
+func (m *measured) Stream(context.Context, fantasy.Call) (fantasy.StreamResponse, error) {
+	return func(yield func(fantasy.StreamPart) bool) {
+		yield(word) // The first part is measured by the observer.
+		m.allocations = testing.AllocsPerRun(1000, func() { yield(word) })
+		yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish})
+	}, nil
+}
+
+// TestMeasuringAPartCostsNoMemory is about the path of every token.
+func TestMeasuringAPartCostsNoMemory(t *testing.T) {
+	for name, on := range map[string]bool{"untraced": false, "traced": true} {
+		t.Run(name, func(t *testing.T) {
+			if on {
+				collector.Start(t)
+			}
+			tracer, err := tracing.New(t.Context(), tracing.Service{Name: "x"}, slog.New(slog.DiscardHandler))
+			if err != nil || tracer.On() != on {
+				t.Fatalf("on %v, %v", tracer.On(), err)
+			}
+			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
+			m := &measured{}
+			stream, err := o.model(&models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m}, nil, purpose{}).Stream(t.Context(), fantasy.Call{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			words := 0
+			stream(func(fantasy.StreamPart) bool { words++; return true })
+			if m.allocations != 0 || words < 1000 {
+				t.Errorf("a part costs %v allocations, of %d parts", m.allocations, words)
+			}
+			tracer.Close(t.Context())
+		})
+	}
+}

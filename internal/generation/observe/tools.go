@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/tools"
+)
+
+// Tools returns the observer of a batch of calls, which also measures each of them.
+func (a *Attempt) Tools(next tools.Observer) tools.Observer {
+	return func(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, tools.Watch) {
+		ctx, span := a.observer.options.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue {
+			return a.toolAttributes(call)
+		})
+		ctx, watch := next(ctx, call, builtIn)
+		return ctx, tools.Watch{Show: watch.Show, End: func(result *v1alpha1.ToolResult) {
+			watch.End(result)
+			a.toolEnded(ctx, span, result, builtIn)
+		}}
+	}
+}
+
+func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, builtIn bool) {
+	outcome, errorType := telemetry.CallSucceeded, ""
+	switch {
+	case result.IsError && ctx.Err() != nil:
+		outcome = telemetry.CallInterrupted
+	case result.IsError:
+		// What a tool says went wrong can hold content.
+		outcome, errorType = telemetry.CallFailed, telemetry.ToolError
+	}
+	a.observer.options.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, a.readable(result))
+	span.Set(tracing.Outcome(outcome))
+	if a.observer.options.Tracer.Content() {
+		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
+	}
+	span.End(errorType)
+}
+
+// readable is how many bytes of a result the model gets.
+func (a *Attempt) readable(result *v1alpha1.ToolResult) int {
+	return min(len(result.Output), tools.ResultLimitOf(a.chat))
+}
+
+// ClientResults measures the results of clients that the model is about to read for the first time.
+func (a *Attempt) ClientResults(messages []v1alpha1.ChatMessage) {
+	if a.fence.Attempt > 1 {
+		return
+	}
+	for i := len(messages) - 1; i >= 0 && messages[i].Spec.Role != v1alpha1.RoleAssistant; i-- {
+		for j := range messages[i].Spec.Parts {
+			if result := messages[i].Spec.Parts[j].ToolResult; result != nil && messages[i].Spec.Generation == nil {
+				a.observer.options.Metrics.ClientResult(a.readable(result))
+			}
+		}
+	}
+}
+
+// ToolDenied counts a call that people did not allow.
+func (a *Attempt) ToolDenied(name string, builtIn bool) {
+	a.observer.options.Metrics.ToolDenied(toolLabel(name, builtIn))
+}
+
+func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{
+		attribute.String(telemetry.AttrOperation, telemetry.OperationExecuteTool),
+		attribute.String(telemetry.AttrToolName, call.Name),
+		attribute.String(telemetry.AttrToolType, "function"),
+		attribute.String(telemetry.AttrToolCallID, call.ID),
+		attribute.String(telemetry.AttrConversation, a.fence.ChatUID),
+	}
+	if a.observer.options.Tracer.Content() {
+		arguments := clip.Ellipsis(call.Input, maxContentText)
+		attributes = append(attributes, attribute.String(telemetry.AttrToolArguments, arguments))
+	}
+	return attributes
+}
+
+// toolLabel names a tool by one of a closed set: models do call tools that there are not.
+func toolLabel(name string, builtIn bool) string {
+	if builtIn {
+		return name
+	}
+	return telemetry.ToolOfClient
+}

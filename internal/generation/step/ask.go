@@ -1,0 +1,162 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
+)
+
+// request is a call of a model that is ready to be made.
+type request struct {
+	target *models.Target
+	call   fantasy.Call
+	// warnings are about settings that it leaves out.
+	warnings []fantasy.CallWarning
+	// private are texts that the prompt has within others: of a short one, only the whole counts as a quotation.
+	private []string
+}
+
+// request sets up the call with everything that the configuration says.
+func (p *Performer) request(t *models.Target, built []fantasy.Message) (request, *v1alpha1.GenerationError) {
+	spec, chat, registry := &t.Config.Spec, p.chat, p.steps.options.Tools
+	call, warnings, err := provider.Call(spec, effort(chat))
+	if err != nil {
+		return request{}, &v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(spec.Provider),
+			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", t.Config.Name, err),
+			Advice:  "Correct it, then send a message to go on",
+		}
+	}
+	call.Prompt = built
+	for _, tool := range append(tools.Suited(registry.Active(chat.Spec.Tools), chat), tools.OfClient(chat.Spec.Tools)...) {
+		call.Tools = append(call.Tools, fantasy.FunctionTool{
+			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
+		})
+	}
+	if chat.Spec.Tools != nil {
+		own, missing := provider.OwnTools(spec, chat.Spec.Tools.Provider)
+		call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
+	}
+	return request{target: t, call: call, warnings: warnings}, nil
+}
+
+// effort is what the turn's message asks for. A summary is not what it asked for, and an advisor has an effort of its
+// own.
+func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
+	switch action := chat.Status.Generation.Action; {
+	case action == v1alpha1.ActionExecuteTools:
+		return chat.Spec.Advisor.ReasoningEffort
+	case chat.Status.Turn == nil || action == v1alpha1.ActionCompact:
+		return ""
+	}
+	return chat.Status.Turn.ReasoningEffort
+}
+
+// ask calls the model, shows what it says, and collects it.
+func (p *Performer) ask(
+	ctx context.Context, r request, messages []v1alpha1.ChatMessage, show func(parts.Part),
+) Outcome {
+	leave, err := p.steps.room.enter(ctx, r.call.Prompt)
+	if err != nil {
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
+	}
+	defer leave()
+	// A context of the call's own: abandoning the stream alone would keep its connection.
+	calling, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	calling, notes := provider.WithHTTPNotes(calling)
+	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
+	defer models.GuardSilence(notes, silence, cancel)()
+	defer p.steps.options.Expect(calling)()
+
+	reply := p.accumulator(r, messages)
+	model := p.task.Observed.Model(r.target, func() bool { return Interrupted(ctx) })
+	switch err = stream(calling, model, r.call, reply, show); {
+	case err == nil:
+		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: reply.Finish()}
+	case Interrupted(ctx):
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply.Finish()}
+	}
+	return Failed(p.failure(calling, r, notes, silence, err))
+}
+
+// accumulator collects the reply to a request.
+func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *collect.Accumulator {
+	reply := collect.NewAccumulator(r.target.Config.Spec.Provider, p.task.Fence.HistoryVersion, callIDs(messages))
+	if p.chat.Status.History.ContextStart > 0 {
+		reply.EarlierCallsUnknown()
+	}
+	reply.TellTime(p.steps.options.Now)
+	reply.Warn(r.warnings)
+	return reply
+}
+
+// stream calls the model, collects its reply and shows each part, until the end or until there is no room for more.
+func stream(
+	ctx context.Context, model fantasy.LanguageModel, call fantasy.Call, reply *collect.Accumulator, show func(parts.Part),
+) error {
+	stream, err := model.Stream(ctx, call)
+	if err != nil {
+		return err
+	}
+	finished := false
+	for part := range stream {
+		switch part.Type {
+		case fantasy.StreamPartTypeError:
+			return part.Error
+		case fantasy.StreamPartTypeFinish:
+			finished = true
+		}
+		if shown, ok := reply.Add(&part); ok {
+			show(shown)
+		}
+		if reply.Full() {
+			return nil
+		}
+	}
+	if !finished {
+		return fantasy.NewIncompleteStreamError()
+	}
+	return nil
+}
+
+// failure is why a call failed that was made in calling.
+func (p *Performer) failure(
+	calling context.Context, r request, notes *provider.HTTPNotes, silence time.Duration, err error,
+) *v1alpha1.GenerationError {
+	about := r.target.Subject()
+	about.HTTP = notes
+	about.Now, about.Private = p.steps.options.Now(), append(prompt.Texts(r.call.Prompt), r.private...)
+	if errors.Is(context.Cause(calling), models.ErrSilent) {
+		about.Silence = silence
+	}
+	about.Canceled = about.Silence == 0 && calling.Err() != nil
+	return provider.Classify(err, about)
+}
+
+// callIDs are the ids that the tool calls of the context have.
+func callIDs(messages []v1alpha1.ChatMessage) []string {
+	var ids []string
+	for i := range messages {
+		for j := range messages[i].Spec.Parts {
+			if call := messages[i].Spec.Parts[j].ToolCall; call != nil {
+				ids = append(ids, call.ID)
+			}
+		}
+	}
+	return ids
+}

@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package step performs the steps of chats: it calls the model for a reply or a summary, runs tools, and asks an
+// advisor for them.
+//
+// Invariants: a step either yields what one ChatMessage holds or says why not, in words for people, and it accounts for
+// every call that was made. It ends soon after its context does; if that was with ErrInterrupted, it hands over what
+// there is by then. It writes nothing to the API server: what comes of it is its Outcome.
+package step
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/tools"
+)
+
+// ErrInterrupted ends the context of a step that is to hand over what it has.
+var ErrInterrupted = errors.New("the chat was interrupted")
+
+// Interrupted reports whether the step that works in ctx is to hand over what it has.
+func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
+
+// Options are what the steps of a pod share. All are required.
+type Options struct {
+	// Namespace of the chats.
+	Namespace string
+	// Models that may be called.
+	Models *models.Models
+	// Sources of instructions and files.
+	Sources *sources.Reader
+	// Tools that models may call.
+	Tools *tools.Registry
+	// Now tells the time.
+	Now func() time.Time
+	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.
+	PromptRoom int64
+	// Expect is told of work that is to end soon after its context does; what it returns is called when the work is over.
+	Expect func(ctx context.Context) (over func())
+}
+
+// Steps performs the steps of one pod. It is safe for concurrent use.
+type Steps struct {
+	options Options
+	room    room
+}
+
+// New returns steps.
+func New(o Options) *Steps { return &Steps{options: o, room: newRoom(o.PromptRoom)} }
+
+// Publisher shows what a step yields while it works.
+type Publisher interface {
+	// Publish shows a part. It neither waits nor fails.
+	Publish(role string, p parts.Part)
+}
+
+// Task is the step that a chat's status asks for.
+type Task struct {
+	// Chat with the advisor in force; see Steps.WithAdvisorInForce.
+	Chat *v1alpha1.Chat
+	// Fence of the attempt.
+	Fence fence.Fence
+	// Observed is told what the step does.
+	Observed *observe.Attempt
+	// Log gets what operators need to see; never content.
+	Log *slog.Logger
+	// BeforeReply is called with the model that is about to be asked for a reply, and the history that it replies to.
+	BeforeReply func(t *models.Target, messages []v1alpha1.ChatMessage)
+}
+
+// Performer performs one step, once.
+type Performer struct {
+	steps *Steps
+	task  Task
+	chat  *v1alpha1.Chat
+	// target is the model that was called, if any.
+	target *models.Target
+	// context is how full the model's context was, compaction what a summary stands for; nil for other steps.
+	context    *v1alpha1.ContextStatus
+	compaction *v1alpha1.CompactionAccount
+	// advice is what asking the advisor has used up.
+	advice advice
+}
+
+// Performer returns what performs the step.
+func (s *Steps) Performer(t Task) *Performer { return &Performer{steps: s, task: t, chat: t.Chat} }
+
+// Outcome is how a step ended.
+type Outcome struct {
+	Kind v1alpha1.GenerationOutcome
+	// Content is what it yielded, and what that used up.
+	Content collect.Step
+	// Err is why it failed.
+	Err *v1alpha1.GenerationError
+}
+
+// Failed is the outcome of a step that yields nothing for that reason.
+func Failed(err *v1alpha1.GenerationError) Outcome {
+	return Outcome{Kind: v1alpha1.OutcomeFailed, Err: err}
+}
+
+// PaidFor is the failure of a step whose call is paid for all the same.
+func (o Outcome) PaidFor(by collect.Step) Outcome {
+	o.Content.Usage = by.Usage
+	return o
+}
+
+// Perform performs the step on the history, for as long as ctx lasts, and shows what comes of it.
+func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
+	switch p.action() {
+	case v1alpha1.ActionExecuteTools:
+		return p.executeTools(ctx, messages, to)
+	case v1alpha1.ActionCompact:
+		return p.compact(ctx, messages, to)
+	}
+	return p.generate(ctx, messages, to)
+}
+
+// Resume is the outcome of a step that a former life of this process was performing when it ended, from what had been
+// shown of it. Only what was interrupted, and batches of calls, are resumed.
+func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
+	if Interrupted(ctx) {
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
+	}
+	return p.resumeTools(ctx, messages, shown)
+}
+
+func (p *Performer) action() v1alpha1.GenerationAction { return p.chat.Status.Generation.Action }
+
+// Target is the model that was called; nil if none was.
+func (p *Performer) Target() *models.Target { return p.target }
+
+// Account says in the account of the step what came of it and what it used up.
+func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
+	g.Truncated, g.FinishReason = o.Content.Truncated, o.Content.FinishReason
+	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
+	g.PendingCalls, g.AwaitingCalls = o.Content.PendingCalls, o.Content.AwaitingCalls
+	g.WaitsFor, g.StoppedBy = o.Content.WaitsFor, o.Content.StoppedBy
+	if o.Kind != v1alpha1.OutcomeFailed {
+		g.Context, g.Compaction = p.context, p.compaction
+	}
+	if p.target != nil {
+		g.Model, g.Cost = p.target.Identity(), cost.Of(p.target.Config.Spec.Pricing, o.Content.Usage)
+	}
+	if o.Content.Usage != (v1alpha1.TokenUsage{}) {
+		g.Usage = &o.Content.Usage
+	}
+	p.advice.account(g)
+}
