@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider/fileurl"
 )
 
 // maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a string
@@ -22,12 +23,11 @@ const maxChatCallID = 40
 
 // DialectOf is what the provider of a configuration wants of a prompt.
 func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
-	d := prompt.Dialect{Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true}
+	d := prompt.Dialect{
+		Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true, FileURLs: fileurl.MediaTypes(spec),
+	}
 	if spec.Provider != v1alpha1.ProviderAnthropic && spec.Provider != v1alpha1.ProviderBedrock {
 		d.KeepsID = keepsID(spec.Model)
-	}
-	if fetches, ok := fileURLsOf(spec); ok {
-		d.FileURLs = fetches.kinds
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:

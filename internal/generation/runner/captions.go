@@ -16,6 +16,8 @@ import (
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/generation/caption"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/step"
 )
 
@@ -79,7 +81,7 @@ func (a *attempt) captionTarget(ctx context.Context, t *target, by *v1alpha1.Mod
 
 // askCaption asks for the caption, without a tool if the model may have refused that.
 func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
-	ctx, notes := provider.WithHTTPNotes(ctx)
+	ctx, notes := transport.WithNotes(ctx)
 	answer, err := a.generateCaption(ctx, t, w, false)
 	if refusesTools(err) {
 		answer, err = a.generateCaption(ctx, t, w, true)
@@ -87,7 +89,7 @@ func (a *attempt) askCaption(ctx context.Context, t *target, w wanted) (string, 
 	if err != nil {
 		about := t.subject()
 		about.HTTP = notes
-		return "", nil, provider.Classify(err, about)
+		return "", nil, fault.Classify(err, about)
 	}
 	spec := &t.config.Spec
 	usage := step.UsageOf(spec.Provider, answer.Usage)

@@ -14,6 +14,8 @@ import (
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/tools"
 )
@@ -56,7 +58,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, notes := provider.WithHTTPNotes(calling)
+	calling, notes := transport.WithNotes(calling)
 	silence := t.config.Spec.SilenceTimeoutOrDefault()
 	defer guardSilence(notes, silence, cancel)()
 	defer a.endings.expect(calling, stuckAfter)()
@@ -85,7 +87,7 @@ func (a *attempt) ask(ctx context.Context, t *target, call request, messages []v
 		about.Silence = silence
 	}
 	about.Canceled = about.Silence == 0 && calling.Err() != nil
-	return failed(provider.Classify(err, about))
+	return failed(fault.Classify(err, about))
 }
 
 // withAwaits says of each call what it waits for besides Parley.

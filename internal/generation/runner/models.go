@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 // models keeps the models that were set up, so that calls share connections. A model is named by what it was set up from,
@@ -62,8 +63,8 @@ type target struct {
 	model  fantasy.LanguageModel
 }
 
-func (t *target) subject() provider.Subject {
-	return provider.Subject{Config: t.config.Name, Spec: &t.config.Spec, Key: t.key}
+func (t *target) subject() fault.Subject {
+	return fault.Subject{Config: t.config.Name, Spec: &t.config.Spec, Key: t.key}
 }
 
 // identity names the model in messages.

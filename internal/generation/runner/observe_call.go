@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -120,7 +120,7 @@ func (c *observedCall) outcome(err error) (outcome, reason string) {
 	case cause != nil:
 		return telemetry.OutcomeAbandoned, ""
 	}
-	return string(v1alpha1.OutcomeFailed), string(provider.Classify(err, c.target.subject()).Reason)
+	return string(v1alpha1.OutcomeFailed), string(fault.Classify(err, c.target.subject()).Reason)
 }
 
 // ending is what the span says of the reply. The conventions count cached input as input.

@@ -9,7 +9,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 func newRecorder(o Options) *debug.Recorder {
@@ -22,7 +22,7 @@ func newRecorder(o Options) *debug.Recorder {
 // recordedAs says of a model what its recordings need.
 func recordedAs(config *v1alpha1.ChatModelConfig, key string) debug.Subject {
 	about := (&target{config: config, key: key}).subject()
-	return debug.Subject{Config: config, Key: key, Classify: func(err error) *v1alpha1.GenerationError { return provider.Classify(err, about) }}
+	return debug.Subject{Config: config, Key: key, Classify: func(err error) *v1alpha1.GenerationError { return fault.Classify(err, about) }}
 }
 
 // authorOf is who created the message whose turn the attempt is part of, as far as that is known.

@@ -25,7 +25,7 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/placement"
@@ -73,7 +73,7 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
-	// ModelHosts are the hosts that models may be called at; empty: all. See provider.Within.
+	// ModelHosts are the hosts that models may be called at; empty: all. See transport.Within.
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
@@ -128,7 +128,7 @@ func New(o Options) *Runner {
 		o.Tracer = tracing.Off()
 	}
 	return &Runner{
-		Options: o, histories: chain.NewLoader(o.Client), models: newModels(provider.Within(debug.Client(o.HTTP), o.ModelHosts)), attempts: map[string]*attempt{},
+		Options: o, histories: chain.NewLoader(o.Client), models: newModels(transport.Within(debug.Client(o.HTTP), o.ModelHosts)), attempts: map[string]*attempt{},
 		sources:  sources.New(sources.Options{Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now}),
 		configs:  cache.NewSharedIndexInformer(o.Client.ModelConfigs(o.Namespace).ListerWatcher(""), &v1alpha1.ChatModelConfig{}, 0, nil),
 		recorder: newRecorder(o), room: newRoom(o.PromptRoom),

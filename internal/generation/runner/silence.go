@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/transport"
 )
 
 // silenceGuard cancels a call whose provider sends nothing for too long. It looks at the clock once in that time, whatever comes
 // meanwhile.
 type silenceGuard struct {
-	notes  *provider.HTTPNotes
+	notes  *transport.Notes
 	most   time.Duration
 	cancel context.CancelCauseFunc
 
@@ -24,7 +24,7 @@ type silenceGuard struct {
 }
 
 // guardSilence cancels the call of the notes with errSilent once nothing has come for so long. The returned function ends that.
-func guardSilence(notes *provider.HTTPNotes, most time.Duration, cancel context.CancelCauseFunc) func() {
+func guardSilence(notes *transport.Notes, most time.Duration, cancel context.CancelCauseFunc) func() {
 	g := &silenceGuard{notes: notes, most: most, cancel: cancel}
 	g.mu.Lock()
 	defer g.mu.Unlock()
