@@ -33,8 +33,8 @@ import (
 // userAgent names Parley to providers.
 const userAgent = "parley/v1alpha1"
 
-// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded, whatever the
-// client does.
+// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
+// whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	build, ok := builders[spec.Provider]
 	if !ok {
@@ -56,8 +56,8 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	return fileurl.Model(repaired(model, spec), spec), nil
 }
 
-// clientOf is the client for the calls of a configuration. The transport that was added last is the first that a request
-// passes, and the last that reads its answer.
+// clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
+// request passes, and the last that reads its answer.
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
 	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
 	if spec.Transport == v1alpha1.TransportResponses {
@@ -74,7 +74,8 @@ func (m streamedModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.S
 	return m.LanguageModel.Stream(transport.WithStream(ctx), call)
 }
 
-// repaired is the model with what fantasy loses of its protocol. Bedrock's streams are binary, and are left as they are.
+// repaired is the model with what fantasy loses of its protocol. Bedrock's streams are binary, and are left as they
+// are.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	switch {
 	case spec.Provider == v1alpha1.ProviderGoogle:

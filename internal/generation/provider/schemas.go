@@ -17,8 +17,8 @@ import (
 	"parley.dev/parley/internal/generation/schema"
 )
 
-// schemaModel sends the schemas of tools whole. Of one, fantasy sends to Anthropic the properties, and to Gemini the names,
-// types and descriptions of them. What the provider refuses in any schema is left out, and the reply says so.
+// schemaModel sends the schemas of tools whole. Of one, fantasy sends to Anthropic the properties, and to Gemini the
+// names, types and descriptions of them. What the provider refuses in any schema is left out, and the reply says so.
 type schemaModel struct {
 	fantasy.LanguageModel
 	// fit is the schema as the provider takes it, and the keywords that were left out.

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providertest calls models of every provider through fantasy's real clients. Its keys and prompts are marked, so that
-// a test sees where one of them comes out.
+// Package providertest calls models of every provider through fantasy's real clients. Its keys and prompts are marked,
+// so that a test sees where one of them comes out.
 package providertest
 
 import (

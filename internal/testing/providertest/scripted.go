@@ -103,7 +103,8 @@ func Events(events ...string) []Reply {
 
 // Chunk is an event of OpenAI's Chat Completions protocol.
 func Chunk(delta, finish string) string {
-	return `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
+	return `{"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":` + delta +
+		`,"finish_reason":` + finish + `}]}`
 }
 
 // Calls are the calls of a reply, as one text each.

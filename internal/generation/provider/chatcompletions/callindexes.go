@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// callIndexes tells the calls of a reply apart that have one index and different ids, by giving the later ones indexes of
-// their own.
+// callIndexes tells the calls of a reply apart that have one index and different ids, by giving the later ones indexes
+// of their own.
 type callIndexes struct {
 	// now are the newest calls by the index that the server gives them.
 	now map[int64]indexedCall

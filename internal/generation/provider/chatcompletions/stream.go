@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatcompletions repairs what fantasy loses of OpenAI's Chat Completions protocol as those who imitate it speak it.
-// A reply that did not say that it ends is none.
+// Package chatcompletions repairs what fantasy loses of OpenAI's Chat Completions protocol as those who imitate it
+// speak it. A reply that did not say that it ends is none.
 package chatcompletions
 
 import (
@@ -15,10 +15,10 @@ import (
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
-// interceptor repairs a stream. fantasy takes one that ends behind a whole call for a whole reply; it is one only with a
-// finish_reason, or where the server says by [DONE] that it has sent everything. Some servers give all calls of a reply the
-// index 0, and fantasy makes one call of them. Of OpenRouter's reasoning in a form that fantasy has no name for, it drops the
-// first piece. Vercel counts Gemini's reasoning beside its output.
+// interceptor repairs a stream. fantasy takes one that ends behind a whole call for a whole reply; it is one only with
+// a finish_reason, or where the server says by [DONE] that it has sent everything. Some servers give all calls of a
+// reply the index 0, and fantasy makes one call of them. Of OpenRouter's reasoning in a form that fantasy has no name
+// for, it drops the first piece. Vercel counts Gemini's reasoning beside its output.
 type interceptor struct {
 	ended bool
 	calls callIndexes

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claude repairs what fantasy loses of Anthropic's protocol: what a text cites, and the schema of a tool but for its
-// properties.
+// Package claude repairs what fantasy loses of Anthropic's protocol: what a text cites, and the schema of a tool but
+// for its properties.
 package claude
 
 import (
@@ -67,7 +67,9 @@ func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPar
 		return true
 	}
 	for _, c := range i.cited[part.ID] {
-		source := fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, SourceType: fantasy.SourceTypeURL, ID: c.URL, URL: c.URL, Title: c.Title}
+		source := fantasy.StreamPart{
+			Type: fantasy.StreamPartTypeSource, SourceType: fantasy.SourceTypeURL, ID: c.URL, URL: c.URL, Title: c.Title,
+		}
 		if c.URL == "" {
 			source.SourceType, source.Title = fantasy.SourceTypeDocument, c.DocumentTitle
 		}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault tells what an error of a model's call means, in words that a person can act on. Nothing that it returns holds
-// a secret of the call or quotes the conversation, whatever the provider says.
+// Package fault tells what an error of a model's call means, in words that a person can act on. Nothing that it returns
+// holds a secret of the call or quotes the conversation, whatever the provider says.
 package fault
 
 import (
@@ -62,8 +62,8 @@ func Classify(err error, about Subject) *v1alpha1.GenerationError {
 // HistoryRejected reports whether an error says that the messages that were sent do not belong together.
 func HistoryRejected(err error, about Subject) bool { return isHistoryRejected(find(err, about)) }
 
-// FileRefused reports whether an error can be about a file that was handed over, and what the provider said. That it minds
-// another file, which it was given as content, shows when it does so without the URLs.
+// FileRefused reports whether an error can be about a file that was handed over, and what the provider said. That it
+// minds another file, which it was given as content, shows when it does so without the URLs.
 func FileRefused(err error, about Subject) (said string, refused bool) {
 	f := find(err, about)
 	if ruleOf(f).reason != v1alpha1.ErrorRequestRejected ||

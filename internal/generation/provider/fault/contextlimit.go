@@ -17,7 +17,8 @@ var limitPhrases = regexp.MustCompile(`(?:maximum context length (?:is|of)|maxim
 	`maximum number of tokens allowed \(|tokens >|maximum context length of|context window of|max_model_len (?:is|of)?|` +
 	`limit is|limit of)\s*([0-9][0-9,_]{2,11})`)
 
-// limit is how many tokens the provider says that the model's context holds; 0: it does not say, or nothing that can be.
+// limit is how many tokens the provider says that the model's context holds; 0: it does not say, or nothing that can
+// be.
 func (f *findings) limit() int64 {
 	tokens := f.contextLimit
 	if m := limitPhrases.FindStringSubmatch(f.text); tokens == 0 && m != nil {

@@ -173,8 +173,8 @@ var (
 	bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
 )
 
-// decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for faults
-// of its own, which say nothing of the provider.
+// decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for
+// faults of its own, which say nothing of the provider.
 func decodeInStream(err error) (a answer) {
 	if e, ok := errors.AsType[*fantasy.Error](err); ok && (e.Title == "response failed" || e.Title == "response error") {
 		a.said = e.Message

@@ -51,8 +51,8 @@ type findings struct {
 	shouldRetry *bool
 }
 
-// ErrFileURLs means that a request does not have each file where its URL has to be. Such a request is not sent: the provider
-// would take for a file what only stands for one.
+// ErrFileURLs means that a request does not have each file where its URL has to be. Such a request is not sent: the
+// provider would take for a file what only stands for one.
 var ErrFileURLs = errors.New("the URLs of files cannot be written into the request")
 
 // find makes out of an error what the rules ask for.
@@ -92,8 +92,8 @@ func find(err error, about Subject) *findings {
 	return f
 }
 
-// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's library
-// tells of the half event before it instead.
+// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's
+// library tells of the half event before it instead.
 func (f *findings) unread(err error, notes *transport.Notes) bool {
 	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
 		f.host, f.forbiddenHost = e.Host, true
@@ -112,7 +112,8 @@ func (f *findings) unread(err error, notes *transport.Notes) bool {
 	return f.redirect != nil || f.oversized != nil
 }
 
-// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say anything.
+// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say
+// anything.
 func errorStatus(number int) int {
 	if number < http.StatusBadRequest || number > 599 {
 		return 0

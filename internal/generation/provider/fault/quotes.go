@@ -8,13 +8,13 @@ import (
 	"unicode"
 )
 
-// quoteLength is the length from which a run of the same letters and digits, in bytes, counts as a quotation: hardly any
-// two texts have so many in common by chance, and if they do, no more is lost than the provider's own words.
+// quoteLength is the length from which a run of the same letters and digits, in bytes, counts as a quotation: hardly
+// any two texts have so many in common by chance, and if they do, no more is lost than the provider's own words.
 const quoteLength = 18
 
-// quotes reports whether a provider's error message repeats part of the prompt, however it is spaced, escaped or written in
-// capitals. A message that does is not told: people other than those who may read a conversation read conditions and
-// events.
+// quotes reports whether a provider's error message repeats part of the prompt, however it is spaced, escaped or
+// written in capitals. A message that does is not told: people other than those who may read a conversation read
+// conditions and events.
 func quotes(said string, private []string) bool {
 	said = folded(unescaped.Replace(said))
 	for _, text := range private {

@@ -36,8 +36,8 @@ type rule struct {
 	explanation explanation
 }
 
-// rules: the first that matches wins, so that the order is part of the meaning. The names and phrases are the providers',
-// in small letters.
+// rules: the first that matches wins, so that the order is part of the meaning. The names and phrases are the
+// providers', in small letters.
 var rules = []rule{
 	{v1alpha1.ErrorCanceled, retryNever, func(f *findings) bool { return f.canceled }, explanation{}},
 	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
@@ -73,7 +73,8 @@ var rules = []rule{
 	{v1alpha1.ErrorUnknown, retryIfTold, func(*findings) bool { return true }, explanation{}},
 }
 
-// isMoreSpecific reports whether the provider says more precisely what it minds than a status for permission or rate does.
+// isMoreSpecific reports whether the provider says more precisely what it minds than a status for permission or rate
+// does.
 func isMoreSpecific(f *findings) bool {
 	return isFiltered(f) || exceedsRate(f) || isTooLong(f) || isModelUnknown(f)
 }
@@ -108,8 +109,8 @@ func isUsedUp(f *findings) bool {
 			"exceeded_current_quota_error", "servicequotaexceededexception") {
 		return true
 	}
-	return f.wait == 0 && f.says("exceeded your current quota", "credit balance is too low", "insufficient credit", "insufficient balance",
-		"billing hard limit", "specified api usage limits", "spending limit", "used all available credits")
+	return f.wait == 0 && f.says("exceeded your current quota", "credit balance is too low", "insufficient credit",
+		"insufficient balance", "billing hard limit", "specified api usage limits", "spending limit", "used all available credits")
 }
 
 func isDisabled(f *findings) bool {
@@ -138,12 +139,13 @@ func isRateLimited(f *findings) bool {
 		f.is("rate_limit_error", "rate_limit_exceeded", "too_many_requests", "resource_exhausted", "throttlingexception")
 }
 
-// isUnavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they do
-// not reach.
+// isUnavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they
+// do not reach.
 func isUnavailable(f *findings) bool {
 	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
-		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception", "vector_store_timeout")
+		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception",
+			"vector_store_timeout")
 }
 
 func isFiltered(f *findings) bool {

@@ -24,8 +24,8 @@ var (
 	markup = regexp.MustCompile(`(?i)^\s*<|<(!doctype|html|head|body|title|div|center|script|pre|h1|p|br)\b`)
 )
 
-// tellable is what can be told of a provider's message: nothing if it is a page or quotes the prompt, else its beginning
-// on one line, without secrets.
+// tellable is what can be told of a provider's message: nothing if it is a page or quotes the prompt, else its
+// beginning on one line, without secrets.
 func tellable(said string, about Subject) string {
 	if markup.MatchString(said) {
 		return ""
@@ -47,7 +47,8 @@ func scrub(text string, about Subject) string {
 	return secretLike.ReplaceAllString(text, redacted)
 }
 
-// secretsOf are the secrets that a call carries: the key, the values of headers, and what baseURL holds besides a place.
+// secretsOf are the secrets that a call carries: the key, the values of headers, and what baseURL holds besides a
+// place.
 func secretsOf(about Subject) []string {
 	secrets := []string{about.Key}
 	for _, h := range about.Spec.Headers {

@@ -66,8 +66,8 @@ func (m *urlModel) handover(messages fantasy.Prompt) *handover {
 // handsAny reports whether the next request hands over a file.
 func (h *handover) handsAny() bool { return len(h.without) < len(h.files) }
 
-// request is the next request: for each file that it hands over, random bytes as the content, which the transport finds in
-// the context.
+// request is the next request: for each file that it hands over, random bytes as the content, which the transport finds
+// in the context.
 func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Context, fantasy.Call) {
 	next, urls := *call, standIns{}
 	next.Prompt = slices.Clone(h.prompt)
@@ -91,8 +91,9 @@ func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Con
 	return withURLs(ctx, urls), next
 }
 
-// giveUp says what the next request goes without, after one that was refused in these words. If they name URLs, it is these.
-// Else it is the oldest one, which has most probably expired, then the two oldest, and so on; then the newest alone, and last all.
+// giveUp says what the next request goes without, after one that was refused in these words. If they name URLs, it is
+// these. Else it is the oldest one, which has most probably expired, then the two oldest, and so on; then the newest
+// alone, and last all.
 func (h *handover) giveUp(said string) {
 	var rest []int
 	h.without = h.without[:h.known]

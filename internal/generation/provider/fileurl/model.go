@@ -11,12 +11,12 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 )
 
-// urlModel hands files to a provider by their URLs. fantasy only has content; so that a file's content is random bytes that
-// stand for its URL, and the transport puts the URL in their place. Nothing that is said can be such bytes: they are drawn
-// anew for each request.
+// urlModel hands files to a provider by their URLs. fantasy only has content; so that a file's content is random bytes
+// that stand for its URL, and the transport puts the URL in their place. Nothing that is said can be such bytes: they
+// are drawn anew for each request.
 //
-// A provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that cannot
-// be had, it is no error, and the model reads why it is not there.
+// A provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that
+// cannot be had, it is no error, and the model reads why it is not there.
 type urlModel struct {
 	fantasy.LanguageModel
 	about   fault.Subject
@@ -48,8 +48,8 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 	}, nil
 }
 
-// forward hands the stream on. If it consists of an error about a file that was handed over, it returns what the provider
-// said instead.
+// forward hands the stream on. If it consists of an error about a file that was handed over, it returns what the
+// provider said instead.
 func (m *urlModel) forward(stream fantasy.StreamResponse, h *handover, yield func(fantasy.StreamPart) bool) (refusal *string) {
 	begun := false
 	for part := range stream {

@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileurl hands files to providers by their URLs, though fantasy has content alone. Either each URL is written into
-// the request at the one place that its protocol has for it, with every other byte as it was, or the request is not sent.
+// Package fileurl hands files to providers by their URLs, though fantasy has content alone. Either each URL is written
+// into the request at the one place that its protocol has for it, with every other byte as it was, or the request is
+// not sent.
 package fileurl
 
 import (
@@ -36,9 +37,9 @@ var (
 	imagesAndPDFs = append([]string{"application/pdf"}, images...)
 )
 
-// supported has who documents to fetch what. Who is not in it is handed no URL: Bedrock takes content alone (the page on
-// vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's protocol for
-// others often stands in the cluster, and whether it fetches anything, nobody knows.
+// supported has who documents to fetch what. Who is not in it is handed no URL: Bedrock takes content alone (the page
+// on vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's
+// protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
 	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs, form: anthropicForm},
@@ -54,14 +55,18 @@ var supported = []support{
 	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions: the specification of OpenAI's chat completions.
 	{provider: v1alpha1.ProviderVercel, mediaTypes: images, form: chatForm},
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
-	{provider: v1alpha1.ProviderGoogle, models: fetchingGemini, mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}, form: geminiForm},
+	{
+		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
+		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}, form: geminiForm,
+	},
 }
 
 // fetchingGemini are the models of Gemini from 2.5 on; aliases such as gemini-flash-latest name a newer one.
 var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest$)`)
 
-// supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a private
-// network fetches nothing either: it would do so from within, where only the hosts that the administrator allows are asked.
+// supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a
+// private network fetches nothing either: it would do so from within, where only the hosts that the administrator
+// allows are asked.
 func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
 	if inPrivate(spec.BaseURL) {
 		return nil
@@ -86,8 +91,8 @@ func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
 	return nil
 }
 
-// Client returns the client, which writes the URLs of files into the requests of calls that hand some over. It has to stand
-// before a transport that records, so that what is recorded is what is sent.
+// Client returns the client, which writes the URLs of files into the requests of calls that hand some over. It has to
+// stand before a transport that records, so that what is recorded is what is sent.
 func Client(client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *http.Client {
 	s := supportOf(spec)
 	if s == nil {
@@ -96,8 +101,8 @@ func Client(client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *http.Clien
 	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return urlTransport{next, s.form} })
 }
 
-// Model returns the model, which hands files over by their URLs where its provider fetches them. Its client has to be one of
-// Client.
+// Model returns the model, which hands files over by their URLs where its provider fetches them. Its client has to be
+// one of Client.
 func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	if supportOf(spec) == nil {
 		return model

@@ -19,7 +19,8 @@ func withURLs(ctx context.Context, urls standIns) context.Context {
 	return context.WithValue(ctx, urlsKey{}, urls)
 }
 
-// urlTransport writes the URLs of files into the requests of calls that hand some over. Other requests it sends as they are.
+// urlTransport writes the URLs of files into the requests of calls that hand some over. Other requests it sends as they
+// are.
 type urlTransport struct {
 	next http.RoundTripper
 	form wireForm

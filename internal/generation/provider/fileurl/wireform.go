@@ -15,8 +15,8 @@ import (
 
 // wireForm is where a protocol has the files of a prompt, and how it names the URL of one in place of its content.
 type wireForm struct {
-	// turns is the list of a request's body that the conversation is in, and blocks the list of each turn that its parts
-	// are in.
+	// turns is the list of a request's body that the conversation is in, and blocks the list of each turn that its
+	// parts are in.
 	turns, blocks string
 	// amend names the URL in a block whose content stands for one, and is false for any other block.
 	amend func(block object, urls standIns) bool
@@ -107,8 +107,8 @@ func replaceData(in any, field string, urls standIns) bool {
 // files take 4 KiB as JSON.
 const maxStandIn = 16 << 10
 
-// write returns the body with each URL in its place. All else stays byte for byte. It fails unless each is found exactly
-// once, and nothing that stands for one is left.
+// write returns the body with each URL in its place. All else stays byte for byte. It fails unless each is found
+// exactly once, and nothing that stands for one is left.
 func (f wireForm) write(body []byte, urls standIns) ([]byte, error) {
 	found := 0
 	written, err := rewrite.Blocks(body, f.turns, f.blocks, func(raw []byte) ([]byte, error) {

@@ -12,9 +12,10 @@ import (
 	"charm.land/fantasy/providers/google"
 )
 
-// Provider returns the provider, which makes models whose signatures of thoughts can be kept. They are binary, and fantasy
-// hands them over as a string: in JSON, which a ChatMessage is, that would not come back as it was, and Gemini refuses a
-// signature that was changed and a call without one. Outside of this file they are base64, as they are on the wire.
+// Provider returns the provider, which makes models whose signatures of thoughts can be kept. They are binary, and
+// fantasy hands them over as a string: in JSON, which a ChatMessage is, that would not come back as it was, and Gemini
+// refuses a signature that was changed and a call without one. Outside of this file they are base64, as they are on the
+// wire.
 func Provider(provider fantasy.Provider) fantasy.Provider { return signedProvider{provider} }
 
 type signedProvider struct{ fantasy.Provider }
@@ -41,7 +42,9 @@ func (m signedModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Str
 		for part := range stream {
 			if signed, ok := part.ProviderMetadata[google.Name].(*google.ReasoningMetadata); ok {
 				encoded := base64.StdEncoding.EncodeToString([]byte(signed.Signature))
-				part.ProviderMetadata = fantasy.ProviderMetadata{google.Name: &google.ReasoningMetadata{Signature: encoded, ToolID: signed.ToolID}}
+				part.ProviderMetadata = fantasy.ProviderMetadata{
+					google.Name: &google.ReasoningMetadata{Signature: encoded, ToolID: signed.ToolID},
+				}
 			}
 			if !yield(part) {
 				return
@@ -56,7 +59,8 @@ func (m signedModel) Generate(ctx context.Context, call fantasy.Call) (*fantasy.
 	return m.LanguageModel.Generate(ctx, call)
 }
 
-// withBinarySignatures is the prompt with the signatures as fantasy expects them. One that is no base64 is no signature.
+// withBinarySignatures is the prompt with the signatures as fantasy expects them. One that is no base64 is no
+// signature.
 func withBinarySignatures(prompt fantasy.Prompt) fantasy.Prompt {
 	out := slices.Clone(prompt)
 	for i := range out {
@@ -74,7 +78,9 @@ func withBinarySignatures(prompt fantasy.Prompt) fantasy.Prompt {
 			if err != nil {
 				binary = nil
 			}
-			reasoning.ProviderOptions = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: string(binary), ToolID: signed.ToolID}}
+			reasoning.ProviderOptions = fantasy.ProviderOptions{
+				google.Name: &google.ReasoningMetadata{Signature: string(binary), ToolID: signed.ToolID},
+			}
 			out[i].Content[j] = reasoning
 		}
 	}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gemini repairs what fantasy loses of Gemini's protocol: counts, the end of a stream, signatures of thoughts, and
-// most of a tool's schema. What is kept of a reply survives JSON and goes back as it came.
+// Package gemini repairs what fantasy loses of Gemini's protocol: counts, the end of a stream, signatures of thoughts,
+// and most of a tool's schema. What is kept of a reply survives JSON and goes back as it came.
 package gemini
 
 import (
@@ -15,10 +15,10 @@ import (
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
-// interceptor repairs a stream. Each chunk carries the counts so far, which fantasy adds up: the right ones are those of the
-// last chunk. A stream that ends behind a call counts as whole for fantasy, also without the finishReason that ends each. The
-// signature of a text is lost if the text is empty, as in the last chunk, and else stands behind the text, where a call could
-// take it for its own.
+// interceptor repairs a stream. Each chunk carries the counts so far, which fantasy adds up: the right ones are those
+// of the last chunk. A stream that ends behind a call counts as whole for fantasy, also without the finishReason that
+// ends each. The signature of a text is lost if the text is empty, as in the last chunk, and else stands behind the
+// text, where a call could take it for its own.
 type interceptor struct {
 	usage    *usage
 	finished bool
@@ -35,8 +35,8 @@ func Repair(model fantasy.LanguageModel) fantasy.LanguageModel {
 	return intercept.Model(model, func() intercept.Interceptor { return &interceptor{} })
 }
 
-// usage is what the protocol tells. The prompt includes what came from the cache; the candidates do not include the thoughts,
-// and what Gemini's own tools brought to read is part of neither.
+// usage is what the protocol tells. The prompt includes what came from the cache; the candidates do not include the
+// thoughts, and what Gemini's own tools brought to read is part of neither.
 type usage struct {
 	Prompt     int64 `json:"promptTokenCount"`
 	ToolPrompt int64 `json:"toolUsePromptTokenCount"`

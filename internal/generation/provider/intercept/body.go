@@ -13,13 +13,14 @@ import (
 const (
 	// chunkSize is how much is read at once.
 	chunkSize = 16 << 10
-	// maxLineBytes is the longest line that is looked at: 16 MiB, more than an event with an image has. A longer one passes.
+	// maxLineBytes is the longest line that is looked at: 16 MiB, more than an event with an image has. A longer one
+	// passes.
 	maxLineBytes = 16 << 20
 )
 
-// lineBody is a body whose lines pass an interceptor. It hands on whole lines: who reads it makes nothing of less. A stream
-// that ends within an event ends with an error, like one whose connection breaks, since some libraries take half an event
-// for a whole one.
+// lineBody is a body whose lines pass an interceptor. It hands on whole lines: who reads it makes nothing of less. A
+// stream that ends within an event ends with an error, like one whose connection breaks, since some libraries take half
+// an event for a whole one.
 type lineBody struct {
 	io.ReadCloser
 	interceptor Interceptor

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package intercept lets one interceptor follow both sides of a streamed call: the lines that the provider sends, and the
-// parts that fantasy makes of them. So what fantasy drops or gets wrong can be repaired, each protocol by a package of its
-// own. A call without an interceptor is read as if this package were not there.
+// Package intercept lets one interceptor follow both sides of a streamed call: the lines that the provider sends, and
+// the parts that fantasy makes of them. So what fantasy drops or gets wrong can be repaired, each protocol by a package
+// of its own. A call without an interceptor is read as if this package were not there.
 package intercept
 
 import (
@@ -19,8 +19,9 @@ import (
 
 // Interceptor follows one streamed call. Both sides are called by the goroutine that reads the stream.
 type Interceptor interface {
-	// Line returns the line to read in place of one, which has no line feed; the same if there is nothing to repair. It may
-	// not keep it. It should do no more than look for a few bytes in lines that need no repair: there is one for each token.
+	// Line returns the line to read in place of one, which has no line feed; the same if there is nothing to repair. It
+	// may not keep it. It should do no more than look for a few bytes in lines that need no repair: there is one for
+	// each token.
 	Line(line []byte) []byte
 	// Part hands a part on, repaired, with others, or not at all. It returns false if no more are wanted.
 	Part(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool

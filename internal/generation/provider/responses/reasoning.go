@@ -20,10 +20,10 @@ import (
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
-// reasoningModel gives OpenAI's models their encrypted reasoning back, so that they need not think anew after each tool.
-// fantasy never sends reasoning; so that a text of random bytes stands for each, and the transport puts it in its place. If
-// OpenAI cannot decrypt it, such as after a change of the organisation, or misses what it led to, the call is made again
-// without.
+// reasoningModel gives OpenAI's models their encrypted reasoning back, so that they need not think anew after each
+// tool. fantasy never sends reasoning; so that a text of random bytes stands for each, and the transport puts it in its
+// place. If OpenAI cannot decrypt it, such as after a change of the organisation, or misses what it led to, the call is
+// made again without.
 type reasoningModel struct {
 	fantasy.LanguageModel
 	about fault.Subject
@@ -51,8 +51,8 @@ func (m reasoningModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.
 	}, nil
 }
 
-// forward hands the stream on. It returns true if all there is of it is a refusal of the history, which the reasoning can be
-// to blame for.
+// forward hands the stream on. It returns true if all there is of it is a refusal of the history, which the reasoning
+// can be to blame for.
 func (m reasoningModel) forward(stream fantasy.StreamResponse, yield func(fantasy.StreamPart) bool) (refused bool) {
 	begun := false
 	for part := range stream {
@@ -87,8 +87,8 @@ type summaryText struct {
 	Text string `json:"text"`
 }
 
-// withStandIns is the call with a text in place of each encrypted reasoning, and what the texts stand for. Where OpenAI stores
-// the replies, it has the reasoning.
+// withStandIns is the call with a text in place of each encrypted reasoning, and what the texts stand for. Where OpenAI
+// stores the replies, it has the reasoning.
 func withStandIns(call fantasy.Call) (fantasy.Call, map[string]reasoningItem) {
 	if o, ok := call.ProviderOptions[openai.Name].(*openai.ResponsesProviderOptions); ok && o.Store != nil && *o.Store {
 		return call, nil
@@ -123,8 +123,8 @@ func itemOf(m *openai.ResponsesReasoningMetadata) reasoningItem {
 	return item
 }
 
-// errReasoning means that a request does not have what stands for reasoning. It is not sent: the model would read random
-// letters.
+// errReasoning means that a request does not have what stands for reasoning. It is not sent: the model would read
+// random letters.
 var errReasoning = errors.New("the reasoning cannot be written into the request")
 
 // reasoningTransport writes the reasoning into requests.

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package responses repairs what fantasy loses of OpenAI's Responses protocol. The encrypted reasoning of a reply goes back
-// where it came from, or the call is made without it.
+// Package responses repairs what fantasy loses of OpenAI's Responses protocol. The encrypted reasoning of a reply goes
+// back where it came from, or the call is made without it.
 package responses
 
 import (
@@ -17,17 +17,17 @@ import (
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
-// interceptor keeps what the items of a reply are when they are done: the encrypted reasoning, of which fantasy keeps what
-// there was when it began, and what OpenAI's own tools were asked, which it drops. It leaves out the line feed that fantasy
-// puts in front of the first paragraph of a reasoning.
+// interceptor keeps what the items of a reply are when they are done: the encrypted reasoning, of which fantasy keeps
+// what there was when it began, and what OpenAI's own tools were asked, which it drops. It leaves out the line feed
+// that fantasy puts in front of the first paragraph of a reasoning.
 type interceptor struct {
 	done map[string]doneItem
 	// begun are the reasonings that have text.
 	begun map[string]bool
 }
 
-// Repair returns the model of a configuration with what fantasy loses of the prompt and of a stream. Its client has to be one
-// of Client.
+// Repair returns the model of a configuration with what fantasy loses of the prompt and of a stream. Its client has to
+// be one of Client.
 func Repair(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	return intercept.Model(reasoningModel{model, fault.Subject{Spec: spec}}, func() intercept.Interceptor {
 		return &interceptor{done: map[string]doneItem{}, begun: map[string]bool{}}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rewrite changes the bodies of requests. Of a JSON document it replaces single objects; every other byte stays as it
-// was, so that nothing that is said changes on its way.
+// Package rewrite changes the bodies of requests. Of a JSON document it replaces single objects; every other byte stays
+// as it was, so that nothing that is said changes on its way.
 package rewrite
 
 import (

@@ -22,8 +22,8 @@ type splicer struct {
 	copied int
 }
 
-// Blocks replaces the objects in the list named blocks of each object in the list named turns of the body, as replace says;
-// nil leaves one as it is. Everything else is the body's, byte for byte.
+// Blocks replaces the objects in the list named blocks of each object in the list named turns of the body, as replace
+// says; nil leaves one as it is. Everything else is the body's, byte for byte.
 func Blocks(body []byte, turns, blocks string, replace func(block []byte) ([]byte, error)) ([]byte, error) {
 	return newSplicer(body).run(turns, func(s *splicer) error {
 		return s.object(s.within(blocks, func() error { return s.block(replace) }))
@@ -75,8 +75,8 @@ func (s *splicer) object(each func(field string) error) error {
 	return err
 }
 
-// list reads a list; each reads one of its elements. A value that is no list but a plain one is read over: a content can be
-// a text.
+// list reads a list; each reads one of its elements. A value that is no list but a plain one is read over: a content
+// can be a text.
 func (s *splicer) list(each func() error) error {
 	open, err := s.in.Token()
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Bounds of what is read of an answer, as it is after decompression. Providers' libraries read errors and answers that are
-// no streams as a whole, and streams event by event.
+// Bounds of what is read of an answer, as it is after decompression. Providers' libraries read errors and answers that
+// are no streams as a whole, and streams event by event.
 const (
 	// maxErrorBytes of an answer that is an error: 1 MiB.
 	maxErrorBytes = 1 << 20
-	// maxAnswerBytes of an answer that comes as a whole: 32 MiB. A reply has at most 1 MiB of content, six times that if all
-	// of it is escaped.
+	// maxAnswerBytes of an answer that comes as a whole: 32 MiB. A reply has at most 1 MiB of content, six times that
+	// if all of it is escaped.
 	maxAnswerBytes = 32 << 20
 	// maxEventBytes of one event of a stream: 16 MiB. The last event of a response repeats the whole of it.
 	maxEventBytes = 16 << 20
@@ -31,14 +31,14 @@ const (
 
 type streamedKey struct{}
 
-// WithStream returns the context of a call whose answer is read as a stream, which may be longer than one that is read as a
-// whole.
+// WithStream returns the context of a call whose answer is read as a stream, which may be longer than one that is read
+// as a whole.
 func WithStream(ctx context.Context) context.Context {
 	return context.WithValue(ctx, streamedKey{}, true)
 }
 
-// Guard returns the client as calls of a provider's models use it: redirects are errors, since the conversation and the API
-// key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
+// Guard returns the client as calls of a provider's models use it: redirects are errors, since the conversation and the
+// API key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
 func Guard(client *http.Client, provider v1alpha1.ModelProvider) *http.Client {
 	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
 		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock}
@@ -126,8 +126,8 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// eventSize is how much of a stream's newest event has come. Events end with an empty line; one that is not noticed makes
-// the next event seem longer, no more.
+// eventSize is how much of a stream's newest event has come. Events end with an empty line; one that is not noticed
+// makes the next event seem longer, no more.
 type eventSize struct {
 	bytes int
 	// newline is whether what came last was the end of a line.

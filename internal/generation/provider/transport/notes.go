@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Notes are what the newest HTTP answer to a call said of itself, and when something of it came last. Providers' libraries
-// drop some of it: Gemini's the headers of an error, all of them that an answer without an error was no model's, and what
-// keeps a connection alive while the model thinks.
+// Notes are what the newest HTTP answer to a call said of itself, and when something of it came last. Providers'
+// libraries drop some of it: Gemini's the headers of an error, all of them that an answer without an error was no
+// model's, and what keeps a connection alive while the model thinks.
 type Notes struct {
 	// heard is when something came last, in nanoseconds since began.
 	heard   atomic.Int64
@@ -90,8 +90,8 @@ func (n *Notes) note(response *http.Response) {
 	n.page = err == nil && kind == "text/html" && response.StatusCode == http.StatusOK
 }
 
-// Said returns the headers that a library told of, or else those that were noted, and reports whether the answer was a web
-// page.
+// Said returns the headers that a library told of, or else those that were noted, and reports whether the answer was a
+// web page.
 func (n *Notes) Said(told map[string]string) (headers map[string]string, page bool) {
 	if n == nil {
 		return told, false

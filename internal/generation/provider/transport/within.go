@@ -14,8 +14,8 @@ import (
 	"parley.dev/parley/internal/hostlist"
 )
 
-// Within returns the client for calls to these hosts alone; to all if there are none. It looks at the URL that is called,
-// whatever it was made from.
+// Within returns the client for calls to these hosts alone; to all if there are none. It looks at the URL that is
+// called, whatever it was made from.
 func Within(client *http.Client, hosts hostlist.List) *http.Client {
 	if len(hosts) == 0 {
 		return client
