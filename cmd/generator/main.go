@@ -26,7 +26,7 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/keyfile"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/placement"
@@ -154,7 +154,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *relayclient.
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),
-		HTTP: provider.NewHTTPClient(),
+		HTTP: transport.NewClient(),
 		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity, NoRecordings: o.NoRecordings,
 		Metrics: metrics, Tracer: tracer,
 	}), nil

@@ -92,12 +92,21 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case s.orphan:
 		return ctrl.Result{}, r.removeOrphan(ctx, s.facts.Chat)
 	}
+	if s.podGone {
+		r.Ledger.Forget(req.Namespace, s.facts.Chat.Status.Generation.Pod)
+	}
+	settled := false
+	defer func() {
+		if !settled {
+			r.giveSlotUp(s.facts.Chat)
+		}
+	}()
 	todo, err := r.carryOut(ctx, s)
 	if err != nil {
-		r.giveSlotUp(s.facts.Chat)
 		return ctrl.Result{}, err
 	}
 	r.settleSlot(s.facts.Chat, &todo.Status)
+	settled = true
 	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, todo)}, nil
 }
 

@@ -70,9 +70,6 @@ func (r *Reconciler) provideStart(ctx context.Context, s *scope, todo *plan.Plan
 		s.facts.NoCapacity = held.String()
 		return nil
 	}
-	if s.podGone {
-		r.Ledger.Forget(s.facts.Chat.Namespace, s.facts.Chat.Status.Generation.Pod)
-	}
 	pod, err := r.choosePod(ctx, s, todo)
 	if refused, ok := errors.AsType[*podRefusedError](err); ok {
 		s.facts.PodRefused = refused.words

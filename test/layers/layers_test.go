@@ -88,6 +88,18 @@ var ranks = map[string]int{
 
 func rank(path string) int { return ranks[strings.TrimPrefix(path, module)] }
 
+// What is set up below provider: protocols have what is a single one's, and fault what their errors mean.
+const (
+	provider  = "internal/generation/provider"
+	fault     = provider + "/fault"
+	rewrite   = provider + "/rewrite"
+	transport = provider + "/transport"
+)
+
+var protocols = []string{
+	provider + "/chatcompletions", provider + "/claude", provider + "/gemini", provider + "/responses",
+}
+
 var rules = []rule{
 	{"the API imports nothing of ours and no client", []string{"api"}, true, func(_ goPackage, path string) bool {
 		return strings.HasPrefix(path, module+"internal") || under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime")
@@ -95,7 +107,7 @@ var rules = []rule{
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
 		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
-	{"fence, parts, clip and printable depend on the standard library alone", []string{"internal/fence", "internal/parts", "internal/clip", "internal/printable"}, true, func(_ goPackage, path string) bool {
+	{"fence, parts, clip, printable and rewrite depend on the standard library alone", []string{"internal/fence", "internal/parts", "internal/clip", "internal/printable", rewrite}, true, func(_ goPackage, path string) bool {
 		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 	}},
 	{"the relay links neither Kubernetes nor fantasy", []string{"internal/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
@@ -121,8 +133,17 @@ var rules = []rule{
 	{"gateway and plug-in know no controller and no model", []string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true, func(_ goPackage, path string) bool {
 		return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
 	}},
-	{"one package alone imports fantasy's providers", []string{""}, false, func(p goPackage, path string) bool {
-		return under(path, "charm.land/fantasy/providers") && !p.in("internal/generation/provider")
+	{"provider and its protocols alone import fantasy's providers", []string{""}, false, func(p goPackage, path string) bool {
+		return under(path, "charm.land/fantasy/providers") && p.ImportPath != module+provider && !p.in(protocols...)
+	}},
+	{"protocols do not know each other", protocols, false, func(_ goPackage, path string) bool {
+		return under(strings.TrimPrefix(path, module), protocols...)
+	}},
+	{"errors are explained without what calls models", []string{fault}, true, func(_ goPackage, path string) bool {
+		return under(path, module+provider) && !under(path, module+transport)
+	}},
+	{"what carries and rewrites requests knows no model", []string{transport, rewrite}, true, func(_ goPackage, path string) bool {
+		return under(path, "charm.land/fantasy") || under(path, module+provider)
 	}},
 	{"commands are imported by nobody", []string{""}, false, func(_ goPackage, path string) bool { return under(path, module+"cmd") }},
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 func decoded(body string) object {
@@ -123,7 +123,7 @@ func TestARealReplyThatBreaksOffIsNeverCommitted(t *testing.T) {
 					t.Errorf("a reply of which %d of %d bytes came is committed", size, len(i.Response.Body))
 					continue
 				}
-				got := provider.Classify(err, provider.Subject{Config: "models", Spec: &chat.spec})
+				got := fault.Classify(err, fault.Subject{Config: "models", Spec: &chat.spec})
 				if got.Reason != v1alpha1.ErrorProviderUnavailable || !got.Retryable {
 					t.Errorf("of a reply of which %d of %d bytes came it is said: %s, retryable %v (%v)", size, len(i.Response.Body), got.Reason, got.Retryable, err)
 				}

@@ -83,12 +83,12 @@ var finishRules = []Rule{
 	},
 	{
 		Event: FinishInterruption, Edges: to(Waiting, Interrupting), Guards: []Guard{QueueIsEmpty},
-		Effects: []Effect{EndTurn, AppendPartial, GiveUpCalls, BumpHistory, ResetAttempt},
+		Effects: []Effect{AppendPartial, EndTurn, GiveUpCalls, BumpHistory, ResetAttempt},
 		Why:     "What was said so far is kept, with an answer to each of its calls.",
 	},
 	{
 		Event: FinishInterruption, Edges: to(Running, Interrupting), Guards: []Guard{QueueNotEmpty},
-		Effects: []Effect{EndTurn, AppendPartial, GiveUpCalls, PromoteHead, BumpHistory, ResetAttempt},
+		Effects: []Effect{AppendPartial, EndTurn, GiveUpCalls, PromoteHead, BumpHistory, ResetAttempt},
 		Why:     "The next message begins in the write that ends the interruption, so that it can never be forgotten.",
 	},
 }

@@ -28,7 +28,7 @@ func (p attempt) settle() error {
 		return nil
 	case attempts.IsResult(p.chat, st, p.facts.Result):
 		return p.useResult(p.facts.Result)
-	case p.facts.PodLost, p.resultDeleted(), attempts.NameTaken(p.chat, st, p.facts.Result):
+	case p.gone():
 		return p.lose()
 	}
 	return nil

@@ -36,7 +36,7 @@ func (p attempt) endInterrupted() error {
 	switch {
 	case st.Generation != nil && attempts.IsResult(p.chat, st, p.facts.Result):
 		return p.finishInterruption(p.facts.Result)
-	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, st, p.facts.Result),
+	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.gone(),
 		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:
 		return p.finishInterruption(nil)
 	}
@@ -45,6 +45,9 @@ func (p attempt) endInterrupted() error {
 
 func (p attempt) finishInterruption(result *v1alpha1.ChatMessage) error {
 	end := p.interrupted(result)
+	if result == nil && p.underWay != nil && p.gone() {
+		end = p.lost()
+	}
 	if result != nil && !saysSomething(result) {
 		result = nil
 	}

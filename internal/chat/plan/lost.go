@@ -56,6 +56,11 @@ func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, 
 	return v1alpha1.ErrorGenerationPodLost, clip.Ellipsis(message, maxMessage)
 }
 
+// gone reports whether the attempt under way has no result and will have none.
+func (p attempt) gone() bool {
+	return p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, p.status(), p.facts.Result)
+}
+
 // resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The pod gives none
 // again.
 func (p attempt) resultDeleted() bool {

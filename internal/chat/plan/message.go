@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/internal/telemetry/traceparent"
 )
 
+// MessageOf is what a decision has to know of a User message.
 func MessageOf(m *v1alpha1.ChatMessage) Message {
 	facts := Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: content.Of(m),

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -219,5 +220,26 @@ func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
 	}))
 	if got := w.chat.Status.Cost; len(got) != 1 || got[0].MicroUnits != 10_005 {
 		t.Errorf("the cost is %+v", got)
+	}
+}
+
+func TestAllModelsThatMessagesNameAreAskedForAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Amount: "1", Currency: "EUR"}}
+	var open []Message
+	for i := range 30 {
+		open = append(open, Message{Name: fmt.Sprint("m", i), ModelConfig: fmt.Sprint("config-", i)})
+	}
+	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now, Open: open}
+	first, err := Advance(w.f)
+	if err != nil || len(first.Asks.Models) != len(open) {
+		t.Fatalf("asked for %v, %v", first.Asks.Models, err)
+	}
+	w.f.Named = map[string]*Model{}
+	for _, name := range first.Asks.Models {
+		w.f.Named[name] = &Model{Alternative: Alternative{Config: name, Name: "m", Currency: "USD"}}
+	}
+	if second, err := Advance(w.f); err != nil || !second.Asks.Nothing() || second.Status.Phase != v1alpha1.ChatError {
+		t.Errorf("the plan asks for %+v and ends in %s, %v", second.Asks, second.Status.Phase, err)
 	}
 }

@@ -51,8 +51,8 @@ func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 		return nil
 	}
 	named, known := p.facts.Named[message.ModelConfig]
-	if !known && !slices.Contains(p.plan.Asks.Models, message.ModelConfig) {
-		p.plan.Asks.Models = append(p.plan.Asks.Models, message.ModelConfig)
+	if !known {
+		p.askModels(message.ModelConfig)
 	}
 	switch {
 	case named == nil:
@@ -61,6 +61,22 @@ func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 		return modelconfig.Disabled(message.ModelConfig, "ChatMessage "+message.Name)
 	}
 	return nil
+}
+
+// askModels asks for the ChatModelConfig of that name, and for all that waiting messages name: one of them after the other would be asked
+// for if each turn failed at once.
+func (p modelChoice) askModels(name string) {
+	names := []string{name}
+	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
+		for i := range messages {
+			names = append(names, messages[i].ModelConfig)
+		}
+	}
+	for _, name := range names {
+		if _, known := p.facts.Named[name]; !known && name != "" && !slices.Contains(p.plan.Asks.Models, name) {
+			p.plan.Asks.Models = append(p.plan.Asks.Models, name)
+		}
+	}
 }
 
 // markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else for the

@@ -13,6 +13,7 @@ import (
 // PromptSuffix ends the names of the messages that prompts become.
 const PromptSuffix = "-prompt"
 
+// PromptName is the name of the message that spec.prompt stands for.
 func PromptName(chat *v1alpha1.Chat) string { return chat.Name + PromptSuffix }
 
 // PromptMessage is the User message that spec.prompt stands for.

@@ -51,6 +51,7 @@ func compacting(f *Facts) {
 // said is what the transitions of a plan say, in short.
 type said struct {
 	Began, Ended       []string
+	Steps              int32 // of the turn that ended last
 	Outcome, Reason    string
 	Committed          bool
 	Assigned, Finished time.Duration
@@ -66,6 +67,7 @@ func short(p Plan) (s said) {
 			s.Began = append(s.Began, t.Began.Message)
 		}
 		if e := t.Ended; e != nil {
+			s.Steps = e.Turn.Steps
 			s.Ended = append(s.Ended, strings.Join([]string{e.Turn.Message, string(e.Turn.Result), string(e.Reason)}, " "))
 		}
 		if c := t.ClientCalls; c != nil {
@@ -103,12 +105,12 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 	}{
 		"nothing": {func(*Facts) {}, said{}},
 		"an answer": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeCompleted, "") },
-			with(completed, func(s *said) { s.Ended = []string{"a Answered "} })},
+			with(completed, func(s *said) { s.Ended, s.Steps = []string{"a Answered "}, 1 })},
 		"an answer and a next turn": {func(f *Facts) {
 			f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
 			f.Chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
 			f.Queued = []Message{{Name: "b"}}
-		}, with(completed, func(s *said) { s.Ended, s.Began = []string{"a Answered "}, []string{"b"} })},
+		}, with(completed, func(s *said) { s.Ended, s.Steps, s.Began = []string{"a Answered "}, 1, []string{"b"} })},
 		"a failure": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded) },
 			said{Outcome: "Failed", Reason: "Overloaded", Ended: []string{"a Failed Overloaded"}}},
 		"a failure that may pass": {func(f *Facts) {
@@ -155,7 +157,11 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
 			f.Result = resultIs(v1alpha1.OutcomeInterrupted, "")
 			f.Result.Spec.Parts = make([]v1alpha1.MessagePart, 1)
-		}, with(completed, func(s *said) { s.Outcome, s.Ended = "Interrupted", []string{"a Interrupted "} })},
+		}, with(completed, func(s *said) { s.Outcome, s.Ended, s.Steps = "Interrupted", []string{"a Interrupted "}, 1 })},
+		"an interruption whose pod is lost": {func(f *Facts) {
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
+			f.PodLost = true
+		}, said{Outcome: "Lost", Ended: []string{"a Interrupted "}}},
 		"an interruption without one": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Minute)
 		}, said{Outcome: "nobody waits", Ended: []string{"a Interrupted "}}},

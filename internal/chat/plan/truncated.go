@@ -137,6 +137,7 @@ func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
 	return t
 }
 
+// Whole returns the messages of the history before the first one that is missing, and its index; the length of the history if none is.
 func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
 	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
 	nodes := make([]history.Node, 0, len(messages))

@@ -17,6 +17,8 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
 )
 
 // wanted is a caption that a model is to write.
@@ -69,7 +71,7 @@ func (a *Attempt) target(
 func ask(
 	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted,
 ) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
-	ctx, notes := provider.WithHTTPNotes(ctx)
+	ctx, notes := transport.WithNotes(ctx)
 	answer, err := generate(ctx, t, model, w, false)
 	if refusesTools(err) {
 		answer, err = generate(ctx, t, model, w, true)
@@ -77,7 +79,7 @@ func ask(
 	if err != nil {
 		about := t.Subject()
 		about.HTTP = notes
-		return "", nil, provider.Classify(err, about)
+		return "", nil, fault.Classify(err, about)
 	}
 	spec := &t.Config.Spec
 	usage := collect.UsageOf(spec.Provider, answer.Usage)

@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 // Options of Models. All are required.
@@ -74,8 +75,8 @@ type Target struct {
 }
 
 // Subject is what errors of its calls are about.
-func (t *Target) Subject() provider.Subject {
-	return provider.Subject{Config: t.Config.Name, Spec: &t.Config.Spec, Key: t.Key}
+func (t *Target) Subject() fault.Subject {
+	return fault.Subject{Config: t.Config.Name, Spec: &t.Config.Spec, Key: t.Key}
 }
 
 // Identity names the model in messages.

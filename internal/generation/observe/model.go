@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
@@ -40,7 +40,7 @@ type model struct {
 func (o *Observer) model(t *models.Target, recording *debug.Recording, why purpose) fantasy.LanguageModel {
 	recorded := recording.Model(t.Model, debug.Subject{
 		Config: t.Config, Key: t.Key,
-		Classify: func(err error) *v1alpha1.GenerationError { return provider.Classify(err, t.Subject()) },
+		Classify: func(err error) *v1alpha1.GenerationError { return fault.Classify(err, t.Subject()) },
 	})
 	return &model{LanguageModel: recorded, observer: o, target: t, purpose: why}
 }
@@ -178,5 +178,5 @@ func (c *call) outcome(ctx context.Context, err error) (outcome, reason string) 
 	case cause != nil:
 		return telemetry.OutcomeAbandoned, ""
 	}
-	return string(v1alpha1.OutcomeFailed), string(provider.Classify(err, c.model.target.Subject()).Reason)
+	return string(v1alpha1.OutcomeFailed), string(fault.Classify(err, c.model.target.Subject()).Reason)
 }

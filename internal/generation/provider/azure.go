@@ -14,9 +14,9 @@ import (
 	"charm.land/fantasy/providers/openai"
 )
 
-// newAzure sets up OpenAI on Azure. fantasy's own package asks a list of models whether the responses API may be used, and
-// nobody lists the names that people give to their deployments; so that API is set up as OpenAI's with Azure's way to
-// name the key.
+// newAzure sets up OpenAI on Azure. fantasy's own package asks a list of models whether the responses API may be used,
+// and nobody lists the names that people give to their deployments; so that API is set up as OpenAI's with Azure's way
+// to name the key.
 func newAzure(s settings) (fantasy.Provider, error) {
 	client := versioned{s.client, s.spec.APIVersion}
 	if !s.responses() {

@@ -71,8 +71,9 @@ func withTopK[T any, P interface {
 	return fantasy.ProviderOptions{name: options}
 }
 
-// withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty: none does.
-// Anthropic refuses a budget that leaves nothing to say, such as that of a reply for an advice, which has fewer tokens.
+// withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty:
+// none does. Anthropic refuses a budget that leaves nothing to say, such as that of a reply for an advice, which has
+// fewer tokens.
 func withoutRoom(o *anthropic.ProviderOptions, most int64, effort v1alpha1.ReasoningEffort) (setting, why string) {
 	switch {
 	case o.Thinking != nil && o.Thinking.BudgetTokens >= most:

@@ -14,20 +14,20 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider/fileurl"
 )
 
-// maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a string
-// with maximum length 40". The other protocols take 64.
+// maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a
+// string with maximum length 40". The other protocols take 64.
 const maxChatCallID = 40
 
 // DialectOf is what the provider of a configuration wants of a prompt.
 func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
-	d := prompt.Dialect{Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true}
+	d := prompt.Dialect{
+		Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true, FileURLs: fileurl.MediaTypes(spec),
+	}
 	if spec.Provider != v1alpha1.ProviderAnthropic && spec.Provider != v1alpha1.ProviderBedrock {
 		d.KeepsID = keepsID(spec.Model)
-	}
-	if fetches, ok := fileURLsOf(spec); ok {
-		d.FileURLs = fetches.kinds
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
@@ -43,12 +43,13 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 		}
 	case v1alpha1.ProviderOpenAICompatible:
-		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools come between.
+		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
+		// come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
 		d.RepeatsIDs = true
 	default:
-		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the content where
-		// that is one text, as in most messages: there is nothing to count on, so that there are none.
+		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the
+		// content where that is one text, as in most messages: there is nothing to count on, so that there are none.
 		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 	}
 	return d
@@ -61,8 +62,8 @@ var (
 	kimiID = regexp.MustCompile(`^functions\.[A-Za-z0-9_-]+:\d+$`)
 )
 
-// keepsID lets a provider have its own ids as it gave them, and a model that reads ids also those of its form that came from
-// elsewhere. Others' could end at a provider that takes letters, digits, "_" and "-" only: gateways hand them on.
+// keepsID lets a provider have its own ids as it gave them, and a model that reads ids also those of its form that came
+// from elsewhere. Others' could end at a provider that takes letters, digits, "_" and "-" only: gateways hand them on.
 func keepsID(model string) func(string, bool) bool {
 	reads := readsIDs.MatchString(model)
 	return func(id string, own bool) bool { return own && visible(id) || reads && kimiID.MatchString(id) }
@@ -81,12 +82,14 @@ func visible(text string) bool {
 // unsigned stands for the signature of a call that has none; it is base64, as all signatures here.
 var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))
 
-// unsignedCalls are the models of Google that do not ask for a signature of each call. The later ones refuse a call that
-// another model made, unless it says, in a word that Google documents, that there is none to check.
+// unsignedCalls are the models of Google that do not ask for a signature of each call. The later ones refuse a call
+// that another model made, unless it says, in a word that Google documents, that there is none to check.
 var unsignedCalls = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]|ma)`)
 
 func cacheMark() fantasy.ProviderOptions {
-	return anthropic.NewProviderCacheControlOptions(&anthropic.ProviderCacheControlOptions{CacheControl: anthropic.CacheControl{Type: "ephemeral"}})
+	return anthropic.NewProviderCacheControlOptions(&anthropic.ProviderCacheControlOptions{
+		CacheControl: anthropic.CacheControl{Type: "ephemeral"},
+	})
 }
 
 // serverToolID is the id of a call of Anthropic's own tools.
@@ -95,5 +98,6 @@ var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 // replaysSearch reports whether Anthropic takes the call and its result back: a web search with the result as it was.
 func replaysSearch(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool {
 	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
-	return ok && call.ToolName == "web_search" && serverToolID.MatchString(call.ToolCallID) && (len(search.Results) > 0) != (search.ErrorCode != "")
+	return ok && call.ToolName == "web_search" && serverToolID.MatchString(call.ToolCallID) &&
+		(len(search.Results) > 0) != (search.ErrorCode != "")
 }

@@ -83,8 +83,8 @@ func anthropicEffort(o *anthropic.ProviderOptions, spec *v1alpha1.ChatModelConfi
 // budgetedGemini are the Gemini models that take a budget of tokens for thinking; later ones take a level.
 var budgetedGemini = regexp.MustCompile(`gemini-[12]\.`)
 
-// geminiBudgets are those that Google documents for the efforts of OpenAI's protocol. The least is what every model of the
-// generation takes; thinking cannot be turned off through fantasy.
+// geminiBudgets are those that Google documents for the efforts of OpenAI's protocol. The least is what every model of
+// the generation takes; thinking cannot be turned off through fantasy.
 var geminiBudgets = map[v1alpha1.ReasoningEffort]int64{
 	v1alpha1.EffortNone: 512, v1alpha1.EffortMinimal: 512, v1alpha1.EffortLow: 1024, v1alpha1.EffortMedium: 8192,
 	v1alpha1.EffortHigh: 24_576, v1alpha1.EffortXHigh: 24_576, v1alpha1.EffortMax: 24_576,
@@ -93,7 +93,8 @@ var geminiBudgets = map[v1alpha1.ReasoningEffort]int64{
 var geminiLevels = map[v1alpha1.ReasoningEffort]google.ThinkingLevel{
 	v1alpha1.EffortNone: google.ThinkingLevelMinimal, v1alpha1.EffortMinimal: google.ThinkingLevelMinimal,
 	v1alpha1.EffortLow: google.ThinkingLevelLow, v1alpha1.EffortMedium: google.ThinkingLevelMedium,
-	v1alpha1.EffortHigh: google.ThinkingLevelHigh, v1alpha1.EffortXHigh: google.ThinkingLevelHigh, v1alpha1.EffortMax: google.ThinkingLevelHigh,
+	v1alpha1.EffortHigh: google.ThinkingLevelHigh, v1alpha1.EffortXHigh: google.ThinkingLevelHigh,
+	v1alpha1.EffortMax: google.ThinkingLevelHigh,
 }
 
 // googleEffort sets the effort, and asks for the thoughts if there are to be any.
@@ -120,8 +121,8 @@ func googleEffort(o *google.ProviderOptions, model string, effort v1alpha1.Reaso
 	}
 }
 
-// ThinksOnlyIfTold reports whether the provider's models think only where they are told to, so that all of them can be told not to:
-// Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
+// ThinksOnlyIfTold reports whether the provider's models think only where they are told to, so that all of them can be
+// told not to: Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
 func ThinksOnlyIfTold(p v1alpha1.ModelProvider) bool {
 	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock
 }

@@ -18,8 +18,8 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// callOptions are the options of one call: spec.providerOptions, and the effort in the provider's own terms, which goes before
-// what they say about the same. Each call needs options of its own, since fantasy changes them.
+// callOptions are the options of one call: spec.providerOptions, and the effort in the provider's own terms, which goes
+// before what they say about the same. Each call needs options of its own, since fantasy changes them.
 func callOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (fantasy.ProviderOptions, error) {
 	prepare, ok := optionMakers[spec.Provider]
 	if !ok || spec.ProviderOptions == nil && effort == "" {

@@ -30,15 +30,15 @@ var fantasyOptions = []struct {
 	useless []string
 }{
 	{chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
-	{protocol{v1alpha1.ProviderAzure, ""}, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{protocol{Provider: v1alpha1.ProviderAzure}, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
 	{responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
-	{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
 	{claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
-	{protocol{v1alpha1.ProviderBedrock, ""}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{protocol{Provider: v1alpha1.ProviderBedrock}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
 	{gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
 	{compatible, reflect.TypeFor[openaicompat.ProviderOptions](), nil},
-	{protocol{v1alpha1.ProviderOpenRouter, ""}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
-	{protocol{v1alpha1.ProviderVercel, ""}, reflect.TypeFor[vercel.ProviderOptions](), nil},
+	{protocol{Provider: v1alpha1.ProviderOpenRouter}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
+	{protocol{Provider: v1alpha1.ProviderVercel}, reflect.TypeFor[vercel.ProviderOptions](), nil},
 }
 
 func TestTheListsOfOptionsAreFantasys(t *testing.T) {
@@ -85,7 +85,7 @@ func refusal(p protocol, path []string, value string) error {
 	for _, name := range slices.Backward(path) {
 		value = fmt.Sprintf("{%q:%s}", name, value)
 	}
-	spec := p.spec("https://models.example.com")
+	spec := p.Spec("https://models.example.com")
 	spec.ProviderOptions = options(value)
 	if _, _, err := provider.Call(spec, ""); err != nil && !strings.HasSuffix(err.Error(), "must be set") {
 		return err
@@ -94,8 +94,8 @@ func refusal(p protocol, path []string, value string) error {
 }
 
 func TestAnythingGoesInWhatTheProviderTakesAsItIs(t *testing.T) {
-	for _, p := range []protocol{compatible, claude, {v1alpha1.ProviderOpenRouter, ""}, {v1alpha1.ProviderVercel, ""}} {
-		spec := p.spec("https://models.example.com")
+	for _, p := range []protocol{compatible, claude, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel}} {
+		spec := p.Spec("https://models.example.com")
 		spec.ProviderOptions = options(`{"extra_body":{"anything":{"at":["all"]}}}`)
 		if _, _, err := provider.Call(spec, ""); err != nil {
 			t.Errorf("%v: %v", p, err)
@@ -149,7 +149,7 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 			t.Errorf("of %d: %d", maxTokens, got.Thinking.BudgetTokens)
 		}
 	}
-	spec := claude.spec("")
+	spec := claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = "claude-sonnet-4-5", new(int64(1024))
 	call, warnings, err := provider.Call(spec, v1alpha1.EffortHigh)
 	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil || len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
@@ -159,7 +159,7 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 
 func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, kept := range map[int64]bool{4000: false, 10_000: false, 10_001: true} {
-		spec := claude.spec("")
+		spec := claude.Spec("")
 		spec.MaxOutputTokens, spec.Temperature = &maxTokens, new(0.5)
 		spec.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
 		call, warnings, err := provider.Call(spec, "")
@@ -177,7 +177,7 @@ func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
 
 func claudeOptions(t *testing.T, model string, maxTokens int64, effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
 	t.Helper()
-	spec := claude.spec("")
+	spec := claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = model, &maxTokens
 	call, _, err := provider.Call(spec, effort)
 	if err != nil {
@@ -200,7 +200,7 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		{"gemini-3-pro-preview", v1alpha1.EffortNone, 0, "LOW"},
 		{"gemini-flash-latest", v1alpha1.EffortXHigh, 0, "HIGH"},
 	} {
-		spec := gemini.spec("")
+		spec := gemini.Spec("")
 		spec.Model = c.model
 		call, _, err := provider.Call(spec, c.effort)
 		if err != nil {
@@ -217,8 +217,8 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 }
 
 func TestNothingIsSentThatNobodySet(t *testing.T) {
-	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {v1alpha1.ProviderOpenRouter, ""}, {v1alpha1.ProviderVercel, ""}} {
-		call, warnings, err := provider.Call(p.spec(""), "")
+	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel}} {
+		call, warnings, err := provider.Call(p.Spec(""), "")
 		if err != nil || call.ProviderOptions != nil || len(warnings) != 0 {
 			t.Errorf("%v: %+v, %v, %v", p, call.ProviderOptions, warnings, err)
 		}

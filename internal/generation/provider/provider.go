@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider turns a ChatModelConfig into a model that can be called, and a provider's errors into words that a
-// person can act on. It is the only package that imports fantasy's providers.
+// Package provider turns a ChatModelConfig into a model that can be called. What it returns behaves the same for every
+// provider, as far as their protocols allow; it and the packages of single protocols below it alone import fantasy's
+// providers.
 package provider
 
 import (
@@ -20,12 +21,20 @@ import (
 	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/chatcompletions"
+	"parley.dev/parley/internal/generation/provider/claude"
+	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/gemini"
+	"parley.dev/parley/internal/generation/provider/intercept"
+	"parley.dev/parley/internal/generation/provider/responses"
+	"parley.dev/parley/internal/generation/provider/transport"
 )
 
 // userAgent names Parley to providers.
 const userAgent = "parley/v1alpha1"
 
-// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded, whatever the client does.
+// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
+// whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	build, ok := builders[spec.Provider]
 	if !ok {
@@ -35,15 +44,7 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	for _, h := range spec.Headers {
 		headers[h.Name] = h.Value
 	}
-	client = guarded(client, spec.Provider)
-	fetches, handed := fileURLsOf(spec)
-	if handed {
-		client = handing(client, fetches.form)
-	}
-	if spec.Transport == v1alpha1.TransportResponses {
-		client = sealing(client)
-	}
-	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: listening(noting(client))})
+	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: clientOf(spec, client)})
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
 	}
@@ -51,27 +52,42 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	if err != nil {
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
-	model = mended(streamedModel{model}, spec)
-	if handed {
-		model = newHandingModel(model, spec)
-	}
-	return model, nil
+	model = withSchemas(streamedModel{model}, spec.Provider)
+	return fileurl.Model(repaired(model, spec), spec), nil
 }
 
-// mended is the model, with what fantasy loses of its protocol.
-func mended(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	model = withSchemas(model, spec.Provider)
+// clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
+// request passes, and the last that reads its answer.
+func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
+	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
+	if spec.Transport == v1alpha1.TransportResponses {
+		client = responses.Client(client)
+	}
+	return intercept.Client(transport.TakeNotes(client))
+}
+
+// streamedModel says of its streams that their answers are read as streams.
+type streamedModel struct{ fantasy.LanguageModel }
+
+// Stream implements fantasy.LanguageModel.
+func (m streamedModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
+	return m.LanguageModel.Stream(transport.WithStream(ctx), call)
+}
+
+// repaired is the model with what fantasy loses of its protocol. Bedrock's streams are binary, and are left as they
+// are.
+func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	switch {
 	case spec.Provider == v1alpha1.ProviderGoogle:
-		return listeningModel{model, func() ear { return &geminiEar{} }}
+		return gemini.Repair(model)
 	case spec.Provider == v1alpha1.ProviderAnthropic:
-		return listeningModel{model, newAnthropicEar}
+		return claude.Repair(model)
 	case spec.Provider == v1alpha1.ProviderBedrock:
 		return model
 	case spec.Transport == v1alpha1.TransportResponses:
-		return listeningModel{newSealedModel(model, spec), newResponsesEar}
+		return responses.Repair(model, spec)
 	}
-	return listeningModel{model, newChatEar(spec)}
+	return chatcompletions.Repair(model, spec)
 }
 
 type settings struct {
@@ -115,7 +131,8 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 
 func newAnthropic(s settings) (fantasy.Provider, error) {
 	options := []anthropic.Option{
-		anthropic.WithAPIKey(s.key), anthropic.WithHeaders(s.headers), anthropic.WithHTTPClient(s.client), anthropic.WithUserAgent(userAgent),
+		anthropic.WithAPIKey(s.key), anthropic.WithHeaders(s.headers), anthropic.WithHTTPClient(s.client),
+		anthropic.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, anthropic.WithBaseURL(s.spec.BaseURL))
@@ -125,7 +142,8 @@ func newAnthropic(s settings) (fantasy.Provider, error) {
 
 func newGoogle(s settings) (fantasy.Provider, error) {
 	options := []google.Option{
-		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(withSchemaTransport(s.client)), google.WithUserAgent(userAgent),
+		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(gemini.Client(s.client)),
+		google.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, google.WithBaseURL(s.spec.BaseURL))
@@ -134,7 +152,7 @@ func newGoogle(s settings) (fantasy.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return signedProvider{p}, nil
+	return gemini.Provider(p), nil
 }
 
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {

@@ -13,15 +13,16 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 func TestEveryProviderCanBeSetUp(t *testing.T) {
 	for _, p := range []protocol{
-		chat, responses, compatible, claude, gemini, {v1alpha1.ProviderOpenRouter, ""}, {v1alpha1.ProviderVercel, ""},
-		{v1alpha1.ProviderAzure, ""}, {v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, {v1alpha1.ProviderBedrock, ""},
+		chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel},
+		{Provider: v1alpha1.ProviderAzure}, {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderBedrock},
 	} {
-		t.Run(fmt.Sprint(p.provider, p.transport), func(t *testing.T) {
-			spec := p.spec("https://models.example.com/v1")
+		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
+			spec := p.Spec("https://models.example.com/v1")
 			spec.Region = "eu-central-1"
 			model, err := provider.New(t.Context(), spec, key, http.DefaultClient)
 			if err != nil || !strings.Contains(model.Model(), "some-model") {
@@ -29,7 +30,7 @@ func TestEveryProviderCanBeSetUp(t *testing.T) {
 			}
 		})
 	}
-	if _, err := provider.New(t.Context(), protocol{"unheard-of", ""}.spec(""), key, http.DefaultClient); err == nil {
+	if _, err := provider.New(t.Context(), protocol{Provider: "unheard-of"}.Spec(""), key, http.DefaultClient); err == nil {
 		t.Error("a provider that nobody knows was set up")
 	}
 }
@@ -42,7 +43,7 @@ func TestSettingsReachTheWire(t *testing.T) {
 		claude:     {"/base/v1/messages", "X-Api-Key", key, `"max_tokens":777`},
 		gemini:     {"/base/v1beta/models/some-model:streamGenerateContent", "X-Goog-Api-Key", key, `"maxOutputTokens":777`},
 	} {
-		t.Run(fmt.Sprint(p.provider, p.transport), func(t *testing.T) {
+		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			var got *http.Request
 			var body []byte
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +52,7 @@ func TestSettingsReachTheWire(t *testing.T) {
 				w.WriteHeader(http.StatusTeapot)
 			}))
 			defer server.Close()
-			if err := callError(t, p.spec(server.URL+"/base")); err == nil {
+			if err := providertest.Call(t, p.Spec(server.URL+"/base"), http.DefaultClient); err == nil {
 				t.Fatal("the call succeeded")
 			}
 			if got.URL.Path != want.path || got.Header.Get(want.header) != want.value || got.Header.Get("X-Team") != "blue" ||

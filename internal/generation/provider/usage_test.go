@@ -15,8 +15,8 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/step"
 )
 
 // The streams that tell of usage, as the providers send them. The call read 100 tokens, 40 of them from the cache, and
@@ -87,11 +87,11 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		{compatible, chatUsage, same},
 		{compatible, apartUsage, same},
 		{compatible, silentUsage, v1alpha1.TokenUsage{}},
-		{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportChatCompletions}, chatUsage, same},
-		{protocol{v1alpha1.ProviderOpenRouter, ""}, chatUsage, same},
-		{protocol{v1alpha1.ProviderVercel, ""}, chatUsage, same},
+		{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, chatUsage, same},
+		{protocol{Provider: v1alpha1.ProviderOpenRouter}, chatUsage, same},
+		{protocol{Provider: v1alpha1.ProviderVercel}, chatUsage, same},
 		{responses, responsesUsage, same},
-		{protocol{v1alpha1.ProviderAzure, v1alpha1.TransportResponses}, responsesUsage, same},
+		{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, responsesUsage, same},
 		{claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5, OutputTokens: 50, TotalTokens: 155}},
 		{gemini, geminiUsage, same},
 	} {
@@ -140,7 +140,7 @@ func usageAt(t *testing.T, p protocol, address string) v1alpha1.TokenUsage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := provider.New(t.Context(), p.spec("https://models.example.com"), key, &http.Client{Transport: redirect{to}})
+	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), key, &http.Client{Transport: redirect{to}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func usageAt(t *testing.T, p protocol, address string) v1alpha1.TokenUsage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply := step.NewAccumulator(p.provider, 1, nil)
+	reply := collect.NewAccumulator(p.Provider, 1, nil)
 	for part := range stream {
 		if part.Type == fantasy.StreamPartTypeError {
 			t.Fatal(part.Error)

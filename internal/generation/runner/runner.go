@@ -29,7 +29,7 @@ import (
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/parts"
@@ -78,7 +78,7 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
-	// ModelHosts are the hosts that models may be called at; empty: all. See provider.Within.
+	// ModelHosts are the hosts that models may be called at; empty: all. See transport.Within.
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
@@ -130,7 +130,7 @@ func New(o Options) *Runner {
 	})
 	answering := models.New(models.Options{
 		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
-		HTTP: provider.Within(debug.Client(o.HTTP), o.ModelHosts),
+		HTTP: transport.Within(debug.Client(o.HTTP), o.ModelHosts),
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,

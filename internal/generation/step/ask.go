@@ -16,6 +16,8 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -78,7 +80,7 @@ func (p *Performer) ask(
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, notes := provider.WithHTTPNotes(calling)
+	calling, notes := transport.WithNotes(calling)
 	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()
@@ -136,7 +138,7 @@ func stream(
 
 // failure is why a call failed that was made in calling.
 func (p *Performer) failure(
-	calling context.Context, r request, notes *provider.HTTPNotes, silence time.Duration, err error,
+	calling context.Context, r request, notes *transport.Notes, silence time.Duration, err error,
 ) *v1alpha1.GenerationError {
 	about := r.target.Subject()
 	about.HTTP = notes
@@ -145,7 +147,7 @@ func (p *Performer) failure(
 		about.Silence = silence
 	}
 	about.Canceled = about.Silence == 0 && calling.Err() != nil
-	return provider.Classify(err, about)
+	return fault.Classify(err, about)
 }
 
 // callIDs are the ids that the tool calls of the context have.

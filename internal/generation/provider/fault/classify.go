@@ -1,0 +1,92 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fault tells what an error of a model's call means, in words that a person can act on. Nothing that it returns
+// holds a secret of the call or quotes the conversation, whatever the provider says.
+package fault
+
+import (
+	"math"
+	"net/http"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+// Subject is what an error is about.
+type Subject struct {
+	// Config is the name of the ChatModelConfig.
+	Config string
+	// Spec of the ChatModelConfig.
+	Spec *v1alpha1.ChatModelConfigSpec
+	// Key is the API key, so that it can be kept out of the message.
+	Key string
+	// Private are the texts of the prompt, so that a provider that quotes one is not quoted in turn.
+	Private []string
+	// Now is the time, which dates of the provider are compared with. Zero: they are not read.
+	Now time.Time
+	// Silence is how long the provider had sent nothing when the call was given up for that. 0: it was not.
+	Silence time.Duration
+	// HTTP is what the HTTP answer said of itself; nil: nobody has looked.
+	HTTP *transport.Notes
+	// Canceled is whether the caller's own context ended the call, for another reason than silence.
+	Canceled bool
+}
+
+// maxText is the most characters of a message, and of an advice, as the API bounds them.
+const maxText = 1024
+
+// Classify says what an error of a call means, whether the same call may succeed later, and what to do about it. The
+// message holds of the provider's words at most the error message that its protocol defines, shortened and without
+// anything that looks like a key or quotes the prompt; never the request, a header, a URL or a raw body, which can hold
+// the key or the prompt.
+func Classify(err error, about Subject) *v1alpha1.GenerationError {
+	f := find(err, about)
+	r := ruleOf(f)
+	why := explain(r, f, about)
+	e := &v1alpha1.GenerationError{
+		Reason: r.reason, Provider: string(about.Spec.Provider), StatusCode: int32(f.status),
+		Retryable: r.isRetryable(f), Message: clip.Ellipsis(why.wrong, maxText), Advice: clip.Ellipsis(why.advice, maxText),
+	}
+	if e.Reason == v1alpha1.ErrorContextTooLong {
+		e.ContextLimit = f.limit()
+	}
+	if e.Retryable && f.wait > 0 {
+		e.RetryAfterSeconds = new(int32(math.Ceil(f.wait.Seconds())))
+	}
+	return e
+}
+
+// HistoryRejected reports whether an error says that the messages that were sent do not belong together.
+func HistoryRejected(err error, about Subject) bool { return isHistoryRejected(find(err, about)) }
+
+// FileRefused reports whether an error can be about a file that was handed over, and what the provider said. That it
+// minds another file, which it was given as content, shows when it does so without the URLs.
+func FileRefused(err error, about Subject) (said string, refused bool) {
+	f := find(err, about)
+	if ruleOf(f).reason != v1alpha1.ErrorRequestRejected ||
+		!f.has(0, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity) {
+		return "", false
+	}
+	return f.said, f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+}
+
+// ruleOf is the first rule that matches. The last one matches everything.
+func ruleOf(f *findings) *rule {
+	for i := range rules {
+		if rules[i].matches(f) {
+			return &rules[i]
+		}
+	}
+	return &rules[len(rules)-1]
+}
+
+// isRetryable lets a provider that says whether to try again be right, where it can know better than the table.
+func (r *rule) isRetryable(f *findings) bool {
+	if f.shouldRetry == nil || *f.shouldRetry && r.retry == retryNever {
+		return r.retry == retryAlways
+	}
+	return *f.shouldRetry
+}

@@ -1,0 +1,192 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"charm.land/fantasy"
+	"google.golang.org/genai"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// answer is what the provider's own error says, as its protocol defines it.
+type answer struct {
+	// said is the error message.
+	said string
+	// names are the provider's names for the error (code, type, status), in small letters.
+	names []string
+	// number is an HTTP status that the error itself names; 0: none.
+	number int
+	// wait is how long the provider asks to wait; 0: it does not say.
+	wait time.Duration
+	// daily is whether the limit that was hit is one of a day.
+	daily bool
+}
+
+// maxErrorBody is the longest body that is read: an error is short, and a long body is something else.
+const maxErrorBody = 64 << 10
+
+// decode reads the answer that came with an HTTP status, or as an event of a stream.
+func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
+	if failure, ok := errors.AsType[genai.APIError](e.Cause); ok {
+		return decodeGoogle(failure)
+	}
+	a := decodeJSON(bodyOf(e.ResponseBody), from)
+	if a.empty() {
+		a = decodeJSON([]byte(e.Message), from) // fantasy moves a body that it does not understand there.
+	}
+	if a.empty() {
+		// Of an error within a stream, Anthropic's SDK keeps the event and not a body.
+		if event, ok := errors.AsType[interface {
+			error
+			RawJSON() string
+		}](e.Cause); ok {
+			a = decodeJSON([]byte(event.RawJSON()), from)
+		}
+	}
+	for name, value := range e.ResponseHeaders {
+		if strings.EqualFold(name, "x-amzn-errortype") {
+			kind, _, _ := strings.Cut(value, ":")
+			a.name(kind)
+		}
+	}
+	return a
+}
+
+// errorBody is what OpenAI, Anthropic and those who imitate them send.
+type errorBody struct {
+	// Error is an object, or with some servers the message itself.
+	Error json.RawMessage `json:"error"`
+	// Kind is the name that goes with an Error that is a message.
+	Kind string `json:"error_type"`
+	// Object is "error" where the fields stand beside it instead of within Error.
+	Object string `json:"object"`
+	errorFields
+}
+
+type errorFields struct {
+	Message string          `json:"message"`
+	Type    string          `json:"type"`
+	Code    json.RawMessage `json:"code"`
+}
+
+func decodeJSON(body []byte, from v1alpha1.ModelProvider) (a answer) {
+	var b errorBody
+	if len(body) > maxErrorBody || json.Unmarshal(body, &b) != nil {
+		return a
+	}
+	var fields errorFields
+	switch {
+	case json.Unmarshal(b.Error, &a.said) == nil:
+		a.name(b.Kind)
+		return a
+	case b.Error != nil:
+		_ = json.Unmarshal(b.Error, &fields) // What does not fit stays empty.
+	case b.Object == "error" || from == v1alpha1.ProviderBedrock:
+		fields = b.errorFields
+	}
+	a.said = fields.Message
+	a.name(fields.Type)
+	a.code(fields.Code)
+	return a
+}
+
+// code reads a name, or a number that is an HTTP status.
+func (a *answer) code(raw json.RawMessage) {
+	var name string
+	var number int
+	if json.Unmarshal(raw, &name) == nil {
+		a.name(name)
+	} else if json.Unmarshal(raw, &number) == nil && number >= http.StatusBadRequest && number <= 599 {
+		a.number = number
+	}
+}
+
+func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 }
+
+func (a *answer) name(name string) {
+	if name != "" {
+		a.names = append(a.names, strings.ToLower(name))
+	}
+}
+
+// decodeGoogle reads an error of Google's APIs. Its SDK puts a body that is none into the message, with the HTTP status
+// line instead of Google's name for the status.
+func decodeGoogle(e genai.APIError) (a answer) {
+	if e.Status == "" || strings.Contains(e.Status, " ") {
+		return a
+	}
+	a.said = e.Message
+	a.name(e.Status)
+	for _, detail := range e.Details {
+		a.detail(detail)
+	}
+	return a
+}
+
+// detail reads one of the details of google.rpc.Status.
+func (a *answer) detail(detail map[string]any) {
+	reason, _ := detail["reason"].(string)
+	a.name(reason)
+	if delay, ok := detail["retryDelay"].(string); ok {
+		if wait, err := time.ParseDuration(delay); err == nil {
+			a.wait = clampWait(wait)
+		}
+	}
+	violations, _ := detail["violations"].([]any)
+	for _, v := range violations {
+		violation, _ := v.(map[string]any)
+		quota, _ := violation["quotaId"].(string)
+		a.daily = a.daily || strings.Contains(quota, "PerDay")
+	}
+}
+
+// bodyOf takes the body out of a response, which some SDKs keep as it came over the wire: with its head, and in chunks.
+func bodyOf(raw []byte) []byte {
+	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
+	if err != nil {
+		return raw
+	}
+	defer func() { _ = response.Body.Close() }() // It is memory.
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil
+	}
+	return body
+}
+
+var (
+	// responsesCode is the code at the end of a message of an error within a stream of the responses protocol.
+	responsesCode = regexp.MustCompile(`(?s)^(.*) \(code: ([A-Za-z0-9_]+)\)$`)
+	// bedrockException is an error within a stream of Bedrock, as Anthropic's SDK words it.
+	bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
+)
+
+// decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for
+// faults of its own, which say nothing of the provider.
+func decodeInStream(err error) (a answer) {
+	if e, ok := errors.AsType[*fantasy.Error](err); ok && (e.Title == "response failed" || e.Title == "response error") {
+		a.said = e.Message
+		if m := responsesCode.FindStringSubmatch(e.Message); m != nil {
+			a.said = m[1]
+			a.name(m[2])
+		}
+		return a
+	}
+	if m := bedrockException.FindStringSubmatch(err.Error()); m != nil {
+		a.said = m[2]
+		a.name(m[1])
+	}
+	return a
+}

@@ -1,0 +1,161 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+)
+
+// explanation is what is wrong, and what to do about it once nothing is tried again by itself.
+type explanation struct{ wrong, advice string }
+
+// explanations are those of the reasons. {provider}, {model}, {config}, {status}, {host}, {silence} and
+// {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing.
+var explanations = map[v1alpha1.ErrorReason]explanation{
+	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to go on"},
+	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
+	v1alpha1.ErrorInternal: {
+		"The URLs of files could not be written into the request to {provider}, and nothing was sent",
+		"Give these files in place or in a ConfigMap instead, or allow their hosts with --file-hosts, then go on",
+	},
+	v1alpha1.ErrorHistoryRejected: {
+		"{provider} rejected the message history as inconsistent{status}",
+		"Delete the newest reply, or start a new chat",
+	},
+	v1alpha1.ErrorOverloaded: {
+		"{provider} has no capacity at the moment{status}",
+		"Wait a little, then send a message to go on",
+	},
+	v1alpha1.ErrorUsageLimitReached: {
+		"The quota or credit at {provider} is used up{status}",
+		"Check billing there, then send a message to go on",
+	},
+	v1alpha1.ErrorProviderDisabled: {
+		"{provider} has disabled the account of the API key of ChatModelConfig {config}, or its API{status}",
+		"Have its administrator enable it, or name another ChatModelConfig, then send a message to go on",
+	},
+	v1alpha1.ErrorAuthenticationFailed: {
+		"{provider} refused the API key of ChatModelConfig {config}{status}",
+		"{key}, then send a message to go on",
+	},
+	v1alpha1.ErrorPermissionDenied: {
+		"The API key of ChatModelConfig {config} may not use model {model}{status}",
+		"Grant it at {provider}, or name another model, then send a message to go on",
+	},
+	v1alpha1.ErrorRateLimited: {
+		"{provider} limits the rate of requests{status}",
+		"Wait a little, then send a message to go on",
+	},
+	v1alpha1.ErrorTLSFailed: {
+		"TLS verification of {host} failed",
+		"Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to go on",
+	},
+	v1alpha1.ErrorModelConfigInvalid: {
+		"baseURL of ChatModelConfig {config} is no URL that can be called",
+		"Correct it, then send a message to go on",
+	},
+	v1alpha1.ErrorProviderUnavailable: {
+		"{provider} cannot be reached or broke off its answer{status}",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+	},
+	v1alpha1.ErrorContentFiltered: {
+		"{provider} does not answer this content{status}",
+		"Edit the message, then go on",
+	},
+	v1alpha1.ErrorContextTooLong: {
+		"The conversation no longer fits the context window of model {model}{status}",
+		"Start a new chat, or name a model with a larger one",
+	},
+	v1alpha1.ErrorModelNotFound: {
+		"{provider} has no model {model}, or not for the API key of ChatModelConfig {config}{status}",
+		"Name another model, or have this one enabled, then send a message to go on",
+	},
+	v1alpha1.ErrorRequestRejected: {
+		"{provider} rejected the request{status}",
+		"Check model and settings of ChatModelConfig {config}, then send a message to go on",
+	},
+	v1alpha1.ErrorProviderError: {"{provider} failed{status}", "Send a message to try again"},
+	v1alpha1.ErrorUnknown: {
+		"The call of {provider} failed in a way that is not known{status}",
+		"Check ChatModelConfig {config}, then send a message to try again",
+	},
+}
+
+// The explanations of rules that know more than their reason.
+var (
+	explainTruncated = explanation{"{provider} ended its answer before its end", "Send a message to try again"}
+	explainNoTLS     = explanation{
+		"{host} speaks no TLS that can be used",
+		"Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to go on",
+	}
+	explainUnresolved = explanation{
+		"The name {host} cannot be resolved",
+		"Check baseURL of ChatModelConfig {config} and the cluster's DNS, then send a message to go on",
+	}
+	explainRefused = explanation{
+		"{host} refused the connection",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+	}
+	explainTimedOut = explanation{
+		"{host} did not answer in time",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+	}
+	explainExceedsRate = explanation{
+		"The conversation is longer than the rate of tokens that {provider} allows for model {model}{status}",
+		"Start a new chat, or have the limit raised",
+	}
+	explainRedirect = explanation{
+		"{provider} redirects calls to {host}{status}, and redirects are not followed, since the conversation and the API key would go along",
+		"If that is where the model is, name it in baseURL of ChatModelConfig {config}, then send a message to go on",
+	}
+	explainOversized = explanation{
+		"{provider} sent more than an answer can have{status}",
+		"Check baseURL of ChatModelConfig {config} and who answers there, then send a message to try again",
+	}
+	explainElsewhere = explanation{
+		"There is no model behind baseURL of ChatModelConfig {config}{status}",
+		"Check its path, which often ends with /v1, then send a message to go on",
+	}
+	explainForbiddenHost = explanation{
+		"ChatModelConfig {config} leads to {host}, where models may not be called",
+		"Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a message to go on",
+	}
+)
+
+// maxSaid is how many characters of the provider's own message are told.
+const maxSaid = 300
+
+// explain fills the rule's explanation in, and adds the provider's own words to what is wrong.
+func explain(r *rule, f *findings, about Subject) explanation {
+	status, host := "", "The host of "+string(about.Spec.Provider)
+	if f.status != 0 {
+		status = fmt.Sprintf(" (%d)", f.status)
+	}
+	names := strings.NewReplacer(
+		"{provider}", string(about.Spec.Provider), "{model}", about.Spec.Model, "{config}", about.Config, "{status}", status,
+		"{host}", cmp.Or(f.host, host), "{silence}", f.silence.String(), "{key}", putKey(about.Spec),
+	)
+	e := cmp.Or(r.explanation, explanations[r.reason])
+	e = explanation{names.Replace(e.wrong), names.Replace(e.advice)}
+	if r.reason == v1alpha1.ErrorAuthenticationFailed { // What is said of a wrong key is the key.
+		return e
+	}
+	if said := tellable(f.said, about); said != "" {
+		e.wrong += ". It said: " + clip.Ellipsis(said, maxSaid)
+	}
+	return e
+}
+
+func putKey(spec *v1alpha1.ChatModelConfigSpec) string {
+	if spec.APIKey == nil {
+		return "Name a key in spec.apiKey"
+	}
+	ref := spec.APIKey.SecretKeyRef
+	return fmt.Sprintf("Put a valid key into key %q of Secret %s", ref.Key, ref.Name)
+}

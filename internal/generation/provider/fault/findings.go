@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+// findings are what is known of an error, in no provider's shape. The rules look at nothing else.
+type findings struct {
+	// canceled and silence are the caller's: see Subject.
+	canceled bool
+	silence  time.Duration
+	// status is the HTTP status of an answer that was an error, or the one that an error within a stream names; else 0.
+	status int
+	// contextTooLong and unauthenticated are what fantasy makes out.
+	contextTooLong, unauthenticated bool
+	// contextLimit is how many tokens the model's context holds, as fantasy makes it out; 0: it does not.
+	contextLimit int64
+	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
+	network network
+	host    string
+	// forbiddenHost is whether models may not be called at host, so that it was not called.
+	forbiddenHost bool
+	// fileURLs is whether the request could not be made for the URLs of files in it.
+	fileURLs bool
+	// truncated is whether the answer ended before its end, without an error.
+	truncated bool
+	// page is whether a web page came in place of an answer.
+	page bool
+	// redirect and oversized are answers that were not read; nil: there was none such.
+	redirect  *transport.RedirectError
+	oversized *transport.OversizedError
+	// answer is what the provider said.
+	answer
+	// text is what it said for comparisons: in small letters, without addresses, and not endless.
+	text string
+	// shouldRetry is what the provider says of trying again; nil: nothing.
+	shouldRetry *bool
+}
+
+// ErrFileURLs means that a request does not have each file where its URL has to be. Such a request is not sent: the
+// provider would take for a file what only stands for one.
+var ErrFileURLs = errors.New("the URLs of files cannot be written into the request")
+
+// find makes out of an error what the rules ask for.
+func find(err error, about Subject) *findings {
+	f := &findings{canceled: about.Canceled, silence: about.Silence, fileURLs: errors.Is(err, ErrFileURLs)}
+	if f.unread(err, about.HTTP) {
+		return f
+	}
+	var told map[string]string
+	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
+	case ok:
+		told = e.ResponseHeaders
+		f.contextTooLong, f.unauthenticated, f.contextLimit = e.IsContextTooLarge(), e.AuthError, int64(e.ContextMaxTokens)
+		f.answer = decode(e, about.Spec.Provider)
+		f.status = errorStatus(e.StatusCode)
+		if e.Cause != nil {
+			err = e.Cause // fantasy's own words could be taken for the network's.
+		}
+	default:
+		f.answer = decodeInStream(err)
+	}
+	f.text = normalize(f.said)
+	told, f.page = about.HTTP.Said(told)
+	f.shouldRetry = shouldRetry(told)
+	if wait := waitInHeaders(told, about.Now); wait > 0 {
+		f.wait = wait
+	} else if f.wait == 0 {
+		f.wait = waitInText(f.text)
+	}
+	if f.status == 0 {
+		f.status = errorStatus(f.number)
+	}
+	if f.status == 0 && f.empty() {
+		f.network, f.host = networkOf(err, about.Spec.BaseURL)
+		f.truncated = f.network == networkBrokenOff && errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	return f
+}
+
+// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's
+// library tells of the half event before it instead.
+func (f *findings) unread(err error, notes *transport.Notes) bool {
+	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
+		f.host, f.forbiddenHost = e.Host, true
+		return true
+	}
+	f.redirect, _ = errors.AsType[*transport.RedirectError](err)
+	if f.oversized, _ = errors.AsType[*transport.OversizedError](err); f.oversized == nil {
+		f.oversized = notes.Oversized()
+	}
+	switch {
+	case f.redirect != nil:
+		f.status, f.host = f.redirect.Status, cmp.Or(f.redirect.To, "another address")
+	case f.oversized != nil:
+		f.status = errorStatus(f.oversized.Status)
+	}
+	return f.redirect != nil || f.oversized != nil
+}
+
+// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say
+// anything.
+func errorStatus(number int) int {
+	if number < http.StatusBadRequest || number > 599 {
+		return 0
+	}
+	return number
+}
+
+// is reports whether one of these, in small letters, is the provider's name for the error.
+func (f *findings) is(names ...string) bool {
+	return slices.ContainsFunc(f.names, func(name string) bool { return slices.Contains(names, name) })
+}
+
+// says reports whether the provider's message has one of these, in small letters, in it.
+func (f *findings) says(phrases ...string) bool {
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.text, phrase) })
+}
+
+// has reports whether the status is one of these.
+func (f *findings) has(statuses ...int) bool { return slices.Contains(statuses, f.status) }
+
+// maxCompared is how much of a message is looked at: the point of an error is made early.
+const maxCompared = 4 << 10
+
+// webAddress is a URL. Providers refer to pages about billing in messages about rates.
+var webAddress = regexp.MustCompile(`https?://\S+`)
+
+// normalize returns a message as comparisons want it.
+func normalize(said string) string {
+	return strings.ToLower(webAddress.ReplaceAllString(said[:min(len(said), maxCompared)], ""))
+}

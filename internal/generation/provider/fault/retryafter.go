@@ -1,0 +1,81 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// header finds a header whatever its case: fantasy keeps some in two.
+func header(headers map[string]string, name string) string {
+	for n, value := range headers {
+		if strings.EqualFold(n, name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// shouldRetry is what OpenAI and Anthropic say about trying again; nil: nothing.
+func shouldRetry(headers map[string]string) *bool {
+	should, err := strconv.ParseBool(header(headers, "x-should-retry"))
+	if err != nil {
+		return nil
+	}
+	return &should
+}
+
+// waitInHeaders is how long the provider asks to wait, at most v1alpha1.MaxRetryAfter; 0: it does not say. The headers
+// x-ratelimit-reset-* are no answer: there is one for each limit, and they do not say which one was hit.
+func waitInHeaders(headers map[string]string, now time.Time) time.Duration {
+	if wait := parseWait(header(headers, "retry-after-ms"), time.Millisecond); wait > 0 {
+		return wait
+	}
+	after := header(headers, "retry-after")
+	if wait := parseWait(after, time.Second); wait > 0 {
+		return wait
+	}
+	if at, err := http.ParseTime(after); err == nil && !now.IsZero() {
+		return clampWait(at.Sub(now))
+	}
+	return 0
+}
+
+// parseWait reads a number of units, at most v1alpha1.MaxRetryAfter; 0 for everything that is no such number.
+func parseWait(number string, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0) { // Also not a number.
+		return 0
+	}
+	if n >= float64(v1alpha1.MaxRetryAfter/unit) {
+		return v1alpha1.MaxRetryAfter
+	}
+	return time.Duration(n * float64(unit))
+}
+
+// clampWait bounds a wait that the provider asks for.
+func clampWait(wait time.Duration) time.Duration {
+	return max(0, min(wait, v1alpha1.MaxRetryAfter))
+}
+
+// waitWords is how OpenAI says how long to wait. Within a stream there are no headers that would say it.
+var waitWords = regexp.MustCompile(`\btry again in (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)\b`)
+
+// waitInText is how long the provider's message, in small letters, asks to wait; 0: it does not say.
+func waitInText(text string) time.Duration {
+	m := waitWords.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	if m[2] == "ms" {
+		return parseWait(m[1], time.Millisecond)
+	}
+	return parseWait(m[1], time.Second)
+}

@@ -1,0 +1,79 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// documented is the column "tried again" of docs/errors.md by reason.
+func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[v1alpha1.ErrorReason]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").FindAllStringSubmatch(string(page), -1) {
+		if _, ok := rows[v1alpha1.ErrorReason(m[1])]; ok {
+			t.Errorf("%s has two rows", m[1])
+		}
+		rows[v1alpha1.ErrorReason(m[1])] = m[2]
+	}
+	return rows
+}
+
+func TestAReasonIsTriedAgainOrNotAsThePageSays(t *testing.T) {
+	rows := documented(t)
+	for _, r := range rules {
+		want := map[retryPolicy]string{retryAlways: "yes", retryNever: "no", retryIfTold: "no, unless the provider says so"}[r.retry]
+		if got := rows[r.reason]; got != want && (r.retry != retryNever || !strings.HasPrefix(got, "no; ")) {
+			t.Errorf("%s is tried again: %q, want %q", r.reason, got, want)
+		}
+		for _, e := range []explanation{r.explanation, explanations[r.reason]} {
+			if e != (explanation{}) && (e.wrong == "" || e.advice == "") || explanations[r.reason] == (explanation{}) {
+				t.Errorf("%s is explained by %+v", r.reason, e)
+			}
+		}
+	}
+}
+
+// What is wrong is told while a call is made again by itself, too.
+func TestWhatIsWrongAsksNobodyToDoAnything(t *testing.T) {
+	all := slices.Collect(maps.Values(explanations))
+	for _, r := range rules {
+		all = append(all, r.explanation)
+	}
+	toDo := regexp.MustCompile(`(?i)\b(send|wait|check|try|go on|start|name an|edit|delete)\b`)
+	for _, e := range all {
+		if toDo.MatchString(e.wrong) {
+			t.Errorf("it says what to do: %s", e.wrong)
+		}
+	}
+}
+
+func TestEveryReasonIsOnThePage(t *testing.T) {
+	types, err := os.ReadFile("../../../../api/v1alpha1/error_types.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enum := regexp.MustCompile(`validation:Enum=(\S+)`).FindSubmatch(types)
+	rows := documented(t)
+	reasons := strings.Split(string(enum[1]), ";")
+	for _, reason := range reasons {
+		if rows[v1alpha1.ErrorReason(reason)] == "" {
+			t.Errorf("%s is not on the page", reason)
+		}
+	}
+	if len(reasons) != len(rows) {
+		t.Errorf("the page has %d reasons, the API %d", len(rows), len(reasons))
+	}
+}

@@ -1,0 +1,259 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fault_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/modelserver"
+)
+
+// headerSecret is a header's value that nobody but the provider's gateway is to see.
+const headerSecret = "gateway-token-5f2a9c"
+
+// planted is what a provider may repeat and nobody may see.
+const planted = "refused " + key + " of " + headerSecret + ": '" + secret + "'"
+
+// wire is a scripted model server and the way to it.
+type wire struct {
+	protocol protocol
+	url      string
+	client   *http.Client
+}
+
+// listen serves a script as the protocol's provider.
+func listen(t *testing.T, p protocol, script modelserver.Script, http2 bool) wire {
+	t.Helper()
+	server, err := modelserver.New(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewUnstartedServer(server)
+	listener.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients that go away are the point.
+	if listener.EnableHTTP2 = http2; http2 {
+		listener.StartTLS()
+	} else {
+		listener.Start()
+	}
+	t.Cleanup(listener.Close)
+	return wire{protocol: p, url: listener.URL, client: listener.Client()}
+}
+
+// classified calls the model through fantasy's real client and classifies the error that the call ends in.
+func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
+	t.Helper()
+	base := w.url + "/v1"
+	if w.protocol == claude {
+		base = w.url
+	}
+	spec := w.protocol.Spec(base)
+	spec.Headers = append(spec.Headers, v1alpha1.Header{Name: "X-Gateway", Value: headerSecret})
+	err := providertest.Call(t, spec, w.client)
+	if err == nil {
+		t.Fatal("the call succeeded")
+	}
+	e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, Now: time.Now()})
+	if leaked := providertest.Leaked(e.Text(), key, headerSecret, secret, "<html", "x-query"); leaked != "" {
+		t.Errorf("the message quotes %q: %s", leaked, e.Text())
+	}
+	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 || e.Provider != string(w.protocol.Provider) {
+		t.Errorf("got provider %q and message %q", e.Provider, e.Text())
+	}
+	return e
+}
+
+// status is a fault of an HTTP status, in the words of the provider.
+func status(code int) modelserver.Fault {
+	return modelserver.Fault{Kind: modelserver.FaultStatus, Status: code}
+}
+
+func problem(p modelserver.Problem) modelserver.Fault {
+	return modelserver.Fault{Kind: modelserver.FaultStatus, Problem: p}
+}
+
+// page is what a proxy answers.
+func page(code int) modelserver.Fault {
+	f := status(code)
+	f.Body = "<html><head><title>" + http.StatusText(code) + "</title></head><body>" + planted + "</body></html>"
+	return f
+}
+
+// within is the fault in the middle of a stream.
+func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
+	f.Kind, f.After = kind, modelserver.Count(1)
+	return f
+}
+
+func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
+	t.Helper()
+	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status || !strings.Contains(e.Text(), w.says) {
+		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Text())
+	}
+	if wait := e.RetryAfter(); wait > w.wait || wait < w.wait-2*time.Second {
+		t.Errorf("got a wait of %s, want %s", wait, w.wait)
+	}
+}
+
+// want is what an error is to be classified as.
+type want struct {
+	reason    v1alpha1.ErrorReason
+	retryable bool
+	status    int
+	wait      time.Duration
+	says      string
+}
+
+func TestEveryFaultOfAProviderIsClassified(t *testing.T) {
+	for _, c := range faultCases() {
+		for _, p := range c.protocols {
+			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", c.name), func(t *testing.T) {
+				c.want.check(t, listen(t, p, failing(c.fault), false).classified(t))
+				// The same in the words of a provider that repeats what it was sent; words can be what tells the error.
+				telltale := c.fault
+				telltale.Message = planted
+				telltale.Headers = map[string]string{"X-Debug": planted, "Www-Authenticate": "Bearer " + key}
+				if e := listen(t, p, failing(telltale), false).classified(t); e.StatusCode != int32(c.want.status) {
+					t.Errorf("got %+v", e)
+				}
+			})
+		}
+	}
+}
+
+func failing(f modelserver.Fault) modelserver.Script {
+	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &f}}}}
+}
+
+func TestAWrongKeyAndAnUnknownModelAreTold(t *testing.T) {
+	for _, p := range everyone {
+		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
+			want{v1alpha1.ErrorAuthenticationFailed, false, 401, 0, "Secret keys"}.
+				check(t, listen(t, p, modelserver.Script{RequireKey: "another"}, false).classified(t))
+			want{v1alpha1.ErrorModelNotFound, false, 404, 0, "has no model some-model"}.
+				check(t, listen(t, p, modelserver.Script{Models: []string{"another"}}, false).classified(t))
+		})
+	}
+}
+
+// The events of servers that imitate OpenAI.
+func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		event string
+		want  want
+	}{
+		"OpenRouter": {`{"id":"gen-1","object":"chat.completion.chunk","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`,
+			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, "Provider disconnected"}},
+		"vLLM":                {`{"error":{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}}`, want{v1alpha1.ErrorProviderError, true, 500, 0, "boom"}},
+		"a message alone":     {`{"error":"the model is overloaded"}`, want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
+		"what nobody defined": {`{"error":{"what":"` + secret + `"}}`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
+		"no JSON":             {`<html>` + secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := within(modelserver.Fault{Body: c.event}, modelserver.FaultError)
+			c.want.check(t, listen(t, compatible, failing(f), false).classified(t))
+		})
+	}
+}
+
+func TestBodiesOfImitatorsAreRead(t *testing.T) {
+	for name, c := range map[string]struct {
+		status int
+		body   string
+		want   want
+	}{
+		"a message alone":           {404, `{"error":"model 'some-model' not found"}`, want{v1alpha1.ErrorModelNotFound, false, 404, 0, "It said: model 'some-model' not found"}},
+		"Text Generation Inference": {422, `{"error":"Input validation error: inputs must have less than 4096 tokens","error_type":"validation"}`, want{v1alpha1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
+		"an older vLLM":             {400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
+		"llama.cpp":                 {500, `{"error":{"code":500,"message":"the request exceeds the available context size","type":"server_error"}}`, want{v1alpha1.ErrorContextTooLong, false, 500, 0, ""}},
+		"a page as the message":     {502, `{"error":{"message":"<!DOCTYPE html><html><body>Bad gateway</body></html>"}}`, want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
+		"Azure's rate":              {429, `{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1alpha1.ErrorRateLimited, true, 429, 0, ""}},
+		"Azure's filter":            {400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1alpha1.ErrorContentFiltered, false, 400, 0, ""}},
+		"something else":            {400, `{"detail":"` + secret + `"}`, want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := modelserver.Fault{Kind: modelserver.FaultStatus, Status: c.status, Body: c.body}
+			c.want.check(t, listen(t, compatible, failing(f), false).classified(t))
+		})
+	}
+}
+
+func TestAStreamThatHTTP2ResetsIsTriedAgain(t *testing.T) {
+	for _, p := range everyone {
+		for name, f := range map[string]modelserver.Fault{
+			"before the head": {Kind: modelserver.FaultReset}, "in the middle": within(modelserver.Fault{}, modelserver.FaultCut),
+		} {
+			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
+				want{reason: v1alpha1.ErrorProviderUnavailable, retryable: true}.check(t, listen(t, p, failing(f), true).classified(t))
+			})
+		}
+	}
+}
+
+func TestWhatTheNetworkDoesIsToldApart(t *testing.T) {
+	unresolvable := &http.Transport{DialContext: (&net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server")
+	}}}).DialContext}
+	late := &http.Transport{ResponseHeaderTimeout: 10 * time.Millisecond}
+	hangs := failing(modelserver.Fault{Kind: modelserver.FaultHang})
+	for name, c := range map[string]struct {
+		through func(w wire) wire
+		want    want
+	}{
+		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
+		"no such name": {func(w wire) wire {
+			return wire{w.protocol, "http://user:x-query@models.example", &http.Client{Transport: unresolvable}}
+		},
+			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "The name models.example cannot be resolved. Check baseURL of ChatModelConfig main"}},
+		"no answer in time":  {func(w wire) wire { return wire{w.protocol, w.url, &http.Client{Transport: late}} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
+		"no TLS":             {func(w wire) wire { return wire{w.protocol, "https" + strings.TrimPrefix(w.url, "http"), w.client} }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
+		"no such protocol":   {func(w wire) wire { return wire{w.protocol, "gopher://models.example", w.client} }, want{v1alpha1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
+		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
+	} {
+		for _, p := range everyone {
+			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
+				c.want.check(t, c.through(listen(t, p, hangs, false)).classified(t))
+			})
+		}
+	}
+}
+
+// strange is the same server for a client that does not know who issued its certificate.
+func (w wire) strange() wire {
+	return wire{w.protocol, w.url, &http.Client{Transport: &http.Transport{}}}
+}
+
+func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
+	about := fault.Subject{Config: "main", Spec: chat.Spec("http://models.example/v1")}
+	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
+	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
+		t.Errorf("a failure: %+v", e)
+	}
+	// A cancellation that is not the caller's is the peer's.
+	if e := fault.Classify(context.Canceled, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
+		t.Errorf("the peer's cancellation: %+v", e)
+	}
+	about.Silence = 10 * time.Minute
+	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable || !strings.Contains(e.Text(), "nothing for 10m0s") {
+		t.Errorf("silence: %+v", e)
+	}
+	about.Canceled = true
+	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorCanceled || e.Retryable {
+		t.Errorf("the caller's cancellation: %+v", e)
+	}
+}

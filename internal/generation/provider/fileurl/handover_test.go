@@ -1,0 +1,156 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fileurl_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/modelserver"
+)
+
+// refusesTimes is a rule that refuses so many requests in these words; 0: all.
+func refusesTimes(times int, message string) modelserver.Rule {
+	return modelserver.Rule{Times: times, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: http.StatusBadRequest, Message: message}}}
+}
+
+// handedIn are the names of the files that a body hands over.
+func handedIn(body string) string {
+	names := ""
+	for _, name := range []string{"a", "b", "c"} {
+		if strings.Contains(body, "https://files.example.com/"+name+".png") {
+			names += name
+		}
+	}
+	return names
+}
+
+func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
+	three := []v1alpha1.MessageFile{at("a.png", "image/png"), at("b.png", "image/png"), at("c.png", "image/png")}
+	const unnamed = "Unable to download the file. Please verify the URL and try again."
+	for name, spec := range fetchers {
+		for what, c := range map[string]struct {
+			files []v1alpha1.MessageFile
+			rule  modelserver.Rule
+			// want are the files that each request hands over.
+			want string
+		}{
+			"the only one":              {three[:1], refusesTimes(1, unnamed), "a||"},
+			"one that is named":         {three, refusesTimes(1, "Error while downloading "+three[1].URL+"."), "abc|ac|ac"},
+			"the oldest, not named":     {three, refusesTimes(1, unnamed), "abc|bc|bc"},
+			"two of them":               {three, refusesTimes(2, unnamed), "abc|bc|c|c"},
+			"the newest":                {three, refusesTimes(3, unnamed), "abc|bc|c|ab|ab"},
+			"all of them":               {three, refusesTimes(4, unnamed), "abc|bc|c|ab||"},
+			"one that it does not take": {three[:1], refusesTimes(1, "Could not process image"), "a||"},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				f := newFetcher(t, spec, c.rule)
+				for range 2 { // The second call knows.
+					text, warnings, err := f.ask(t, f.asked(c.files...))
+					if err != nil || text != "ok" || len(warnings) == 0 || !strings.HasPrefix(warnings[0], "file ") {
+						t.Fatalf("got %q, warnings %q: %v", text, warnings, err)
+					}
+				}
+				var got []string
+				for _, body := range f.sent {
+					got = append(got, handedIn(body))
+				}
+				if strings.Join(got, "|") != c.want {
+					t.Errorf("handed over %q, want %q", got, c.want)
+				}
+				if last := f.sent[len(f.sent)-1]; !strings.Contains(last, "cannot be shown: the provider of the model could not fetch it from its URL, or does not take it.") {
+					t.Errorf("sent %s", last)
+				}
+			})
+		}
+	}
+}
+
+func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T) {
+	for name, spec := range fetchers {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t, spec, refusesTimes(1, "Timeout while downloading it."))
+			answer, err := f.model.Generate(t.Context(), fantasy.Call{Prompt: f.asked(at("a.png", "image/png")), MaxOutputTokens: new(int64(100))})
+			if err != nil || answer.Content.Text() != "ok" || len(answer.Warnings) != 1 || len(f.sent) != 2 {
+				t.Errorf("got %+v after %d requests: %v", answer, len(f.sent), err)
+			}
+		})
+	}
+}
+
+func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
+	for name, spec := range fetchers {
+		for what, fault := range map[string]modelserver.Fault{
+			"a rate": {Kind: modelserver.FaultStatus, Status: http.StatusTooManyRequests}, "a setting": {Kind: modelserver.FaultStatus, Problem: modelserver.ProblemSetting},
+			"a wrong path": {Kind: modelserver.FaultStatus, Status: http.StatusNotFound, Message: "The requested URL was not found on this server."},
+			"a key":        {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: modelserver.Count(1)},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				f := newFetcher(t, spec, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &fault}})
+				if _, _, err := f.ask(t, f.asked(at("a.png", "image/png"))); err == nil || len(f.sent) != 1 {
+					t.Errorf("%d requests, error %v", len(f.sent), err)
+				}
+			})
+		}
+	}
+}
+
+func TestAFileThatNeverGoesThroughFailsAsTheRequestItIs(t *testing.T) {
+	for name, spec := range fetchers {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t, spec, refusesTimes(0, "The image is bad."))
+			_, _, err := f.ask(t, f.asked(at("a.png", "image/png")))
+			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &f.spec, Key: providertest.Key})
+			if e.Reason != v1alpha1.ErrorRequestRejected || len(f.sent) != 2 {
+				t.Errorf("got %+v after %d requests", e, len(f.sent))
+			}
+		})
+	}
+}
+
+// counted counts the requests.
+type counted struct{ sent *int }
+
+// RoundTrip implements http.RoundTripper.
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
+	*c.sent++
+	return providertest.Canned{Status: http.StatusTeapot}.RoundTrip(r)
+}
+
+func TestARequestThatCannotBeWrittenEndsTheTurn(t *testing.T) {
+	for _, spec := range []v1alpha1.ChatModelConfigSpec{
+		{Provider: v1alpha1.ProviderAnthropic, Model: "m"}, {Provider: v1alpha1.ProviderOpenAI, Model: "m"}, {Provider: v1alpha1.ProviderVercel, Model: "m"},
+		{Provider: v1alpha1.ProviderOpenAI, Model: "m", Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
+		{Provider: v1alpha1.ProviderOpenRouter, Model: "m"}, {Provider: v1alpha1.ProviderAzure, Model: "m", BaseURL: "https://r.openai.azure.com"},
+	} {
+		t.Run(string(spec.Provider+"/")+string(spec.Transport), func(t *testing.T) {
+			sent := 0
+			model, err := provider.New(t.Context(), &spec, "k", &http.Client{Transport: counted{&sent}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The URL has no place in this prompt.
+			call := fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}}
+			stream, err := model.Stream(fileurl.WithURL(t.Context(), "stand-in", "https://files.example.com/a.png"), call)
+			for part := range stream {
+				if part.Error != nil {
+					err = part.Error
+				}
+			}
+			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &spec, Now: time.Now()})
+			if e.Reason != v1alpha1.ErrorInternal || e.Retryable || !strings.Contains(e.Message, "URLs of files could not be written") || sent != 0 {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+}

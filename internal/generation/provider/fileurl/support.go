@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fileurl hands files to providers by their URLs, though fantasy has content alone. Either each URL is written
+// into the request at the one place that its protocol has for it, with every other byte as it was, or the request is
+// not sent.
+package fileurl
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"time"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+// support is what a provider fetches itself from a URL.
+type support struct {
+	provider v1alpha1.ModelProvider
+	// transport; empty: OpenAI's chat completions, or what the provider has in its place.
+	transport v1alpha1.ModelTransport
+	// models that do; nil: all.
+	models     *regexp.Regexp
+	mediaTypes []string
+	// form is how the protocol names a URL.
+	form wireForm
+}
+
+var (
+	images        = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+	imagesAndPDFs = append([]string{"application/pdf"}, images...)
+)
+
+// supported has who documents to fetch what. Who is not in it is handed no URL: Bedrock takes content alone (the page
+// on vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's
+// protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
+var supported = []support{
+	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
+	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs, form: anthropicForm},
+	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs: file_url is not for chat completions.
+	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images, form: chatForm},
+	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs, form: responsesForm},
+	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can get;
+	// .../how-to/responses has images by URL, but PDFs only by content and by id.
+	{provider: v1alpha1.ProviderAzure, mediaTypes: images, form: chatForm},
+	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images, form: responsesForm},
+	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs: file_data takes a URL in place of the content.
+	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs, form: chatForm},
+	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions: the specification of OpenAI's chat completions.
+	{provider: v1alpha1.ProviderVercel, mediaTypes: images, form: chatForm},
+	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
+	{
+		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
+		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}, form: geminiForm,
+	},
+}
+
+// fetchingGemini are the models of Gemini from 2.5 on; aliases such as gemini-flash-latest name a newer one.
+var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-9]\d|(?:pro|flash|flash-lite)-latest$)`)
+
+// supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a
+// private network fetches nothing either: it would do so from within, where only the hosts that the administrator
+// allows are asked.
+func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
+	if inPrivate(spec.BaseURL) {
+		return nil
+	}
+	responses := spec.Transport == v1alpha1.TransportResponses
+	for i, row := range supported {
+		if row.provider == spec.Provider && (row.transport == v1alpha1.TransportResponses) == responses {
+			if row.models != nil && !row.models.MatchString(spec.Model) {
+				return nil
+			}
+			return &supported[i]
+		}
+	}
+	return nil
+}
+
+// MediaTypes are those of the files that the provider of a configuration fetches itself.
+func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
+	if s := supportOf(spec); s != nil {
+		return s.mediaTypes
+	}
+	return nil
+}
+
+// Client returns the client, which writes the URLs of files into the requests of calls that hand some over. It has to
+// stand before a transport that records, so that what is recorded is what is sent.
+func Client(client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *http.Client {
+	s := supportOf(spec)
+	if s == nil {
+		return client
+	}
+	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return urlTransport{next, s.form} })
+}
+
+// Model returns the model, which hands files over by their URLs where its provider fetches them. Its client has to be
+// one of Client.
+func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+	if supportOf(spec) == nil {
+		return model
+	}
+	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: &refusals{now: time.Now}}
+}
+
+// inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.
+func inPrivate(baseURL string) bool {
+	if baseURL == "" {
+		return false
+	}
+	u, err := url.Parse(baseURL)
+	if err != nil {
+		return true
+	}
+	u.User = nil
+	return !prompt.PublicURL(u.String())
+}

@@ -1,0 +1,227 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fileurl_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/modelserver"
+)
+
+const pdfType = "application/pdf"
+
+func TestWhoFetchesWhat(t *testing.T) {
+	images, all := "image/png image/jpeg image/gif image/webp", "image/png image/jpeg image/gif image/webp application/pdf"
+	gemini := "image/png image/jpeg image/webp application/pdf"
+	responses := v1alpha1.TransportResponses
+	for name, c := range map[string]struct {
+		spec v1alpha1.ChatModelConfigSpec
+		want string
+	}{
+		"anthropic":                        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, all},
+		"anthropic through a proxy":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.example.com"}, all},
+		"anthropic, with a user":           {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://u:p@proxy.example.com"}, all},
+		"anthropic through the cluster":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.models.svc.cluster.local"}, ""},
+		"openai, chat":                     {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, images},
+		"openai, responses":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Transport: responses}, all},
+		"a server that speaks as OpenAI":   {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, BaseURL: "http://vllm:8000/v1"}, ""},
+		"a server on a private address":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, BaseURL: "https://10.0.0.1/v1"}, ""},
+		"azure, chat":                      {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, BaseURL: "https://r.openai.azure.com"}, images},
+		"azure, responses":                 {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Transport: responses, BaseURL: "https://r.openai.azure.com"}, images},
+		"openrouter":                       {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenRouter}, all},
+		"vercel":                           {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderVercel}, images},
+		"bedrock":                          {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, ""},
+		"openai-compatible":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "https://models.example.com/v1"}, ""},
+		"google, Gemini 2.5":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash-lite"}, gemini},
+		"google, Gemini 3":                 {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "models/gemini-3.1-pro-preview"}, gemini},
+		"google, a Gemini to come":         {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-10-pro"}, gemini},
+		"google, the newest Gemini":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-flash-latest"}, gemini},
+		"google, Gemini 2.0":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.0-flash"}, ""},
+		"google, Gemini 1.5":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-1.5-pro-latest"}, ""},
+		"google, Gemma":                    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemma-3-27b-it"}, ""},
+		"google, a name that says nothing": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "tunedModels/mine"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, want := fileurl.MediaTypes(&c.spec), strings.Fields(c.want)
+			slices.Sort(want)
+			if got = slices.Sorted(slices.Values(got)); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+var update = flag.Bool("update", false, "write the requests to testdata/requests instead of comparing them")
+
+// fetchers are the providers that fetch files, each as it is called without a proxy.
+var fetchers = map[string]v1alpha1.ChatModelConfigSpec{
+	"anthropic":        {Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
+	"openai-chat":      {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"},
+	"openai-responses": {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Transport: v1alpha1.TransportResponses},
+	"azure-chat":       {Provider: v1alpha1.ProviderAzure, Model: "mine", BaseURL: "https://r.openai.azure.com"},
+	"azure-responses":  {Provider: v1alpha1.ProviderAzure, Model: "mine", BaseURL: "https://r.openai.azure.com", Transport: v1alpha1.TransportResponses},
+	"openrouter":       {Provider: v1alpha1.ProviderOpenRouter, Model: "anthropic/claude"},
+	"vercel":           {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5", BaseURL: "https://ai-gateway.vercel.sh/vercel/v1"},
+	"google":           {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
+}
+
+// elsewhere sends each request to one server, whatever host it is for.
+type elsewhere struct{ to *url.URL }
+
+func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host, r.Host = e.to.Scheme, e.to.Host, e.to.Host
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// fetcher is a model whose provider is a scripted server, and the bodies that were sent to it.
+type fetcher struct {
+	spec  v1alpha1.ChatModelConfigSpec
+	model fantasy.LanguageModel
+	sent  []string
+}
+
+func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...modelserver.Rule) *fetcher {
+	t.Helper()
+	models, err := modelserver.New(modelserver.Script{Rules: append(rules, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("ok")}}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fetcher{spec: spec}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || int64(len(body)) != r.ContentLength {
+			t.Errorf("read %d of %d bytes: %v", len(body), r.ContentLength, err)
+		}
+		f.sent = append(f.sent, string(body))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		models.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	to, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.model, err = provider.New(t.Context(), &f.spec, providertest.Key, &http.Client{Transport: elsewhere{to}}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// ask streams a reply, and returns its text and the warnings.
+func (f *fetcher) ask(t *testing.T, messages fantasy.Prompt) (text string, warnings []string, err error) {
+	t.Helper()
+	stream, err := f.model.Stream(t.Context(), fantasy.Call{Prompt: messages, MaxOutputTokens: new(int64(100))})
+	if err != nil {
+		return "", nil, err
+	}
+	for part := range stream {
+		switch part.Type {
+		case fantasy.StreamPartTypeError:
+			err = part.Error
+		case fantasy.StreamPartTypeTextDelta:
+			text += part.Delta
+		}
+		for _, w := range part.Warnings {
+			warnings = append(warnings, w.Setting+" "+w.Details)
+		}
+	}
+	return text, warnings, err
+}
+
+// asked is a prompt with files by their URLs, one message for each.
+func (f *fetcher) asked(files ...v1alpha1.MessageFile) fantasy.Prompt {
+	in := prompt.Input{Dialect: provider.DialectOf(&f.spec), Files: map[prompt.FileKey]prompt.File{}}
+	for _, file := range files {
+		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Parts: []v1alpha1.MessagePart{
+			{Type: v1alpha1.PartText, Text: new("See <" + file.Name + "> & say.")}, {Type: v1alpha1.PartFile, File: &file},
+		}}}
+		m.Name = file.Name
+		if file.URL != "" {
+			in.Files[prompt.FileKey{Message: m.Name, Part: 1}] = prompt.File{URL: file.URL, Problem: "host files.example.com is none that files may be fetched from"}
+		}
+		in.History = append(in.History, m)
+	}
+	return prompt.Build(in)
+}
+
+func at(name, mediaType string) v1alpha1.MessageFile {
+	return v1alpha1.MessageFile{Name: name, MediaType: mediaType, URL: "https://files.example.com/" + name + "?a=1&X-Amz-Signature=" + name}
+}
+
+// TestFilesAreHandedOverByTheirURLs holds what is really sent, as golden files; -update writes them.
+func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
+	for name, spec := range fetchers {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t, spec)
+			messages := f.asked(at("a.png", "image/png"), v1alpha1.MessageFile{Name: "in.png", MediaType: "image/png", Data: "iVBORw0KGgpyZXN0"},
+				at("b.pdf", pdfType), at("c.txt", "text/plain"), at("d.gif", "image/gif"))
+			for range 2 { // The same bytes each time.
+				if text, warnings, err := f.ask(t, messages); err != nil || text != "ok" || len(warnings) > 0 {
+					t.Fatalf("got %q, warnings %q: %v", text, warnings, err)
+				}
+			}
+			if len(f.sent) != 2 || f.sent[0] != f.sent[1] {
+				t.Fatalf("%d requests were made: %v", len(f.sent), f.sent)
+			}
+			// A whole answer as well.
+			if _, err := f.model.Generate(t.Context(), fantasy.Call{Prompt: messages, MaxOutputTokens: new(int64(100))}); err != nil {
+				t.Error(err)
+			}
+			checkGolden(t, filepath.Join("testdata", "requests", name+".json"), f.sent[0])
+		})
+	}
+}
+
+func checkGolden(t *testing.T, path, body string) {
+	t.Helper()
+	var got bytes.Buffer
+	if err := json.Indent(&got, []byte(body), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	got.WriteByte('\n')
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s", got.String())
+	}
+}
+
+func TestBedrockIsHandedNoURL(t *testing.T) {
+	f := newFetcher(t, v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "us.anthropic.claude", Region: "eu-central-1"})
+	if _, _, err := f.ask(t, f.asked(at("a.png", "image/png"))); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(f.sent[0], "https://files") || !strings.Contains(f.sent[0], `cannot be shown: host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`) {
+		t.Errorf("sent %s", f.sent[0])
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gemini_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/modelserver"
+)
+
+// binarySignature is no text.
+var binarySignature = base64.StdEncoding.EncodeToString([]byte("\x0a\xff\xfe\x80\x00scripted:x"))
+
+func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
+	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
+		Steps: []modelserver.Step{modelserver.Think("hm"), modelserver.Say("Paris.")},
+	}}}}
+	model, server := geminiModel(t, script)
+	var kept []byte
+	for part := range streamOf(t, model, fantasy.NewUserMessage("a")) {
+		if part.ProviderMetadata != nil {
+			var err error
+			if kept, err = json.Marshal(part.ProviderMetadata); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, kept), fantasy.NewUserMessage("b")) {
+	}
+	last := server.Requests()[1]
+	var body struct {
+		Contents []struct {
+			Parts []struct {
+				Text             string `json:"text"`
+				ThoughtSignature []byte `json:"thoughtSignature"`
+			} `json:"parts"`
+		} `json:"contents"`
+	}
+	if err := json.Unmarshal(last.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if part := body.Contents[1].Parts[0]; last.Status != http.StatusOK || part.Text != "Paris." || !strings.HasPrefix(string(part.ThoughtSignature), "\x0a\xff\xfe\x80\x00scripted:") {
+		t.Errorf("answered with %d to %s", last.Status, last.Body)
+	}
+}
+
+func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
+	for kept, sent := range map[string]bool{binarySignature: true, "\ufffd\ufffdscripted:x": false, "": false} {
+		model, server := geminiModel(t, modelserver.Script{})
+		metadata, err := json.Marshal(map[string]any{"google": map[string]any{"type": "google.reasoning_metadata", "data": map[string]string{"signature": kept}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, metadata), fantasy.NewUserMessage("b")) {
+		}
+		if got := server.Requests()[0]; got.Status != http.StatusOK || strings.Contains(string(got.Body), "thoughtSignature") != sent {
+			t.Errorf("%q was answered with %d: %s", kept, got.Status, got.Body)
+		}
+	}
+}
+
+func geminiModel(t *testing.T, script modelserver.Script) (fantasy.LanguageModel, *modelserver.Server) {
+	t.Helper()
+	server, err := modelserver.New(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := httptest.NewServer(server)
+	t.Cleanup(listener.Close)
+	model, err := provider.New(t.Context(), providertest.Gemini.Spec(listener.URL), providertest.Key, http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model, server
+}
+
+func streamOf(t *testing.T, model fantasy.LanguageModel, prompt ...fantasy.Message) fantasy.StreamResponse {
+	t.Helper()
+	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: prompt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream
+}
+
+// thoughtOf is a reply whose reasoning has the metadata.
+func thoughtOf(t *testing.T, metadata []byte) fantasy.Message {
+	t.Helper()
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(metadata, &raw); err != nil {
+		t.Fatal(err)
+	}
+	options, err := fantasy.UnmarshalProviderOptions(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
+		fantasy.ReasoningPart{Text: "hm", ProviderOptions: options}, fantasy.TextPart{Text: "Paris."},
+	}}
+}

@@ -1,0 +1,152 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Bounds of what is read of an answer, as it is after decompression. Providers' libraries read errors and answers that
+// are no streams as a whole, and streams event by event.
+const (
+	// maxErrorBytes of an answer that is an error: 1 MiB.
+	maxErrorBytes = 1 << 20
+	// maxAnswerBytes of an answer that comes as a whole: 32 MiB. A reply has at most 1 MiB of content, six times that
+	// if all of it is escaped.
+	maxAnswerBytes = 32 << 20
+	// maxEventBytes of one event of a stream: 16 MiB. The last event of a response repeats the whole of it.
+	maxEventBytes = 16 << 20
+	// maxStreamBytes of a stream: 1 GiB. A reply of 1 MiB whose every event brings one byte has half of that.
+	maxStreamBytes = 1 << 30
+)
+
+type streamedKey struct{}
+
+// WithStream returns the context of a call whose answer is read as a stream, which may be longer than one that is read
+// as a whole.
+func WithStream(ctx context.Context) context.Context {
+	return context.WithValue(ctx, streamedKey{}, true)
+}
+
+// Guard returns the client as calls of a provider's models use it: redirects are errors, since the conversation and the
+// API key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
+func Guard(client *http.Client, provider v1alpha1.ModelProvider) *http.Client {
+	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
+		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock}
+	})
+	guarded.CheckRedirect = stay
+	return guarded
+}
+
+type guardTransport struct {
+	next http.RoundTripper
+	// binary is whether streams can be such of AWS, whose messages have bounds of their own: 16 MiB.
+	binary bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t guardTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return response, err
+	}
+	if response.StatusCode >= 300 && response.StatusCode < 400 {
+		_ = response.Body.Close() // It is not read.
+		return nil, &RedirectError{response.StatusCode, pointsTo(r.URL, response.Header.Get("Location"))}
+	}
+	body := &guardedBody{ReadCloser: response.Body, status: response.StatusCode, notes: notesOf(r.Context()), limit: maxAnswerBytes}
+	switch streamed, _ := r.Context().Value(streamedKey{}).(bool); {
+	case response.StatusCode >= http.StatusBadRequest:
+		body.limit = maxErrorBytes
+	case streamed:
+		body.limit, body.event = maxStreamBytes, &eventSize{}
+		if t.binary && mediaType(response) == "application/vnd.amazon.eventstream" {
+			body.event = nil
+		}
+	}
+	body.notes.hear()
+	response.Body = body
+	return response, nil
+}
+
+func mediaType(response *http.Response) string {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+// pointsTo is the scheme and the host that a redirect names, and nothing else of the URL: it can hold secrets.
+func pointsTo(from *url.URL, location string) string {
+	to, err := from.Parse(location)
+	if err != nil || location == "" || !Showable(to.Host) || to.Scheme != "http" && to.Scheme != "https" {
+		return ""
+	}
+	return to.Scheme + "://" + to.Host
+}
+
+// hostName is a name that can be shown: nothing else of a URL is.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,253}$`)
+
+// Showable reports whether the host of a URL is a name that can be shown.
+func Showable(host string) bool { return hostName.MatchString(host) }
+
+// guardedBody bounds what is read of an answer, and notes that something came.
+type guardedBody struct {
+	io.ReadCloser
+	status      int
+	notes       *Notes
+	read, limit int64
+	// event is nil where events are not bounded.
+	event *eventSize
+}
+
+// Read implements io.Reader.
+func (b *guardedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.notes.hear()
+	}
+	if b.read += int64(n); b.read > b.limit {
+		return 0, b.notes.giveUp(&OversizedError{b.status, b.limit})
+	}
+	if b.event != nil && b.event.add(p[:n]) > maxEventBytes {
+		return 0, b.notes.giveUp(&OversizedError{b.status, maxEventBytes})
+	}
+	return n, err
+}
+
+// eventSize is how much of a stream's newest event has come. Events end with an empty line; one that is not noticed
+// makes the next event seem longer, no more.
+type eventSize struct {
+	bytes int
+	// newline is whether what came last was the end of a line.
+	newline bool
+}
+
+// add takes what has come, and returns how much of the newest event that makes.
+func (e *eventSize) add(p []byte) int {
+	if len(p) == 0 {
+		return e.bytes
+	}
+	if e.newline && (p[0] == '\n' || bytes.HasPrefix(p, []byte("\r\n"))) {
+		e.bytes = 0
+	}
+	if at := max(bytes.LastIndex(p, []byte("\n\n")), bytes.LastIndex(p, []byte("\n\r\n"))); at >= 0 {
+		e.bytes = len(p) - at
+	} else {
+		e.bytes += len(p)
+	}
+	e.newline = p[len(p)-1] == '\n'
+	return e.bytes
+}

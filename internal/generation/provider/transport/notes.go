@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package transport
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Notes are what the newest HTTP answer to a call said of itself, and when something of it came last. Providers'
+// libraries drop some of it: Gemini's the headers of an error, all of them that an answer without an error was no
+// model's, and what keeps a connection alive while the model thinks.
+type Notes struct {
+	// heard is when something came last, in nanoseconds since began.
+	heard   atomic.Int64
+	began   time.Time
+	mu      sync.Mutex
+	headers map[string]string
+	page    bool
+	// oversized is an answer that was given up for its length.
+	oversized *OversizedError
+}
+
+// waitHeaders are the headers that say whether and when to try again.
+var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
+
+type notesKey struct{}
+
+// WithNotes returns the context of one call, and where its HTTP answers are noted.
+func WithNotes(ctx context.Context) (context.Context, *Notes) {
+	n := &Notes{began: time.Now()}
+	return context.WithValue(ctx, notesKey{}, n), n
+}
+
+// notesOf are the notes of the call whose context that is; nil if none are taken.
+func notesOf(ctx context.Context) *Notes {
+	n, _ := ctx.Value(notesKey{}).(*Notes)
+	return n
+}
+
+// hear notes that something came.
+func (n *Notes) hear() {
+	if n != nil {
+		n.heard.Store(int64(time.Since(n.began)))
+	}
+}
+
+// Silence is how long nothing has come: no headers and not one byte of an answer. What only keeps the connection alive
+// counts as something, such as Anthropic's pings and the comments of OpenRouter.
+func (n *Notes) Silence() time.Duration {
+	return time.Since(n.began) - time.Duration(n.heard.Load())
+}
+
+// giveUp notes that an answer was given up for its length.
+func (n *Notes) giveUp(why *OversizedError) error {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.oversized = why
+	}
+	return why
+}
+
+// Oversized is the newest answer if it was given up for its length, else nil.
+func (n *Notes) Oversized() *OversizedError {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.oversized
+}
+
+func (n *Notes) note(response *http.Response) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.headers, n.oversized = map[string]string{}, nil
+	for _, name := range waitHeaders {
+		if value := response.Header.Get(name); value != "" {
+			n.headers[strings.ToLower(name)] = value
+		}
+	}
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	n.page = err == nil && kind == "text/html" && response.StatusCode == http.StatusOK
+}
+
+// Said returns the headers that a library told of, or else those that were noted, and reports whether the answer was a
+// web page.
+func (n *Notes) Said(told map[string]string) (headers map[string]string, page bool) {
+	if n == nil {
+		return told, false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(told) == 0 {
+		told = n.headers
+	}
+	return told, n.page
+}
+
+// TakeNotes returns the client, which notes the answers of calls in whose context that was asked for.
+func TakeNotes(client *http.Client) *http.Client {
+	return Wrap(client, func(next http.RoundTripper) http.RoundTripper { return notingTransport{next} })
+}
+
+type notingTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t notingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if n := notesOf(r.Context()); n != nil && err == nil {
+		n.note(response)
+	}
+	return response, err
+}

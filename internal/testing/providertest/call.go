@@ -1,0 +1,113 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package providertest calls models of every provider through fantasy's real clients. Its keys and prompts are marked,
+// so that a test sees where one of them comes out.
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+)
+
+const (
+	// Key is the API key of the calls.
+	Key = "sk-live-0123456789"
+	// Secret is what their prompts say.
+	Secret = "my-prompt-of-great-secrecy"
+)
+
+// Protocol is a provider and one of its transports.
+type Protocol struct {
+	Provider  v1alpha1.ModelProvider
+	Transport v1alpha1.ModelTransport
+}
+
+// One protocol of each library.
+var (
+	Chat       = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportChatCompletions}
+	Responses  = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportResponses}
+	Compatible = Protocol{v1alpha1.ProviderOpenAICompatible, ""}
+	Claude     = Protocol{v1alpha1.ProviderAnthropic, ""}
+	Gemini     = Protocol{v1alpha1.ProviderGoogle, ""}
+)
+
+// Spec returns a configuration of the protocol.
+func (p Protocol) Spec(baseURL string) *v1alpha1.ChatModelConfigSpec {
+	return &v1alpha1.ChatModelConfigSpec{
+		Provider: p.Provider, Transport: p.Transport, Model: "some-model", BaseURL: baseURL,
+		APIKey:  &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "token"}},
+		Headers: []v1alpha1.Header{{Name: "X-Team", Value: "blue"}},
+	}
+}
+
+// Call calls the model with Key and Secret, and returns the error that the call ends in.
+func Call(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
+	t.Helper()
+	return CallWith(t.Context(), t, spec, Key, Secret, client)
+}
+
+// CallWith calls the model, and returns the error that the call ends in.
+func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
+	t.Helper()
+	model, err := provider.New(ctx, spec, key, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maxTokens := int64(777)
+	stream, err := model.Stream(ctx, fantasy.Call{
+		Prompt:          fantasy.Prompt{fantasy.NewUserMessage(prompt)},
+		MaxOutputTokens: &maxTokens,
+	})
+	if err != nil {
+		return err
+	}
+	finished := false
+	for part := range stream {
+		switch part.Type {
+		case fantasy.StreamPartTypeError:
+			return part.Error
+		case fantasy.StreamPartTypeFinish:
+			finished = true
+		}
+	}
+	if !finished {
+		return fantasy.NewIncompleteStreamError()
+	}
+	return nil
+}
+
+// Leaked is the first of the texts that is in the message, and empty if none is.
+func Leaked(message string, texts ...string) string {
+	for _, text := range texts {
+		if strings.Contains(message, text) {
+			return text
+		}
+	}
+	return ""
+}
+
+// Canned answers every request with the same bytes.
+type Canned struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c Canned) RoundTrip(r *http.Request) (*http.Response, error) {
+	_ = r.Body.Close() // It is not read.
+	return &http.Response{
+		StatusCode: c.Status, Status: http.StatusText(c.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: c.Header.Clone(), Body: io.NopCloser(bytes.NewReader(c.Body)), Request: r,
+	}, nil
+}
