@@ -17,6 +17,7 @@ STATE := $(CURDIR)/.parley
 IMAGE ?= parley.dev/parley:dev
 PROGRAMS := manager generator relay gateway
 TEST_PROGRAMS := scripted-model bench
+PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
 
 include hack/cluster.mk
 
@@ -50,7 +51,8 @@ setup: ## Install the Debian packages that building the local cluster needs, if 
 .PHONY: build
 build: ## Build every program into bin/.
 	@mkdir -p $(BIN)
-	$(GO_BUILD) -o $(BIN)/ $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
+	@total=$$(CGO_ENABLED=0 go list -deps -tags $(GOTAGS) $(PROGRAM_PACKAGES) 2>/dev/null | wc -l); \
+	  $(GO_BUILD) -v -o $(BIN)/ $(PROGRAM_PACKAGES) 2>&1 | hack/progress.sh 'build: Parley' "$$total"
 
 .PHONY: image
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.

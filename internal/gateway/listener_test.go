@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -121,10 +122,8 @@ func (l *listener) wait(what string, found func(event) bool) []event {
 		l.mu.Lock()
 		events := append([]event(nil), l.events...)
 		l.mu.Unlock()
-		for _, e := range events {
-			if found(e) {
-				return events
-			}
+		if slices.ContainsFunc(events, found) {
+			return events
 		}
 		select {
 		case <-l.more:

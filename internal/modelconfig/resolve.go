@@ -6,6 +6,7 @@ package modelconfig
 
 import (
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -85,11 +86,11 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
 	named := config.Spec.Fallbacks
 	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
-		named = append(named[:len(named):len(named)], *c.ModelConfigRef)
+		named = append(slices.Clip(named), *c.ModelConfigRef)
 	}
 	for _, captions := range []*v1alpha1.CaptionSettings{config.Spec.Titles, config.Spec.TurnSummaries} {
 		if captions.On() && captions.ModelConfigRef != nil {
-			named = append(named[:len(named):len(named)], *captions.ModelConfigRef)
+			named = append(slices.Clip(named), *captions.ModelConfigRef)
 		}
 	}
 	for _, ref := range named {

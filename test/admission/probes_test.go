@@ -170,7 +170,7 @@ func TestEveryPolicyIsProbed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, line := range strings.Split(manifests, "\n") {
+		for line := range strings.SplitSeq(manifests, "\n") {
 			if name, ok := strings.CutPrefix(line, "  name: "); ok && !known[name] {
 				t.Errorf("no probe for the policy %s", name)
 			}

@@ -109,7 +109,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		}
 		for _, right := range got {
 			kind, verbs, _ := strings.Cut(right, ": ")
-			for _, verb := range strings.Fields(verbs) {
+			for verb := range strings.FieldsSeq(verbs) {
 				if verb == "update" || verb == "patch" {
 					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas", "clusterchatquotas", "secrets"}, kind) {
 						t.Errorf("it may %s %s", verb, kind)

@@ -135,7 +135,7 @@ func answer(delay time.Duration) modelserver.Script {
 func answerWithTool(delay time.Duration) modelserver.Script {
 	s := answer(delay)
 	s.Rules = append([]modelserver.Rule{{
-		Match: modelserver.Match{ToolResults: modelserver.Count(0)},
+		Match: modelserver.Match{ToolResults: new(0)},
 		Reply: modelserver.Reply{
 			Steps: []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call("current_time", "{}")}, DelayBefore: modelserver.Duration(delay),
 		},

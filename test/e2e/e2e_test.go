@@ -71,7 +71,7 @@ func TestApplyStreamAndGoOn(t *testing.T) {
 
 func TestATurnOfSeveralSteps(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
 		}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("It is late.")}}},

@@ -18,7 +18,7 @@ import (
 func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
-			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(4)},
+			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(4)},
 		}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("At last.")}}},
 	}})

@@ -111,7 +111,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 
 func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Call("open_ticket", `{"title":"CNI down"}`), modelserver.Call("current_time", `{}`),
 		}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},

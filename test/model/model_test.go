@@ -140,9 +140,8 @@ func (r *runner) failed(seed int64, ops []operation, err error) {
 }
 
 func describe(ops []operation, err error) string {
-	var d *difference
 	where := ""
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*difference](err); ok {
 		where = fmt.Sprintf(" after %q", ops[min(d.at, len(ops)-1)])
 	}
 	return fmt.Sprintf("replay it with -replay='%s'\nit fails%s:\n%v", text(ops), where, err)

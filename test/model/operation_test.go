@@ -6,6 +6,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -89,9 +90,7 @@ var verbs map[string]verb
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
 	for _, group := range []map[string]verb{peopleVerbs, steerVerbs, actionVerbs, generatorVerbs} {
-		for name, v := range group {
-			verbs[name] = v
-		}
+		maps.Copy(verbs, group)
 	}
 }
 

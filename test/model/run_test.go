@@ -103,8 +103,7 @@ func (d *driver) carryOut(ctx context.Context, o operation, patience time.Durati
 }
 
 func at(i int, err error) error {
-	var d *difference
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*difference](err); ok {
 		d.at = i
 		return d
 	}

@@ -21,8 +21,7 @@ const shrinkPatience = 6 * time.Second
 func (r *runner) shrink(ops []operation, err error) ([]operation, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), *shrinkFlag)
 	defer cancel()
-	var d *difference
-	if errors.As(err, &d) {
+	if d, ok := errors.AsType[*difference](err); ok {
 		ops = ops[:d.at+1]
 	}
 	ops = carriedOut(ops)

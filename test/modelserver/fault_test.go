@@ -28,8 +28,8 @@ func TestRetryAfterIsSentInEachOfItsForms(t *testing.T) {
 		header string
 		holds  func(string) bool
 	}{
-		"seconds":      {modelserver.RetryAfter{Seconds: modelserver.Count(7)}, "Retry-After", func(v string) bool { return v == "7" }},
-		"milliseconds": {modelserver.RetryAfter{Milliseconds: modelserver.Count(250)}, "Retry-After-Ms", func(v string) bool { return v == "250" }},
+		"seconds":      {modelserver.RetryAfter{Seconds: new(7)}, "Retry-After", func(v string) bool { return v == "7" }},
+		"milliseconds": {modelserver.RetryAfter{Milliseconds: new(250)}, "Retry-After-Ms", func(v string) bool { return v == "250" }},
 		"date": {modelserver.RetryAfter{Date: &ahead}, "Retry-After", func(v string) bool {
 			at, err := http.ParseTime(v)
 			left := time.Until(at)
@@ -72,7 +72,7 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 }
 
 func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
-	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error", Message: "Too many.", After: modelserver.Count(1)}),
+	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error", Message: "Too many.", After: new(1)}),
 		func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 			h := listen(t.Context(), t, model, ask("hi"))
 			if h.err == nil || h.text != "a" || !strings.Contains(h.err.Error(), "Too many.") {
@@ -86,7 +86,7 @@ func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
 }
 
 func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
-	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: modelserver.Count(2)}), func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: new(2)}), func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stream, err := model.Stream(ctx, ask("hi"))
@@ -110,7 +110,7 @@ func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
 
 func TestAReplyThatIsNotStreamedBreaksOffToo(t *testing.T) {
 	for kind, unexpected := range map[modelserver.FaultKind]bool{modelserver.FaultCut: true, modelserver.FaultEnd: false} {
-		_, url := serve(t, failing(modelserver.Fault{Kind: kind, After: modelserver.Count(1)}))
+		_, url := serve(t, failing(modelserver.Fault{Kind: kind, After: new(1)}))
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+chatPath, strings.NewReader(chat(user)))
 		if err != nil {
 			t.Fatal(err)

@@ -222,11 +222,11 @@ func (s *geminiSchema) validate(at string) *apiError {
 }
 
 func (c geminiContent) text() string {
-	text := ""
+	var text strings.Builder
 	for _, p := range c.Parts {
 		if p.Text != nil && !p.Thought {
-			text += *p.Text
+			text.WriteString(*p.Text)
 		}
 	}
-	return text
+	return text.String()
 }

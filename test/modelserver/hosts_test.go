@@ -180,7 +180,7 @@ func TestGeminiChunksComeInTheProvidersForm(t *testing.T) {
 }
 
 func TestGeminiSaysInTheBodyWhenToComeBack(t *testing.T) {
-	_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(7)}}))
+	_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}))
 	_, body := send(t, http.MethodPost, url+geminiPath, contents(gUser), geminiKey...)
 	for _, want := range []string{`"code":429`, `"status":"RESOURCE_EXHAUSTED"`, `"retryDelay":"7s"`} {
 		if !strings.Contains(body, want) {

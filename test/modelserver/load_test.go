@@ -27,8 +27,8 @@ func TestHundredsOfStreamsAtOnceLeaveNothingBehind(t *testing.T) {
 	}
 	steps := []modelserver.Step{modelserver.Say(chunks...)}
 	server, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{LastUserText: "cut"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultCut, After: modelserver.Count(3)}}},
-		{Match: modelserver.Match{LastUserText: "hang"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: modelserver.Count(3)}}},
+		{Match: modelserver.Match{LastUserText: "cut"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultCut, After: new(3)}}},
+		{Match: modelserver.Match{LastUserText: "hang"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: new(3)}}},
 		{Reply: modelserver.Reply{Steps: steps, DelayBetween: modelserver.Duration(time.Millisecond)}},
 	}})
 	if err != nil {

@@ -119,7 +119,7 @@ func TestTextIsStreamedPartByPart(t *testing.T) {
 
 func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
+		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "It is {{.ToolResultsText}}.", PieceWords: 1}}}}},
 	}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
@@ -166,7 +166,7 @@ func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
 
 func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
 	status := func(code int) *modelserver.Fault {
-		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(7)}}
+		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code, RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}
 	}
 	for name, c := range map[string]struct {
 		fault *modelserver.Fault
@@ -198,9 +198,9 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 	reply := []modelserver.Step{modelserver.Say("a", "b", "c", "d")}
 	for name, fault := range map[string]*modelserver.Fault{
 		"reset":       {Kind: modelserver.FaultReset},
-		"cut":         {Kind: modelserver.FaultCut, After: modelserver.Count(2)},
-		"end":         {Kind: modelserver.FaultEnd, After: modelserver.Count(2)},
-		"error event": {Kind: modelserver.FaultError, After: modelserver.Count(2)},
+		"cut":         {Kind: modelserver.FaultCut, After: new(2)},
+		"end":         {Kind: modelserver.FaultEnd, After: new(2)},
+		"error event": {Kind: modelserver.FaultError, After: new(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {

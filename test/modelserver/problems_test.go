@@ -47,7 +47,7 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user), `"type":"overloaded_error"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.fault.Kind, c.fault.After = modelserver.FaultFailed, modelserver.Count(1)
+			c.fault.Kind, c.fault.After = modelserver.FaultFailed, new(1)
 			_, url := serve(t, failing(c.fault))
 			if response, body := send(t, http.MethodPost, url+c.path, streamed(c.body)); response.StatusCode != http.StatusOK || !strings.Contains(body, c.want) {
 				t.Errorf("%d: %s", response.StatusCode, body)

@@ -26,11 +26,11 @@ type Rule struct {
 	// Name appears in the records of the requests that the rule answered.
 	Name string `json:"name,omitempty"`
 	// Match is the condition; the zero Match holds for every request.
-	Match Match `json:"match,omitempty"`
+	Match Match `json:"match,omitzero"`
 	// Times limits how often the rule answers. 0: no limit.
 	Times int `json:"times,omitempty"`
 	// Reply is what the rule answers.
-	Reply Reply `json:"reply,omitempty"`
+	Reply Reply `json:"reply,omitzero"`
 }
 
 // Match is a condition on a request. Every field that is set must hold.

@@ -30,7 +30,7 @@ func TestTheFirstRuleThatMatchesAndIsNotUsedUpAnswers(t *testing.T) {
 		"streamed":         {[]modelserver.Rule{{Match: modelserver.Match{Stream: &stream}, Reply: says("1")}, {Reply: says("2")}}, []string{"1"}},
 		"header":           {[]modelserver.Rule{{Match: modelserver.Match{Header: "x-none"}, Reply: says("1")}, {Match: modelserver.Match{Header: "x-some"}, Reply: says("2")}}, []string{"2"}},
 		"tool":             {[]modelserver.Rule{{Match: modelserver.Match{ToolOffered: "f"}, Reply: says("1")}, {Reply: says("2")}}, []string{"2"}},
-		"results":          {[]modelserver.Rule{{Match: modelserver.Match{MinToolResults: 1}, Reply: says("1")}, {Match: modelserver.Match{ToolResults: modelserver.Count(0)}, Reply: says("2")}}, []string{"2"}},
+		"results":          {[]modelserver.Rule{{Match: modelserver.Match{MinToolResults: 1}, Reply: says("1")}, {Match: modelserver.Match{ToolResults: new(0)}, Reply: says("2")}}, []string{"2"}},
 		"none but a limit": {[]modelserver.Rule{{Times: 1, Reply: says("1")}}, []string{"1", "m (scripted, openai-chat) heard: a"}},
 	} {
 		t.Run(name, func(t *testing.T) {

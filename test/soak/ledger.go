@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func (l *ledger) ask(q *question) {
 func (l *ledger) all() []*question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.asked[:len(l.asked):len(l.asked)]
+	return slices.Clip(l.asked)
 }
 
 // answered is how many questions have had their turn.

@@ -73,7 +73,7 @@ func script() modelserver.Script {
 	}
 	call := modelserver.Rule{
 		Name:  "call",
-		Match: modelserver.Match{LastUserText: string(tool) + " question", ToolResults: modelserver.Count(0)},
+		Match: modelserver.Match{LastUserText: string(tool) + " question", ToolResults: new(0)},
 		Reply: modelserver.Reply{
 			Steps:       []modelserver.Step{modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"UTC"}`)},
 			DelayBefore: modelserver.Duration(100 * time.Millisecond),

@@ -156,7 +156,7 @@ func TestAnEditOfTheNewestMessageIsSentAnew(t *testing.T) {
 
 func TestAClientThatComesBackAcrossACutMissesNothing(t *testing.T) {
 	for name, tt := range cuts {
-		for _, id := range strings.Fields("4.0.4 3.1.1.3 3.0.3") { // behind the last message, in its parts, before it
+		for id := range strings.FieldsSeq("4.0.4 3.1.1.3 3.0.3") { // behind the last message, in its parts, before it
 			t.Run(name+" from "+id, func(t *testing.T) {
 				w := newWorld()
 				w.change(w.talk)
@@ -177,7 +177,7 @@ func TestWhatTheClientHoldsBeforeTheCutStays(t *testing.T) {
 	w := newWorld()
 	w.change(w.talk)
 	w.change(func() { w.edit("second", "else") })
-	for _, id := range strings.Fields("1.0.1 2.0.2 1.1.1.1") {
+	for id := range strings.FieldsSeq("1.0.1 2.0.2 1.1.1.1") {
 		got := w.follow(t, at(t, id), 0).waitID("5.0.3")
 		if count(got, EventHistoryReset) > 0 {
 			t.Errorf("from %s: %v", id, show(got))
@@ -197,7 +197,7 @@ func TestAVersionWithoutAMessageResetsNothing(t *testing.T) {
 			t.Errorf("got %v", show(got))
 		}
 	}
-	for _, id := range strings.Fields("4.0.4 3.1.2.3") {
+	for id := range strings.FieldsSeq("4.0.4 3.1.2.3") {
 		if got := w.follow(t, at(t, id), 0).settled(5); count(got, EventHistoryReset) > 0 {
 			t.Errorf("from %s: %v", id, show(got))
 		}

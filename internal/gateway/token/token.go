@@ -8,6 +8,7 @@ package token
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,12 +30,7 @@ type Claims struct {
 
 // For reports whether the token claims to be for an audience.
 func (c Claims) For(audience string) bool {
-	for _, a := range c.Audiences {
-		if a == audience {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.Audiences, audience)
 }
 
 // Read reads the claims of a signed JSON web token in its compact form, unproven. It reports false for what is none.

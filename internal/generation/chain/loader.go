@@ -225,7 +225,7 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 		return p.upTo(p.chat.Status.History.Head)
 	}
 	before := p.upTo(nodes[0].Parent)
-	messages := append(before[:len(before):len(before)], make([]v1alpha1.ChatMessage, 0, len(nodes))...)
+	messages := append(slices.Clip(before), make([]v1alpha1.ChatMessage, 0, len(nodes))...)
 	for _, n := range nodes {
 		messages = append(messages, p.placed(p.fetched[n.Name], n))
 	}

@@ -5,6 +5,7 @@ package prompt
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestEveryResultIsCutToWhatTheModelReads(t *testing.T) {
 
 func TestAResultIsCutTheSameWayInALongerHistory(t *testing.T) {
 	history := withResult(strings.Repeat("line\n", 50_000), true)
-	longer := append(history[:len(history):len(history)], v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "And?"}})
+	longer := append(slices.Clip(history), v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "And?"}})
 	before, after := Build(Input{History: history, ResultBytes: 20_000}), Build(Input{History: longer, ResultBytes: 20_000})
 	if !reflect.DeepEqual(before, after[:len(before)]) {
 		t.Error("the prompt of the longer history does not begin with that of the shorter one")

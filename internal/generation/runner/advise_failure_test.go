@@ -84,7 +84,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 
 func TestAnInterruptionStopsTheAdvisor(t *testing.T) {
 	hangs := advises
-	hangs.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: modelserver.Count(1)}
+	hangs.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)}
 	p := startAdvisedPod(t, asksForAdvice(1, hangs), nil)
 	c := p.newChat("stopped", withAdvisor)
 	c.ask("stopped-1", "Clean up the archive.")

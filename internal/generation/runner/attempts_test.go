@@ -72,7 +72,7 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 
 // usesTool is a model that calls current_time and then says what it got.
 var usesTool = modelserver.Script{Rules: []modelserver.Rule{
-	{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+	{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 		{ToolCalls: []modelserver.ToolCall{
 			{Name: "current_time", Arguments: []byte(`{"timezone":"Asia/Tokyo"}`)}, {Name: "launch", Arguments: []byte(`{}`)},
 		}},

@@ -114,7 +114,7 @@ func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
 
 func TestHalfASummaryIsNotKept(t *testing.T) {
 	script := summarises(modelserver.Say("They ", "spoke"))
-	script.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: modelserver.Count(1)}
+	script.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)}
 	p := startPod(t, script, nil)
 	c := p.newChat("half", nil)
 	c.ask("half-1", "hello")

@@ -240,7 +240,7 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 
 func TestHowACallEndedIsRecorded(t *testing.T) {
 	cut := reply(modelserver.Say("Par", "is"))
-	cut.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultCut, After: modelserver.Count(1)}
+	cut.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultCut, After: new(1)}
 	reset := reply()
 	reset.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultReset}
 	for name, want := range map[string]struct {

@@ -111,7 +111,7 @@ func TestAHistoryWithAGapNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestASilentProviderIsGivenUp(t *testing.T) {
-	for name, after := range map[string]*int{"before the head": nil, "within the stream": modelserver.Count(1)} {
+	for name, after := range map[string]*int{"before the head": nil, "within the stream": new(1)} {
 		t.Run(name, func(t *testing.T) {
 			script := hangs()
 			script.Rules[0].Reply.Fault.After = after

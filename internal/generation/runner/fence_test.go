@@ -24,7 +24,7 @@ import (
 func hangs() modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{{Name: "hang", Times: 1, Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Well", ", never.")},
-		Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: modelserver.Count(1)},
+		Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)},
 	}}}}
 }
 

@@ -32,7 +32,7 @@ func fault(f modelserver.Fault) modelserver.Reply {
 	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Well", ", never.")}, Fault: &f}
 }
 
-var one = modelserver.Count(1)
+var one = new(1)
 
 var thought = modelserver.Think("h", "m")
 
@@ -69,7 +69,7 @@ var scenarios = []scenario{
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{
 		name:      "too many requests",
-		reply:     fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: modelserver.Count(7)}}),
+		reply:     fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}),
 		committed: "Failed: RateLimited 429, again after 7 s",
 	},
 	{name: "a server error", reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 500}), committed: "Failed: ProviderError 500, again"},

@@ -60,7 +60,7 @@ func toolScript() modelserver.Script {
 	var script modelserver.Script
 	for _, s := range toolScenarios {
 		script.Rules = append(script.Rules, modelserver.Rule{
-			Match: modelserver.Match{LastUserText: "Do: " + s.name + "!", ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: s.steps},
+			Match: modelserver.Match{LastUserText: "Do: " + s.name + "!", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: s.steps},
 		})
 	}
 	script.Rules = append(script.Rules, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{

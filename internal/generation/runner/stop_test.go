@@ -117,7 +117,7 @@ func TestEachWireFormGoesOnAfterATurnThatAToolHasEnded(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			p := startWired(t, w, modelserver.Script{Rules: []modelserver.Rule{
 				{
-					Match: modelserver.Match{LastUserText: "What time is it?", ToolResults: modelserver.Count(0)},
+					Match: modelserver.Match{LastUserText: "What time is it?", ToolResults: new(0)},
 					Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{clockCall}}}},
 				},
 				{Match: modelserver.Match{LastUserText: "And in words?"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Nine.")}}},

@@ -18,10 +18,10 @@ import (
 
 // waitsForSub is a model that waits for the chat sub where it can, and says what it got.
 var waitsForSub = modelserver.Script{Rules: []modelserver.Rule{
-	{Match: modelserver.Match{ToolOffered: "wait_agent", ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+	{Match: modelserver.Match{ToolOffered: "wait_agent", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 		{ToolCalls: []modelserver.ToolCall{{Name: "wait_agent", Arguments: []byte(`{"chat":"sub","timeout_seconds":60}`)}}},
 	}}},
-	{Match: modelserver.Match{ToolResults: modelserver.Count(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("I am alone.")}}},
+	{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("I am alone.")}}},
 	{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
 }}
 

@@ -5,6 +5,7 @@ package schema
 
 import (
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -105,7 +106,7 @@ func (w *walker) reference(ref string, schema Object, within []string) Object {
 	case cyclic || w.keep || w.left < 0:
 		return w.kept(ref, schema)
 	}
-	out := w.object(target, append(within[:len(within):len(within)], ref))
+	out := w.object(target, append(slices.Clip(within), ref))
 	if still, ok := out["$ref"].(string); ok {
 		return w.kept(still, schema)
 	}
@@ -147,7 +148,7 @@ func (w *walker) find(ref string) (Object, bool) {
 		return nil, false
 	}
 	at := any(w.root)
-	for _, step := range strings.Split(strings.TrimPrefix(path, "/"), "/") {
+	for step := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		if step == "" {
 			continue
 		}

@@ -96,7 +96,7 @@ func page(code int) modelserver.Fault {
 
 // within is the fault in the middle of a stream.
 func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
-	f.Kind, f.After = kind, modelserver.Count(1)
+	f.Kind, f.After = kind, new(1)
 	return f
 }
 

@@ -93,7 +93,7 @@ func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 		for what, fault := range map[string]modelserver.Fault{
 			"a rate": {Kind: modelserver.FaultStatus, Status: http.StatusTooManyRequests}, "a setting": {Kind: modelserver.FaultStatus, Problem: modelserver.ProblemSetting},
 			"a wrong path": {Kind: modelserver.FaultStatus, Status: http.StatusNotFound, Message: "The requested URL was not found on this server."},
-			"a key":        {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: modelserver.Count(1)},
+			"a key":        {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: new(1)},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				f := newFetcher(t, spec, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &fault}})
