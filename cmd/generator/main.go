@@ -28,10 +28,10 @@ import (
 	"parley.dev/parley/internal/generation/keyfile"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -94,7 +94,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	if err != nil {
 		return err
 	}
-	sidecar := relayclient.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString())
+	sidecar := publish.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString())
 	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func apiClient() (*apiclient.Client, error) {
 }
 
 // keepKeys brings the relay, which has no credentials, the keys by which it knows its readers, until end is called.
-func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, sidecar *relayclient.Client) (end func()) {
+func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, sidecar *publish.Client) (end func()) {
 	keeping, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { sidecar.KeepKeys(keeping, client.IssuerKeys, log) })
@@ -139,7 +139,7 @@ func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, s
 	}
 }
 
-func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *relayclient.Client, o runner.Options, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
+func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Client, o runner.Options, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if pod == "" || namespace == "" {
 		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
@@ -161,7 +161,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *relayclient.
 }
 
 // relay makes the relay's client what the runner wants.
-type relay struct{ client *relayclient.Client }
+type relay struct{ client *publish.Client }
 
 func (r relay) Open(ctx context.Context, ep fence.Fence) (runner.Episode, error) {
 	return r.client.Open(ctx, ep)

@@ -19,7 +19,7 @@ import (
 	"syscall"
 
 	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/telemetry"
 )
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	registry := telemetry.NewRegistry()
 	keys := &relay.IssuerKeys{File: c.keys}
-	reader := &relay.Reader{Store: store, Authorizer: &relay.TokenVerifier{
+	reader := &relay.Subscribers{Store: store, Authorizer: &relay.TokenVerifier{
 		Issuer: c.issuer, Audience: relay.Audience(c.namespace, c.podUID), Subjects: c.subjects, Keys: keys,
 	}}
 	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams, Refused: reader.Refused})
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listening for gateways: %w", err), local.Close())
 	}
-	server := &relay.Server{Reader: reader, Keys: keys, Local: local, Public: public, Log: log}
+	server := &relay.Server{Subscribers: reader, Keys: keys, Local: local, Public: public, Log: log}
 	return server.Run(ctx)
 }
 

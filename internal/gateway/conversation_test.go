@@ -12,15 +12,15 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
 )
 
 // conversation writes a chat's status as the reconciler would, and speaks as its generator would.
 type conversation struct {
 	in      *installation
 	chat    *v1alpha1.Chat
-	episode *relayclient.Episode
+	episode *publish.Episode
 }
 
 func (in *installation) converse(name string) *conversation {

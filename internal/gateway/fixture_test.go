@@ -34,8 +34,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
-	"parley.dev/parley/internal/relay"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/testing/testcluster"
 	"parley.dev/parley/internal/testing/waiting"
 )
@@ -60,7 +60,7 @@ type installation struct {
 	client    *http.Client
 	token     string // of somebody who may follow
 	gateway   *Gateway
-	generator *relayclient.Client
+	generator *publish.Client
 	relay     *relaySidecar
 	gets      atomic.Int32 // messages that the gateway has fetched
 	mu        sync.Mutex   // held while the API server is "away" for messages
@@ -83,7 +83,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.create(in.binding())
 	in.token = in.tokenOf("viewer")
 	in.relay = startRelay(in)
-	in.generator = relayclient.New(in.relay.socket, "incarnation-1")
+	in.generator = publish.New(in.relay.socket, "incarnation-1")
 	in.pod("pod-1", "127.0.0.1")
 
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
@@ -227,12 +227,12 @@ func (r *relaySidecar) start() {
 	verifier := relay.TokenVerifier{
 		Issuer: issuerOf(t, token), Keys: keys, Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
 	}
-	server := &relay.Server{Local: local, Public: public, Keys: keys, Reader: &relay.Reader{Store: store, Authorizer: podRelays{r.in, verifier}}}
+	server := &relay.Server{Local: local, Public: public, Keys: keys, Subscribers: &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	var bringing sync.WaitGroup
-	bringing.Go(func() { relayclient.New(r.socket, "keys").KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler)) })
+	bringing.Go(func() { publish.New(r.socket, "keys").KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler)) })
 	r.stop = func() {
 		cancel()
 		bringing.Wait()

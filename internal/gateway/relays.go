@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/relay/relayreader"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/subscribe"
 )
 
 // dialTimeout bounds the connection to a relay: a pod that is gone answers nothing.
@@ -56,7 +56,7 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 	if err != nil {
 		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
 	}
-	reader := relayreader.Reader{HTTP: r.http, Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
+	reader := subscribe.Client{HTTP: r.http, Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
 	frames := reader.Subscribe(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), ep, after)
 	return func(yield func(parts.Frame, error) bool) {
 		for frame, err := range frames {
@@ -73,7 +73,7 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 // report is loud only where trying again does not help, and then once a minute for all streams.
 func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	level := slog.LevelDebug
-	if now, last := time.Now().Unix(), r.warned.Load(); errors.Is(err, relayreader.ErrRefused) && now-last >= 60 {
+	if now, last := time.Now().Unix(), r.warned.Load(); errors.Is(err, subscribe.ErrRefused) && now-last >= 60 {
 		if r.warned.CompareAndSwap(last, now) {
 			level = slog.LevelWarn
 		}
@@ -93,7 +93,7 @@ func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	case !exists || !ok || pod.Status.PodIP == "":
 		return nil, fmt.Errorf("pod %s has no address yet", name)
 	case pod.Spec.ServiceAccountName != podspec.ServiceAccount || pod.Spec.HostNetwork:
-		return nil, fmt.Errorf("%w: pod %s is no generation pod", relayreader.ErrRefused, name)
+		return nil, fmt.Errorf("%w: pod %s is no generation pod", subscribe.ErrRefused, name)
 	}
 	return pod, nil
 }

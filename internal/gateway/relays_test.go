@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/relay/relayreader"
+	"parley.dev/parley/internal/stream/subscribe"
 )
 
 // shownTokens is a relay that keeps what it is shown.
@@ -50,8 +50,8 @@ func podAt(name, ip string, change func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// subscribe returns the error that ends the subscription.
-func subscribe(t *testing.T, r *relays, pod string) error {
+// endOf returns the error that ends the subscription.
+func endOf(t *testing.T, r *relays, pod string) error {
 	t.Helper()
 	for _, err := range r.Subscribe(t.Context(), "shop", pod, fence.Fence{ChatUID: "c", HistoryVersion: 1, Attempt: 1}, 0) {
 		if err != nil {
@@ -85,7 +85,7 @@ func TestAPodIsShownATokenThatIsGoodForItAlone(t *testing.T) {
 	}
 	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, mint, slog.New(slog.DiscardHandler))
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
-		if err := subscribe(t, r, pod); !errors.Is(err, relayreader.ErrRefused) {
+		if err := endOf(t, r, pod); !errors.Is(err, subscribe.ErrRefused) {
 			t.Errorf("pod %s: %v", pod, err)
 		}
 	}

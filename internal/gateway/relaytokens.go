@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/stream/relay"
 )
 
 // mintPause is the least time between two requests for the token for one relay, after one that failed.

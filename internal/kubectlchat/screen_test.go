@@ -16,8 +16,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 // hostile takes the terminal over, turns what is written around, and imitates the plug-in in all its lines.

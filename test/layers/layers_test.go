@@ -74,7 +74,7 @@ type rule struct {
 
 var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
-	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
+	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/captions/wording",
@@ -107,10 +107,10 @@ var rules = []rule{
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
 		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
-	{"fence, parts, clip, printable and rewrite depend on the standard library alone", []string{"internal/fence", "internal/parts", "internal/clip", "internal/printable", rewrite}, true, func(_ goPackage, path string) bool {
+	{"fence, parts, clip, printable and rewrite depend on the standard library alone", []string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite}, true, func(_ goPackage, path string) bool {
 		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 	}},
-	{"the relay links neither Kubernetes nor fantasy", []string{"internal/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
+	{"the relay links neither Kubernetes nor fantasy", []string{"internal/stream/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
 		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
 	}},
 	{"telemetry links neither Kubernetes nor a model, and metrics no OpenTelemetry", []string{"internal/telemetry"}, true, func(p goPackage, path string) bool {
@@ -122,7 +122,7 @@ var rules = []rule{
 	{"controllers do not know each other, nor what pods do", []string{"controllers"}, false, func(p goPackage, path string) bool {
 		local := strings.TrimPrefix(path, module)
 		sibling := under(local, "controllers") && p.ImportPath != module+"controllers"
-		return sibling || under(local, "internal/generation", "internal/relay", "internal/gateway", "internal/tools") || under(path, "charm.land/fantasy")
+		return sibling || under(local, "internal/generation", "internal/stream/relay", "internal/gateway", "internal/tools") || under(path, "charm.land/fantasy")
 	}},
 	{"what runs in generation pods has no controller-runtime", []string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true, func(_ goPackage, path string) bool {
 		return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")

@@ -210,6 +210,3 @@ func Think(chunks ...string) Step { return Step{Reasoning: &Text{Chunks: chunks}
 func Call(name, arguments string) Step {
 	return Step{ToolCalls: []ToolCall{{Name: name, Arguments: json.RawMessage(arguments)}}}
 }
-
-// Count is a pointer to n, for the optional counts of Match, Fault and RetryAfter.
-func Count(n int) *int { return &n }

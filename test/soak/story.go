@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 // story is what a follower of a chat was told, over all its connections. It holds that each committed message came once and

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 // world is a chat, its messages and its relay, as a test says they are.

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 // Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text and

@@ -22,8 +22,8 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
 )
 
 // errMovedOn cancels an attempt that nobody waits for any more.
@@ -78,7 +78,7 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
 	})
 	switch {
-	case errors.Is(err, relayclient.ErrExists):
+	case errors.Is(err, publish.ErrExists):
 		a.report(ctx, performer, a.afterCrash(ctx, working, performer, messages.messages))
 		return
 	case err != nil:

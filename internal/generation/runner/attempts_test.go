@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/test/modelserver"
 )
 

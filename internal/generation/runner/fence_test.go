@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/parts"
-	parleyrelay "parley.dev/parley/internal/relay"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
+	parleyrelay "parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -145,11 +145,11 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return func(incarnation string) runner.Relay {
-		return realRelay{relayclient.New(filepath.Join(dir, "r.sock"), incarnation)}
+		return realRelay{publish.New(filepath.Join(dir, "r.sock"), incarnation)}
 	}
 }
 
-type realRelay struct{ client *relayclient.Client }
+type realRelay struct{ client *publish.Client }
 
 func (r realRelay) Open(ctx context.Context, name fence.Fence) (runner.Episode, error) {
 	return r.client.Open(ctx, name)

@@ -17,7 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/testing/collector"
@@ -217,7 +217,7 @@ func TestARestartMakesNoSpanOfAnAttemptThatHasOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.relay.fail = relayclient.ErrExists
+	o.relay.fail = publish.ErrExists
 	o.launch(func(_ *pod, options *runner.Options) { options.Tracer = tracer })
 	o.drain()
 	<-o.ended

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	parleyrelay "parley.dev/parley/internal/relay"
+	parleyrelay "parley.dev/parley/internal/stream/relay"
 )
 
 // peerSocket is set for the process that plays model and relay in benchmarks: it is the path of the relay's socket.

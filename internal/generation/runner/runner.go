@@ -32,8 +32,8 @@ import (
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/parts"
 	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -44,7 +44,7 @@ const DefaultForbidden = time.Minute
 
 // Relay takes the parts of attempts.
 type Relay interface {
-	// Open begins an episode. It fails with relayclient.ErrExists if a former life of this process has begun it.
+	// Open begins an episode. It fails with publish.ErrExists if a former life of this process has begun it.
 	Open(ctx context.Context, ep fence.Fence) (Episode, error)
 	// SoFar reads the parts of an episode that a former life of this process has left behind.
 	SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error)

@@ -24,8 +24,8 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -164,7 +164,7 @@ func bareStreams(b *testing.B) (cost, rate float64) {
 func podStreams(b *testing.B) (cost, rate float64) {
 	peer, g := startPeer(b), &gauge{}
 	pod := startPod(b, modelserver.Script{}, func(_ *pod, o *runner.Options) {
-		o.Relay = countingRelay{relayclient.New(peer.socket, rand.String(8)), g}
+		o.Relay = countingRelay{publish.New(peer.socket, rand.String(8)), g}
 	})
 	defer pod.stop()
 	create(b, modelConfig(pod.ns, "peer", peer.url))
@@ -189,7 +189,7 @@ func podStreams(b *testing.B) (cost, rate float64) {
 
 // countingRelay is the pod's client of its relay, with a gauge.
 type countingRelay struct {
-	*relayclient.Client
+	*publish.Client
 	*gauge
 }
 
@@ -211,7 +211,7 @@ func (e countingEpisode) Publish(role string, p parts.Part) {
 // measureLength is what a part costs in a long reply, divided by what it costs in a short one: from the stream to the relay.
 func measureLength(b *testing.B) float64 {
 	p := startPeer(b)
-	client := relayclient.New(p.socket, rand.String(8))
+	client := publish.New(p.socket, rand.String(8))
 	defer client.CloseIdleConnections()
 	cost := map[int]float64{}
 	for _, n := range []int{1000, 10_000, 100_000} {
@@ -230,7 +230,7 @@ func measureLength(b *testing.B) float64 {
 	return cost[100_000] / cost[1000]
 }
 
-func collectAndPublish(b *testing.B, client *relayclient.Client, name fence.Fence, n int) {
+func collectAndPublish(b *testing.B, client *publish.Client, name fence.Fence, n int) {
 	episode, err := client.Open(b.Context(), name)
 	if err != nil {
 		b.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

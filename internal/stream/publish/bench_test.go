@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package relayclient_test
+package publish_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/relay/relayclient"
+	"parley.dev/parley/internal/stream/publish"
 )
 
 // BenchmarkPart measures the way of one part through the unix socket, the relay and TCP to all of its readers: the next
@@ -22,7 +22,7 @@ func BenchmarkPart(b *testing.B) {
 
 func benchmark(b *testing.B, readers int) {
 	s := startSidecar(b, nil)
-	e := open(b, relayclient.New(s.socket(), "one"))
+	e := open(b, publish.New(s.socket(), "one"))
 	var arrived, running sync.WaitGroup
 	for range readers {
 		running.Go(func() {

@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relayreader is the gateway's side of the relay: it reads the frames of one episode as they come.
+// Package subscribe is the gateway's side of the relay: it reads the frames of one episode as they come.
 //
 // A stream that ends without an error is a whole episode: everything that the relay will ever have of it was yielded.
 // Every other end is an error, after which the caller subscribes again behind the last frame that it has seen.
-package relayreader
+package subscribe
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 const (
@@ -45,8 +45,8 @@ var ErrTooLong = errors.New("the relay sent more than an episode holds")
 // there.
 type TokenSource func(context.Context) (string, error)
 
-// Reader subscribes to relays. It is safe for concurrent use.
-type Reader struct {
+// Client subscribes to relays. It is safe for concurrent use.
+type Client struct {
 	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed. Default http.DefaultClient.
 	HTTP *http.Client
 	// Token proves to the relay who is reading.
@@ -57,38 +57,38 @@ type Reader struct {
 
 // Subscribe yields the frames of an episode behind number after, from the relay at baseURL (http://ADDRESS:PORT). It
 // waits for an episode that does not exist yet. An error is the last thing that it yields.
-func (r *Reader) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
+func (c *Client) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
 	return func(yield func(parts.Frame, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		watchdog := time.AfterFunc(r.silence(), func() { cancel(ErrSilent) })
+		watchdog := time.AfterFunc(c.silence(), func() { cancel(ErrSilent) })
 		defer watchdog.Stop()
-		body, err := r.connect(ctx, fmt.Sprintf("%s/v1/episodes/%s?after=%d", baseURL, ep, after))
+		body, err := c.connect(ctx, fmt.Sprintf("%s/v1/episodes/%s?after=%d", baseURL, ep, after))
 		if err != nil {
 			yield(parts.Frame{}, because(ctx, fmt.Errorf("subscribing to episode %s: %w", ep, err)))
 			return
 		}
 		defer body.Close()
-		alive := func() { watchdog.Reset(r.silence()) }
+		alive := func() { watchdog.Reset(c.silence()) }
 		if err := read(body, alive, func(f parts.Frame) bool { return yield(f, nil) }); err != nil {
 			yield(parts.Frame{}, because(ctx, fmt.Errorf("reading episode %s: %w", ep, err)))
 		}
 	}
 }
 
-func (r *Reader) connect(ctx context.Context, url string) (io.ReadCloser, error) {
+func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	token, err := r.Token(ctx)
+	token, err := c.Token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("getting the token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	client := http.Client{}
-	if r.HTTP != nil {
-		client = *r.HTTP
+	if c.HTTP != nil {
+		client = *c.HTTP
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // A relay sends nobody elsewhere.
 	resp, err := client.Do(req)
@@ -148,9 +148,9 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-func (r *Reader) silence() time.Duration {
-	if r.Silence == 0 {
+func (c *Client) silence() time.Duration {
+	if c.Silence == 0 {
 		return silence
 	}
-	return r.Silence
+	return c.Silence
 }

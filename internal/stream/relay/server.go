@@ -35,8 +35,8 @@ const (
 
 // Server is the whole sidecar: a unix socket for the generator beside it, a TCP listener for gateways.
 type Server struct {
-	// Reader is what gateways get; its Store is what the generator fills.
-	Reader *Reader
+	// Subscribers is what gateways get; its Store is what the generator fills.
+	Subscribers *Subscribers
 	// Local listens for the generator.
 	Local net.Listener
 	// Keys are the issuer's keys, which the generator brings; nil: none are asked for.
@@ -72,8 +72,8 @@ func ListenLocal(path string) (net.Listener, error) {
 func (s *Server) Run(ctx context.Context) error {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	local := s.server(serving, LocalHandler(s.Reader.Store, s.Keys))
-	public := s.server(serving, s.Reader.Handler())
+	local := s.server(serving, LocalHandler(s.Subscribers.Store, s.Keys))
+	public := s.server(serving, s.Subscribers.Handler())
 	public.ReadTimeout, public.IdleTimeout = readTimeout, idleTimeout // The generator's requests last as long as its attempts.
 	failed := make(chan error, 2)
 	var running sync.WaitGroup
@@ -119,7 +119,7 @@ func (s *Server) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if err := s.Reader.Store.Collect(); err != nil {
+			if err := s.Subscribers.Store.Collect(); err != nil {
 				s.log().WarnContext(ctx, "collect episodes", "error", err)
 			}
 		}

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package relayclient_test
+package publish_test
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay"
-	"parley.dev/parley/internal/relay/relayclient"
-	"parley.dev/parley/internal/relay/relayreader"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/internal/stream/subscribe"
 	"parley.dev/parley/internal/testing/waiting"
 )
 
@@ -47,11 +47,11 @@ type sidecar struct {
 	t       testing.TB
 	dir     string
 	public  string
-	options func(*relay.Reader)
+	options func(*relay.Subscribers)
 	stop    func()
 }
 
-func startSidecar(t testing.TB, options func(*relay.Reader)) *sidecar {
+func startSidecar(t testing.TB, options func(*relay.Subscribers)) *sidecar {
 	s := &sidecar{t: t, dir: t.TempDir(), public: "127.0.0.1:0", options: options}
 	s.start()
 	t.Cleanup(func() { s.stop() })
@@ -78,13 +78,13 @@ func (s *sidecar) start() {
 	if address := public.Addr().String(); s.public != address { // A restart listens where it listened.
 		s.public = address
 	}
-	reader := &relay.Reader{Store: store, Authorizer: allow("good")}
+	reader := &relay.Subscribers{Store: store, Authorizer: allow("good")}
 	if s.options != nil {
 		s.options(reader)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- (&relay.Server{Reader: reader, Local: local, Public: public}).Run(ctx) }()
+	go func() { done <- (&relay.Server{Subscribers: reader, Local: local, Public: public}).Run(ctx) }()
 	s.stop = func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -94,8 +94,8 @@ func (s *sidecar) start() {
 	}
 }
 
-func newReader(token string) *relayreader.Reader {
-	return &relayreader.Reader{Token: func(context.Context) (string, error) { return token, nil }}
+func newReader(token string) *subscribe.Client {
+	return &subscribe.Client{Token: func(context.Context) (string, error) { return token, nil }}
 }
 
 func text(i int) parts.Part {
@@ -137,13 +137,13 @@ func check(t *testing.T, frames []parts.Frame, want int) {
 	}
 }
 
-func publish(e *relayclient.Episode, from, to int) {
+func send(e *publish.Episode, from, to int) {
 	for i := from; i <= to; i++ {
 		e.Publish("Assistant", text(i))
 	}
 }
 
-func open(t testing.TB, c *relayclient.Client) *relayclient.Episode {
+func open(t testing.TB, c *publish.Client) *publish.Episode {
 	t.Helper()
 	e, err := c.Open(t.Context(), episode1)
 	if err != nil {
@@ -152,7 +152,7 @@ func open(t testing.TB, c *relayclient.Client) *relayclient.Episode {
 	return e
 }
 
-func closeEpisode(t testing.TB, e *relayclient.Episode) {
+func closeEpisode(t testing.TB, e *publish.Episode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -164,8 +164,8 @@ func closeEpisode(t testing.TB, e *relayclient.Episode) {
 func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 	s := startSidecar(t, nil)
 	early := follow(t.Context(), s)
-	e := open(t, relayclient.New(s.socket(), "one"))
-	publish(e, 1, 500)
+	e := open(t, publish.New(s.socket(), "one"))
+	send(e, 1, 500)
 	closeEpisode(t, e)
 	check(t, <-early, 500)
 	check(t, <-follow(t.Context(), s), 500)
@@ -173,13 +173,13 @@ func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 
 func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, relayclient.New(s.socket(), "one"))
-	publish(e, 1, 100)
+	e := open(t, publish.New(s.socket(), "one"))
+	send(e, 1, 100)
 	waitFor(t, s, 100)
 	s.stop()
-	publish(e, 101, 150) // nobody listens
+	send(e, 101, 150) // nobody listens
 	s.start()
-	publish(e, 151, 200)
+	send(e, 151, 200)
 	waitFor(t, s, 200) // without being closed
 	closeEpisode(t, e)
 	check(t, <-follow(t.Context(), s), 200)
@@ -188,12 +188,12 @@ func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
 func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
 	s := startSidecar(t, nil)
 	got := follow(t.Context(), s)
-	e := open(t, relayclient.New(s.socket(), "one"))
-	publish(e, 1, 50)
+	e := open(t, publish.New(s.socket(), "one"))
+	send(e, 1, 50)
 	waitFor(t, s, 50)
 	s.stop()
 	s.start()
-	publish(e, 51, 60)
+	send(e, 51, 60)
 	waitFor(t, s, 60)
 	closeEpisode(t, e)
 	check(t, <-got, 60)
@@ -216,28 +216,28 @@ func waitFor(t *testing.T, s *sidecar, n int64) {
 
 func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, relayclient.New(s.socket(), "one"))
-	other := relayclient.New(s.socket(), "two")
-	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, relayclient.ErrExists) {
+	e := open(t, publish.New(s.socket(), "one"))
+	other := publish.New(s.socket(), "two")
+	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, publish.ErrExists) {
 		t.Errorf("got %v, want ErrExists", err)
 	}
 	s.stop()
 	s.start()
-	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, relayclient.ErrExists) {
+	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, publish.ErrExists) {
 		t.Errorf("after a restart: %v, want ErrExists", err)
 	}
 	if err := other.Close(t.Context(), episode1); err != nil {
 		t.Errorf("close what another incarnation left behind: %v", err)
 	}
-	publish(e, 1, 1) // lost, and nobody fails
+	send(e, 1, 1) // lost, and nobody fails
 	closeEpisode(t, e)
 }
 
 func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, relayclient.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one"))
 	s.stop()
-	publish(e, 1, 10)
+	send(e, 1, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := e.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -247,10 +247,10 @@ func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 
 func TestWhatDoesNotFitIsDropped(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, relayclient.New(s.socket(), "one"))
-	publish(e, 1, 1)
+	e := open(t, publish.New(s.socket(), "one"))
+	send(e, 1, 1)
 	e.Publish("Tool", parts.Part{Type: parts.ToolResult, Text: strings.Repeat("x", relay.DefaultEpisodeBytes)})
-	publish(e, 2, 2)
+	send(e, 2, 2)
 	if e.Dropped() != 2 {
 		t.Errorf("dropped %d, want 2", e.Dropped())
 	}
@@ -303,11 +303,11 @@ func TestASilentRelayIsNoticedAndAHeartbeatIsNotSilence(t *testing.T) {
 	reader := newReader("good")
 	reader.Silence = 50 * time.Millisecond
 	for _, err := range reader.Subscribe(t.Context(), quiet.url(), episode1, 0) {
-		if !errors.Is(err, relayreader.ErrSilent) {
+		if !errors.Is(err, subscribe.ErrSilent) {
 			t.Errorf("got %v, want ErrSilent", err)
 		}
 	}
-	beating := startSidecar(t, func(r *relay.Reader) { r.Heartbeat = 5 * time.Millisecond })
+	beating := startSidecar(t, func(r *relay.Subscribers) { r.Heartbeat = 5 * time.Millisecond })
 	reader.Silence = time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
@@ -347,7 +347,7 @@ func TestAReaderTakesNoMoreThanAnEpisodeHolds(t *testing.T) {
 	frames := 0
 	for _, err := range newReader("good").Subscribe(t.Context(), relay.URL, episode1, 0) {
 		if err != nil {
-			if !errors.Is(err, relayreader.ErrTooLong) {
+			if !errors.Is(err, subscribe.ErrTooLong) {
 				t.Errorf("got %v", err)
 			}
 			break
@@ -360,7 +360,7 @@ func TestAReaderTakesNoMoreThanAnEpisodeHolds(t *testing.T) {
 }
 
 func TestARelayHasOnlySoManyReaders(t *testing.T) {
-	s := startSidecar(t, func(r *relay.Reader) { r.MaxStreams = 2 })
+	s := startSidecar(t, func(r *relay.Subscribers) { r.MaxStreams = 2 })
 	get := func() *http.Response {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+"/v1/episodes/a/1/1", nil)
 		req.Header.Set("Authorization", "Bearer good")
@@ -419,7 +419,7 @@ func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var bringing sync.WaitGroup
 	bringing.Go(func() {
-		relayclient.New(filepath.Join(dir, "r.sock"), "one").KeepKeys(ctx, fetch, slog.New(slog.DiscardHandler))
+		publish.New(filepath.Join(dir, "r.sock"), "one").KeepKeys(ctx, fetch, slog.New(slog.DiscardHandler))
 	})
 	defer bringing.Wait()
 	defer stop()

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package relayclient
+package publish
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley.dev/parley/internal/parts"
+	"parley.dev/parley/internal/stream/parts"
 )
 
 func TestPartsGatherWhereManyEpisodesAreOpen(t *testing.T) {
@@ -32,7 +32,7 @@ func TestPartsGatherWhereManyEpisodesAreOpen(t *testing.T) {
 				e.client.live.Store(c.live)
 				go speak(e)
 				var sent []int
-				r := &reader{ctx: t.Context(), e: e}
+				r := &body{ctx: t.Context(), e: e}
 				for buffer := make([]byte, 4096); ; {
 					n, err := r.Read(buffer)
 					if errors.Is(err, io.EOF) {

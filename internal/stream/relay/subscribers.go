@@ -38,8 +38,8 @@ var (
 	errFull = errors.New("the relay has as many readers as it takes, try again")
 )
 
-// Reader is the gateways' side.
-type Reader struct {
+// Subscribers serves the gateways, which subscribe to episodes.
+type Subscribers struct {
 	// Store to read from.
 	Store *Store
 	// Authorizer of every stream.
@@ -56,10 +56,10 @@ type Reader struct {
 }
 
 // Streams is the number of subscribers.
-func (rd *Reader) Streams() int64 { return rd.streams.Load() }
+func (s *Subscribers) Streams() int64 { return s.streams.Load() }
 
 // Refused is the number of requests that were refused since the start: for their tokens, or for want of room.
-func (rd *Reader) Refused() int64 { return rd.refused.Load() }
+func (s *Subscribers) Refused() int64 { return s.refused.Load() }
 
 // Handler serves
 //
@@ -68,28 +68,28 @@ func (rd *Reader) Refused() int64 { return rd.refused.Load() }
 //
 // The stream waits for an episode that does not exist yet for as long as the client does. A body that ends without
 // {"closed":true} was cut.
-func (rd *Reader) Handler() http.Handler {
+func (s *Subscribers) Handler() http.Handler {
 	mux := http.NewServeMux()
 	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 	mux.HandleFunc("GET /healthz", healthy)
 	mux.HandleFunc("GET /readyz", healthy)
-	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", rd.stream)
+	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", s.stream)
 	return mux
 }
 
-func (rd *Reader) stream(w http.ResponseWriter, r *http.Request) {
+func (s *Subscribers) stream(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // Nobody waits for the body.
 		writeError(w, badRequest{errors.New("the request must have no body")})
 		return
 	}
-	if err := rd.enter(r); err != nil {
-		rd.refused.Add(1)
+	if err := s.enter(r); err != nil {
+		s.refused.Add(1)
 		refuse(w, err)
 		return
 	}
-	defer rd.streams.Add(-1)
+	defer s.streams.Add(-1)
 	ep, err := episodeOf(r)
 	if err != nil {
 		writeError(w, err)
@@ -100,22 +100,22 @@ func (rd *Reader) stream(w http.ResponseWriter, r *http.Request) {
 		writeError(w, badRequest{err})
 		return
 	}
-	sub := rd.Store.Subscribe(ep, after)
+	sub := s.Store.Subscribe(ep, after)
 	defer sub.Close()
 	w.Header().Set("Content-Type", FrameMediaType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	rd.copy(r.Context(), w, sub)
+	s.copy(r.Context(), w, sub)
 }
 
 // copy sends frames until the episode is over or the client is gone or too slow. All three end the body; only the first
 // says so.
-func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
+func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
 	rc := http.NewResponseController(w)
 	if rc.SetReadDeadline(time.Time{}) != nil { // The server's is for the request. When it comes, the stream would end.
 		return
 	}
-	timeout := orDefault(rd.WriteTimeout, DefaultWriteTimeout)
+	timeout := orDefault(s.WriteTimeout, DefaultWriteTimeout)
 	send := func(b []byte) error {
 		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 			return fmt.Errorf("setting the write deadline: %w", err)
@@ -129,7 +129,7 @@ func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscrip
 		return
 	}
 	for {
-		batch, err := rd.next(ctx, sub)
+		batch, err := s.next(ctx, sub)
 		switch {
 		case errors.Is(err, io.EOF):
 			_ = send(fmt.Appendf(nil, "{\"closed\":true,\"dropped\":%d}\n", sub.Dropped()))
@@ -143,8 +143,8 @@ func (rd *Reader) copy(ctx context.Context, w http.ResponseWriter, sub *Subscrip
 }
 
 // next is the next batch of frames, or a heartbeat.
-func (rd *Reader) next(ctx context.Context, sub *Subscription) ([]byte, error) {
-	beat, cancel := context.WithTimeout(ctx, orDefault(rd.Heartbeat, DefaultHeartbeat))
+func (s *Subscribers) next(ctx context.Context, sub *Subscription) ([]byte, error) {
+	beat, cancel := context.WithTimeout(ctx, orDefault(s.Heartbeat, DefaultHeartbeat))
 	defer cancel()
 	batch, err := sub.Next(beat)
 	if err != nil && ctx.Err() == nil && beat.Err() != nil && !errors.Is(err, io.EOF) {
@@ -154,28 +154,28 @@ func (rd *Reader) next(ctx context.Context, sub *Subscription) ([]byte, error) {
 }
 
 // enter lets a subscriber in, who leaves by taking one from streams.
-func (rd *Reader) enter(r *http.Request) error {
-	if err := rd.authorize(r); err != nil {
+func (s *Subscribers) enter(r *http.Request) error {
+	if err := s.authorize(r); err != nil {
 		return err
 	}
-	most := rd.MaxStreams
+	most := s.MaxStreams
 	if most == 0 {
 		most = DefaultMaxStreams
 	}
-	if rd.streams.Add(1) > most {
-		rd.streams.Add(-1)
+	if s.streams.Add(1) > most {
+		s.streams.Add(-1)
 		return errFull
 	}
 	return nil
 }
 
-func (rd *Reader) authorize(r *http.Request) error {
+func (s *Subscribers) authorize(r *http.Request) error {
 	const scheme = "Bearer "
 	header := r.Header.Get("Authorization")
 	if len(header) <= len(scheme) || header[:len(scheme)] != scheme {
 		return fmt.Errorf("%w: no bearer token", ErrUnauthenticated)
 	}
-	return rd.Authorizer.Authorize(r.Context(), header[len(scheme):])
+	return s.Authorizer.Authorize(r.Context(), header[len(scheme):])
 }
 
 // refuse says why. Where it is not for the caller, it says no more than to try again: anybody can ask.

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package relayclient
+package publish
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/relay"
 )
 
 const (
@@ -165,7 +165,7 @@ func (e *Episode) stream(ctx context.Context, skip int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var opened relay.Opened
-	return e.client.post(ctx, e.name, "/frames", &reader{ctx: ctx, e: e, at: e.offset(skip)}, http.StatusOK, &opened)
+	return e.client.post(ctx, e.name, "/frames", &body{ctx: ctx, e: e, at: e.offset(skip)}, http.StatusOK, &opened)
 }
 
 // offset of the frame behind the first skip ones. A relay that was restarted has forgotten frames; it never has more
@@ -179,8 +179,8 @@ func (e *Episode) offset(skip int64) int {
 	return e.ends[skip-1]
 }
 
-// reader is the body of the streamed request: it waits for parts as long as the episode is open.
-type reader struct {
+// body is that of the streamed request: it waits for parts as long as the episode is open.
+type body struct {
 	ctx context.Context
 	e   *Episode
 	at  int
@@ -190,7 +190,7 @@ type reader struct {
 
 // Read implements io.Reader. It hands over whatever there is, so that parts travel alone when there are few and together
 // when there are many.
-func (r *reader) Read(p []byte) (int, error) {
+func (r *body) Read(p []byte) (int, error) {
 	r.gather()
 	for {
 		n, changed, err := r.take(p)
@@ -206,7 +206,7 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // gather lets parts come together, if the last ones have just been sent.
-func (r *reader) gather() {
+func (r *body) gather() {
 	d := min(time.Duration(r.e.client.live.Load()-1)*share, maxGather) - time.Since(r.upToDate)
 	if d <= 0 {
 		return
@@ -220,7 +220,7 @@ func (r *reader) gather() {
 	}
 }
 
-func (r *reader) take(p []byte) (int, <-chan struct{}, error) {
+func (r *body) take(p []byte) (int, <-chan struct{}, error) {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
 	if n := copy(p, r.e.log[min(r.at, len(r.e.log)):]); n > 0 {

@@ -1,13 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package relayclient is the generator's side of the relay: it sends the parts of an attempt over the unix socket that
+// Package publish is the generator's side of the relay: it sends the parts of an attempt over the unix socket that
 // the two share.
 //
 // Publishing never fails the attempt and never waits for the relay: a part goes into memory, and one stream per episode
 // carries it on, as fast as the relay takes it. What was sent is kept until the episode is closed, so that a relay that
 // was restarted gets all of it again, under the same numbers.
-package relayclient
+package publish
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/parts"
-	"parley.dev/parley/internal/relay"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/relay"
 )
 
 // ErrExists means that the attempt was begun by another incarnation of the generator, or is over: it must not be made
