@@ -107,6 +107,9 @@ var rules = []rule{
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
 		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
+	{"nor does what they stand on know a client", pure, true, func(_ goPackage, path string) bool {
+		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient", module+"internal/telemetry/tracing")
+	}},
 	{"fence, parts, clip, printable and rewrite depend on the standard library alone", []string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite}, true, func(_ goPackage, path string) bool {
 		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 	}},
