@@ -91,7 +91,7 @@ func (r Ref) Child(program string) (child Ref, ok bool) {
 		if err != nil {
 			continue // that thread has just ended
 		}
-		for _, word := range strings.Fields(string(b)) {
+		for word := range strings.FieldsSeq(string(b)) {
 			pid, err := strconv.Atoi(word)
 			if err != nil || !runs(pid, program) {
 				continue
