@@ -147,7 +147,7 @@ func TestTheDocumentationHasEveryTypeOfPart(t *testing.T) {
 	}
 	_, row, _ := strings.Cut(string(page), "| `part.type` |")
 	row, _, _ = strings.Cut(row, "\n")
-	for _, part := range constants(t, "../../parts/parts.go", "") {
+	for _, part := range constants(t, "../../stream/parts/parts.go", "") {
 		if !strings.Contains(row, "`"+part+"`") {
 			t.Errorf("type %s is not on the page", part)
 		}
