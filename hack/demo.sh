@@ -102,7 +102,7 @@ cat <<EOF
 
 $(printf '\033[1mYour turn\033[0m')
   export KUBECONFIG=$you PATH=$PWD/bin:\$PATH
-  kubectl chat send hello "..."                         go on with this chat
+  kubectl chat send hello "..."                         continue this chat
   kubectl apply -f my-chat.yaml                         your own manifest: see config/samples and docs/
   OPENAI_API_KEY=... make demo                          the same with a real model (or ANTHROPIC_API_KEY)
 EOF

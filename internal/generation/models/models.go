@@ -92,13 +92,13 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 		return nil, &v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorModelConfigNotFound,
 			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more", name),
-			Advice:  "Create it again, or name another one in the chat, then send a message to go on",
+			Advice:  "Create it again, or name another one in the chat, then send a message to continue",
 		}
 	}
 	if config.Spec.Disabled {
 		return nil, &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
-			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to go on",
+			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to continue",
 		}
 	}
 	t := &Target{Config: config}
@@ -111,7 +111,7 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
 			Message: fmt.Sprintf(
 				"ChatModelConfig %s cannot be used: provider, model, region and baseURL do not make a client together", name),
-			Advice: "Correct them, then send a message to go on",
+			Advice: "Correct them, then send a message to continue",
 		}
 	}
 	return t, nil
@@ -157,7 +157,7 @@ func keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationE
 		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
 		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty",
 			ref.Name, ref.Key, config.Name),
-		Advice: "Create it, then send a message to go on",
+		Advice: "Create it, then send a message to continue",
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		e.Message = fmt.Sprintf("Key %q of Secret %s, which ChatModelConfig %s names, cannot be read in the generation pod",

@@ -89,7 +89,7 @@ func TestAnOptionThatTheProviderDoesNotHaveFailsTheStepBeforeTheCall(t *testing.
 	c := p.newChat("c", nil)
 	c.askWith("typo", "")
 	want := "ChatModelConfig typo cannot be used: spec.providerOptions.usr is not known here: " +
-		"the options are extra_body, reasoning_effort, user. Correct it, then send a message to go on"
+		"the options are extra_body, reasoning_effort, user. Correct it, then send a message to continue"
 	if e := c.failure(v1alpha1.ErrorModelConfigInvalid); e.Text() != want {
 		t.Errorf("the message is %s", e.Text())
 	}

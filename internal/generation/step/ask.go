@@ -40,7 +40,7 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) (request,
 		return request{}, &v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(spec.Provider),
 			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", t.Config.Name, err),
-			Advice:  "Correct it, then send a message to go on",
+			Advice:  "Correct it, then send a message to continue",
 		}
 	}
 	call.Prompt = built

@@ -62,7 +62,7 @@ func instructionsError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError
 		e.Reason = v1alpha1.ErrorInstructionsNotFound
 		e.Message = fmt.Sprintf("ConfigMap %s, key %q, which chat %s names in instructionsFrom, cannot be used: %s",
 			missing.Ref.Name, missing.Ref.Key, chat.Name, missing.Why)
-		e.Advice = "Create it, or mark the entry as optional, then send a message to go on"
+		e.Advice = "Create it, or mark the entry as optional, then send a message to continue"
 	}
 	return e
 }

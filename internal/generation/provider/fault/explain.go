@@ -18,7 +18,7 @@ type explanation struct{ wrong, advice string }
 // explanations are those of the reasons. {provider}, {model}, {config}, {status}, {host}, {silence} and
 // {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing.
 var explanations = map[v1alpha1.ErrorReason]explanation{
-	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to go on"},
+	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to continue"},
 	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
 	v1alpha1.ErrorInternal: {
 		"The URLs of files could not be written into the request to {provider}, and nothing was sent",
@@ -30,39 +30,39 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 	},
 	v1alpha1.ErrorOverloaded: {
 		"{provider} has no capacity at the moment{status}",
-		"Wait a little, then send a message to go on",
+		"Wait a little, then send a message to continue",
 	},
 	v1alpha1.ErrorUsageLimitReached: {
 		"The quota or credit at {provider} is used up{status}",
-		"Check billing there, then send a message to go on",
+		"Check billing there, then send a message to continue",
 	},
 	v1alpha1.ErrorProviderDisabled: {
 		"{provider} has disabled the account of the API key of ChatModelConfig {config}, or its API{status}",
-		"Have its administrator enable it, or name another ChatModelConfig, then send a message to go on",
+		"Have its administrator enable it, or name another ChatModelConfig, then send a message to continue",
 	},
 	v1alpha1.ErrorAuthenticationFailed: {
 		"{provider} refused the API key of ChatModelConfig {config}{status}",
-		"{key}, then send a message to go on",
+		"{key}, then send a message to continue",
 	},
 	v1alpha1.ErrorPermissionDenied: {
 		"The API key of ChatModelConfig {config} may not use model {model}{status}",
-		"Grant it at {provider}, or name another model, then send a message to go on",
+		"Grant it at {provider}, or name another model, then send a message to continue",
 	},
 	v1alpha1.ErrorRateLimited: {
 		"{provider} limits the rate of requests{status}",
-		"Wait a little, then send a message to go on",
+		"Wait a little, then send a message to continue",
 	},
 	v1alpha1.ErrorTLSFailed: {
 		"TLS verification of {host} failed",
-		"Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to go on",
+		"Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to continue",
 	},
 	v1alpha1.ErrorModelConfigInvalid: {
 		"baseURL of ChatModelConfig {config} is no URL that can be called",
-		"Correct it, then send a message to go on",
+		"Correct it, then send a message to continue",
 	},
 	v1alpha1.ErrorProviderUnavailable: {
 		"{provider} cannot be reached or broke off its answer{status}",
-		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to continue",
 	},
 	v1alpha1.ErrorContentFiltered: {
 		"{provider} does not answer this content{status}",
@@ -74,11 +74,11 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 	},
 	v1alpha1.ErrorModelNotFound: {
 		"{provider} has no model {model}, or not for the API key of ChatModelConfig {config}{status}",
-		"Name another model, or have this one enabled, then send a message to go on",
+		"Name another model, or have this one enabled, then send a message to continue",
 	},
 	v1alpha1.ErrorRequestRejected: {
 		"{provider} rejected the request{status}",
-		"Check model and settings of ChatModelConfig {config}, then send a message to go on",
+		"Check model and settings of ChatModelConfig {config}, then send a message to continue",
 	},
 	v1alpha1.ErrorProviderError: {"{provider} failed{status}", "Send a message to try again"},
 	v1alpha1.ErrorUnknown: {
@@ -92,19 +92,19 @@ var (
 	explainTruncated = explanation{"{provider} ended its answer before its end", "Send a message to try again"}
 	explainNoTLS     = explanation{
 		"{host} speaks no TLS that can be used",
-		"Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to go on",
+		"Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to continue",
 	}
 	explainUnresolved = explanation{
 		"The name {host} cannot be resolved",
-		"Check baseURL of ChatModelConfig {config} and the cluster's DNS, then send a message to go on",
+		"Check baseURL of ChatModelConfig {config} and the cluster's DNS, then send a message to continue",
 	}
 	explainRefused = explanation{
 		"{host} refused the connection",
-		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to continue",
 	}
 	explainTimedOut = explanation{
 		"{host} did not answer in time",
-		"Check baseURL of ChatModelConfig {config} and the network, then send a message to go on",
+		"Check baseURL of ChatModelConfig {config} and the network, then send a message to continue",
 	}
 	explainExceedsRate = explanation{
 		"The conversation is longer than the rate of tokens that {provider} allows for model {model}{status}",
@@ -112,7 +112,7 @@ var (
 	}
 	explainRedirect = explanation{
 		"{provider} redirects calls to {host}{status}, and redirects are not followed, since the conversation and the API key would go along",
-		"If that is where the model is, name it in baseURL of ChatModelConfig {config}, then send a message to go on",
+		"If that is where the model is, name it in baseURL of ChatModelConfig {config}, then send a message to continue",
 	}
 	explainOversized = explanation{
 		"{provider} sent more than an answer can have{status}",
@@ -120,11 +120,11 @@ var (
 	}
 	explainElsewhere = explanation{
 		"There is no model behind baseURL of ChatModelConfig {config}{status}",
-		"Check its path, which often ends with /v1, then send a message to go on",
+		"Check its path, which often ends with /v1, then send a message to continue",
 	}
 	explainForbiddenHost = explanation{
 		"ChatModelConfig {config} leads to {host}, where models may not be called",
-		"Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a message to go on",
+		"Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a message to continue",
 	}
 )
 
