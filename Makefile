@@ -51,7 +51,7 @@ setup: ## Install the Debian packages that building the local cluster needs, if 
 .PHONY: build
 build: ## Build every program into bin/.
 	@mkdir -p $(BIN)
-	@total=$$(CGO_ENABLED=0 go list -deps -tags $(GOTAGS) $(PROGRAM_PACKAGES) 2>/dev/null | wc -l); \
+	@total=$$(CGO_ENABLED=0 go list -deps -tags $(GOTAGS) $(PROGRAM_PACKAGES) 2>/dev/null | wc -l || true); \
 	  $(GO_BUILD) -v -o $(BIN)/ $(PROGRAM_PACKAGES) 2>&1 | hack/progress.sh 'build: Parley' "$$total"
 
 .PHONY: image

@@ -15,4 +15,3 @@ while IFS= read -r line; do
     last=$SECONDS
   fi
 done
-echo "$what: compiled and linked ($SECONDS s)" >&2

@@ -36,7 +36,7 @@ func (r *Reconciler) readAttempt(ctx context.Context, s *scope) error {
 
 // attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers its probes is
 // trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs. What is left to bound is a
-// provider that goes on sending something for ever.
+// provider that never stops sending something.
 const attemptDeadline = 24 * time.Hour
 
 // readPod finds out whether the pod of the attempt can still answer.

@@ -57,7 +57,7 @@ func (r *Reconciler) judgePlace(ctx context.Context, s *scope, members *tree.Fam
 		return err
 	}
 	if chat.Status.History.Version > 0 {
-		return nil // What has begun goes on.
+		return nil // What has begun continues.
 	}
 	parent := chat.Spec.ParentRef.Name
 	switch limit := members.Exceeds(chat, above); {

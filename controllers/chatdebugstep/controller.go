@@ -162,12 +162,12 @@ func (r *Reconciler) gather(ctx context.Context, step *metav1.PartialObjectMetad
 // chat is the one that a recording is of; nil if it is gone.
 func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadata) (*v1alpha1.Chat, error) {
 	if len(step.OwnerReferences) == 0 {
-		return nil, nil //nolint:nilnil // It is of no chat.
+		return nil, nil // It is of no chat.
 	}
 	owner, chat := &step.OwnerReferences[0], &v1alpha1.Chat{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: step.Namespace, Name: owner.Name}, chat)
 	if apierrors.IsNotFound(err) || err == nil && chat.UID != owner.UID {
-		return nil, nil //nolint:nilnil // It is gone.
+		return nil, nil // It is gone.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading chat %s: %w", owner.Name, err)

@@ -97,7 +97,7 @@ build_kubernetes() { # PROGRAM...
   # One "go build" for all of them: compiling and linking overlap, which saves a third of the time.
   cd "$here/binaries"
   say "downloading the modules of Kubernetes and etcd"
-  total=$(CGO_ENABLED=0 go list -deps "${pkgs[@]}" 2>/dev/null | wc -l)
+  total=$(CGO_ENABLED=0 go list -deps "${pkgs[@]}" 2>/dev/null | wc -l || true) # "go build" says what is wrong.
   CGO_ENABLED=0 go build -v -ldflags="$ld" -o "$tmp/gobin/" "${pkgs[@]}" 2>&1 | "$here/../progress.sh" 'cluster-binaries: Kubernetes and etcd' "$total"
   cd "$here"
   if [ -e "$tmp/gobin/server" ]; then mv "$tmp/gobin/server" "$tmp/gobin/etcd"; fi

@@ -63,7 +63,7 @@ func Micros(amount v1alpha1.Amount) (int64, bool) {
 		return 0, false
 	}
 	micros, err := strconv.ParseUint(whole+fraction+strings.Repeat("0", 6-len(fraction)), 10, 63)
-	return int64(micros), err == nil //nolint:gosec // 15 digits fit.
+	return int64(micros), err == nil // 15 digits fit.
 }
 
 // Add returns the costs with one more, which is added to those of its currency. There are at most MaxCurrencies: a cost in

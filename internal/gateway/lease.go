@@ -86,7 +86,7 @@ func (l lease) gone(grant auth.Grant, now time.Time) *follow.Closing {
 }
 
 func (l lease) jittered() time.Duration {
-	return l.every - rand.N(max(1, l.every/3)) //nolint:gosec // It spreads questions, and hides nothing.
+	return l.every - rand.N(max(1, l.every/3)) // It spreads questions, and hides nothing.
 }
 
 func withdrawn(refused *refusal.Error) string {

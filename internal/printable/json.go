@@ -40,7 +40,7 @@ type jsonWriter struct{ to io.Writer }
 // Write implements io.Writer.
 func (w jsonWriter) Write(p []byte) (int, error) {
 	if _, err := w.to.Write(JSON(p)); err != nil {
-		return 0, err //nolint:wrapcheck // It is the writer's own.
+		return 0, err // It is the writer's own.
 	}
 	return len(p), nil
 }

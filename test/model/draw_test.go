@@ -26,7 +26,7 @@ type drawer struct {
 
 // draw draws a sequence of 5 to most operations, besides the first.
 func draw(seed int64, most int) []operation {
-	d := &drawer{Rand: rand.New(rand.NewPCG(uint64(seed), 0))} //nolint:gosec // A test must be repeatable.
+	d := &drawer{Rand: rand.New(rand.NewPCG(uint64(seed), 0))} // A test must be repeatable.
 	first := d.first()
 	d.chat = beginning(first)
 	ops := []operation{first}

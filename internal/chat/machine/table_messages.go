@@ -84,7 +84,7 @@ var editRules = []Rule{
 	},
 }
 
-// deleteRules are in two halves: a reply that was deleted is generated anew; where nothing is to be answered, the chat
+// deleteRules are in two halves: a reply that was deleted is generated again; where nothing is to be answered, the chat
 // is as at the end of a turn.
 var deleteRules = []Rule{
 	{

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// decide takes people's decisions about calls down. The turn goes on when every call has what it waits for.
+// decide takes people's decisions about calls down. The turn continues when every call has what it waits for.
 func (p action) decide() error {
 	for _, approval := range p.facts.Approvals {
 		call := p.waiting(approval.ID)
@@ -108,7 +108,7 @@ func recordStopTool(t *v1alpha1.TurnStatus, tool string) {
 	}
 }
 
-// expire goes on without the calls that nobody has answered in time.
+// expire continues without the calls that nobody has answered in time.
 func (p action) expire() error {
 	required := p.status().RequiresAction
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
@@ -197,7 +197,7 @@ func (p action) appendResults(given *clientResults) {
 		}
 	}
 	st.Turn.Decisions = decided
-	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 //nolint:gosec // At most 512, as the API bounds parts.
+	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 // At most 512, as the API bounds parts.
 	if given == nil {
 		return
 	}

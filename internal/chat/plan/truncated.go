@@ -78,7 +78,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	case g == nil:
 		n := history.NodeOf(m)
 		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, StoppedBy: m.Status.StoppedBy}
-		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) //nolint:gosec // At most 512, as the API bounds parts.
+		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
 	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
 		t.Turn.PendingCalls = t.Turn.AwaitingCalls
