@@ -1,8 +1,8 @@
 # One image holds every program of Parley; the manifests say which one a container runs.
 #
 # Tags can be moved by whoever owns them. For a build that can be repeated, name the images by their digests, as
-# "docker buildx imagetools inspect <image>" tells them: --build-arg BUILD_IMAGE=golang:1.26.6@sha256:... and so on.
-ARG BUILD_IMAGE=golang:1.26.6
+# "docker buildx imagetools inspect <image>" tells them: --build-arg BUILD_IMAGE=golang:1.27.4@sha256:... and so on.
+ARG BUILD_IMAGE=golang:1.27.4
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src

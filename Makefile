@@ -4,7 +4,6 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-export GOTOOLCHAIN := local
 GOTAGS := grpcnotrace
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -tags $(GOTAGS) -ldflags='-s -w'
 CONTROLLER_GEN := go tool controller-gen

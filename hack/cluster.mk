@@ -18,6 +18,9 @@
 CLUSTER_ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/..)
 CLUSTER_SRC  := $(CLUSTER_ROOT)/hack/localcluster
 
+# The Go release that go.mod names, whatever the machine has or pins: it comes as a module like any other.
+export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' $(CLUSTER_SRC)/go.mod)
+
 CLUSTER_DIR        ?= $(CLUSTER_ROOT)/.parley/cluster
 CLUSTER_IMAGES     ?=
 CLUSTER_SUDO       ?= $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
@@ -49,7 +52,7 @@ endif
 
 # Always asked, never stale: go build finds out in a moment that there is nothing to do.
 $(DEVCLUSTER_BIN) $(OCIPACK):
-	@cd $(CLUSTER_SRC) && GOTOOLCHAIN=local CGO_ENABLED=0 go build -trimpath -buildvcs=false -o $@ ./cmd/$(@F)
+	@cd $(CLUSTER_SRC) && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o $@ ./cmd/$(@F)
 
 cluster-tools: $(DEVCLUSTER_BIN) $(OCIPACK)
 

@@ -16,6 +16,10 @@ go run ./internal/chat/machine/gen -o docs/status.md -check
 for module in . test/gitops hack/localcluster; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done
+if [ "$(sed -n 's/^toolchain //p' go.mod test/gitops/go.mod hack/tools/go.mod hack/localcluster{,/binaries}/go.mod | sort | uniq -c | awk '{print $1}')" != 5 ]; then
+  echo 'The go.mod files name different toolchains: make their toolchain lines the same.' >&2
+  exit 1
+fi
 unformatted=$(gofmt -l api cmd controllers internal test hack)
 if [ -n "$unformatted" ]; then
   printf 'Not formatted (run "make fmt"):\n%s\n' "$unformatted" >&2

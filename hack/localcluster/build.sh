@@ -23,8 +23,9 @@ if [ "${1:-}" = --print ]; then print_only=1; shift; fi
 want=${1:-}
 case $want in envtest | all) ;; *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 
-command -v go >/dev/null || fail "go is not in PATH: install the Go release that go.mod names"
-export GOTOOLCHAIN=local # never download a toolchain behind the user's back
+command -v go >/dev/null || fail "go is not in PATH: install Go 1.21 or later, which fetches the release that go.mod names"
+GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$here/go.mod") # it comes as a module like any other
+export GOTOOLCHAIN
 
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 

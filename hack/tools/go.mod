@@ -1,6 +1,8 @@
 module parley.dev/parley/hack/tools
 
-go 1.26.0
+go 1.27.0
+
+toolchain go1.27.4
 
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 

@@ -1,6 +1,8 @@
 module parley.dev/parley/hack/localcluster/binaries
 
-go 1.26.0
+go 1.27.0
+
+toolchain go1.27.4
 
 godebug default=go1.26
 
