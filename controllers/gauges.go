@@ -10,12 +10,13 @@ import (
 	"parley.dev/parley/internal/telemetry"
 )
 
-// Gauges of the gate, each for chats without a parent (root) and for sub-chats (sub). None has a label for namespaces, of
-// which there are too many.
+// Gauges of the gate, each for chats without a parent (root) and for sub-chats (sub). None has a label for namespaces,
+// of which there are too many.
 var (
 	generatingChats = gauge(telemetry.MetricGenerating, "Chats that generate, in all namespaces together.")
 	waitingChats    = gauge(telemetry.MetricWaiting, "Chats that wait because as many generate as their quotas allow.")
-	generatingLimit = gauge(telemetry.MetricGeneratingLimit, "Chats that may generate at once, in all namespaces together.")
+	generatingLimit = gauge(telemetry.MetricGeneratingLimit,
+		"Chats that may generate at once, in all namespaces together.")
 )
 
 func gauge(name, help string) *prometheus.Desc {

@@ -33,8 +33,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods, and of what
-// they run with, only those that are Parley's.
+// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods,
+// and of what they run with, only those that are Parley's.
 func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
 	// The API server's priority and fairness limits the manager; a second limit here would only add latency.
 	cfg = rest.CopyConfig(cfg)
@@ -46,7 +46,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}:        {Transform: index.StripChat},
 			&v1alpha1.ChatMessage{}: {Transform: index.StripMessage},
-			&corev1.Pod{}:           {Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
+			&corev1.Pod{}: {
+				Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
 			// By name and not by a label, which people can remove, and so that the manager needs no right to any other.
 			&corev1.ServiceAccount{}:      ofGenerationPods,
 			&rbacv1.Role{}:                ofGenerationPods,

@@ -64,16 +64,19 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		&chat.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
-			Pods: o.Pods, EnsureAccess: access.Ensure, PodStart: o.PodStart, PodCapacity: o.PodCapacity, Gate: gate, LoadLimits: quotas.Load,
-			Workers: o.Workers, Now: o.Now,
+			Pods: o.Pods, EnsureAccess: access.Ensure, PodStart: o.PodStart, PodCapacity: o.PodCapacity, Gate: gate,
+			LoadLimits: quotas.Load,
+			Workers:    o.Workers, Now: o.Now,
 			Metrics: measures, Tracer: o.Tracer,
 		},
-		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now, Metrics: measures},
+		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now,
+			Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},
 		quotas,
 		access,
-		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Start: o.PodStart, Idle: o.PodIdle, Now: o.Now},
+		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Start: o.PodStart, Idle: o.PodIdle,
+			Now: o.Now},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

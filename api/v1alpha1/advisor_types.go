@@ -10,16 +10,16 @@ const ToolAdvisor = "advisor"
 const (
 	// DefaultAdvisorUses is how often the advisor may be asked in a turn, unless advisor.maxUses says otherwise.
 	DefaultAdvisorUses = 3
-	// DefaultAdvisorOutputTokens is the most tokens of an advice, unless advisor.maxOutputTokens says otherwise. Models that
-	// reason need some of them for that.
+	// DefaultAdvisorOutputTokens is the most tokens of an advice, unless advisor.maxOutputTokens says otherwise. Models
+	// that reason need some of them for that.
 	DefaultAdvisorOutputTokens = 4000
 )
 
-// ChatAdvisor lets the model of a chat ask another model, usually a stronger one, for advice. It counts for chats without
-// a parent alone: the model of a sub-chat is not offered the advisor.
+// ChatAdvisor lets the model of a chat ask another model, usually a stronger one, for advice. It counts for chats
+// without a parent alone: the model of a sub-chat is not offered the advisor.
 type ChatAdvisor struct {
-	// enabled offers the model the tool advisor, and tells it when to ask. false turns off what the ChatModelConfig offers by
-	// default. Default false.
+	// enabled offers the model the tool advisor, and tells it when to ask. false turns off what the ChatModelConfig offers
+	// by default. Default false.
 	// +optional
 	Enabled bool `json:"enabled,omitempty"`
 
@@ -31,14 +31,15 @@ type ChatAdvisor struct {
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
-	// maxUses is how many pieces of advice the model may get in one turn. A question that failed does not count. Default 3.
+	// maxUses is how many pieces of advice the model may get in one turn.
+	// A question that failed does not count. Default 3.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 
-	// maxOutputTokens is the most tokens of an advice, reasoning included; maxOutputTokens of the ChatModelConfig counts where
-	// it is less. Default 4000.
+	// maxOutputTokens is the most tokens of an advice, reasoning included; maxOutputTokens of the ChatModelConfig counts
+	// where it is less. Default 4000.
 	// +kubebuilder:validation:Minimum=256
 	// +kubebuilder:validation:Maximum=32000
 	// +optional
@@ -58,8 +59,8 @@ const (
 	AdvisorForbidden AdvisorMode = "Forbidden"
 )
 
-// AdvisorPolicy is the default and the ceiling for the advisors of the chats that a ChatModelConfig answers. A ChatModelConfig that
-// only a message or a fallback names has no say.
+// AdvisorPolicy is the default and the ceiling for the advisors of the chats that a ChatModelConfig answers. A
+// ChatModelConfig that only a message or a fallback names has no say.
 type AdvisorPolicy struct {
 	// mode says which chats have an advisor. Default: OptIn.
 	// +kubebuilder:default:=OptIn
@@ -74,13 +75,15 @@ type AdvisorPolicy struct {
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
-	// maxUses is the most pieces of advice in one turn, whatever a chat says, and the default. Default 3, without a ceiling.
+	// maxUses is the most pieces of advice in one turn, whatever a chat says,
+	// and the default. Default 3, without a ceiling.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxUses *int32 `json:"maxUses,omitempty"`
 
-	// maxOutputTokens is the most tokens of an advice, whatever a chat says, and the default. Default 4000, without a ceiling.
+	// maxOutputTokens is the most tokens of an advice, whatever a chat says,
+	// and the default. Default 4000, without a ceiling.
 	// +kubebuilder:validation:Minimum=256
 	// +kubebuilder:validation:Maximum=32000
 	// +optional

@@ -21,7 +21,8 @@ const (
 	TitleFromModel TitleSource = "Model"
 	// TitleFromFirstWords means that it is how the first message begins.
 	TitleFromFirstWords TitleSource = "FirstWords"
-	// TitleOutdated means that a model is to write another one, beside the next reply: the annotation parley.dev/title asked for it.
+	// TitleOutdated means that a model is to write another one, beside the next reply:
+	// the annotation parley.dev/title asked for it.
 	TitleOutdated TitleSource = "Outdated"
 )
 

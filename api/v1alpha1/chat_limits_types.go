@@ -12,8 +12,8 @@ const (
 	DefaultMaxSteps = 1200
 	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
 	DefaultMaxQueue = 20
-	// RoomToCutIn is by how many messages those that cut in may exceed limits.maxQueue: somebody who says "Stop" is heard also
-	// where the queue is full.
+	// RoomToCutIn is by how many messages those that cut in may exceed limits.maxQueue: somebody who says "Stop" is heard
+	// also where the queue is full.
 	RoomToCutIn = 20
 	// DefaultMaxSubChats is the number of chats below one that has no parent, unless limits.maxSubChats says otherwise.
 	DefaultMaxSubChats = 20
@@ -40,15 +40,15 @@ type ChatLimits struct {
 	// +optional
 	MaxSteps *int32 `json:"maxSteps,omitempty"`
 
-	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Messages that cut in (whenBusy:
-	// Interrupt) may exceed it by 20. Default 20.
+	// maxQueue is the number of messages that may wait while a turn is under way; one more is Rejected. Messages that cut
+	// in (whenBusy: Interrupt) may exceed it by 20. Default 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxQueue *int32 `json:"maxQueue,omitempty"`
 
-	// maxSubChats is the number of chats below this one, at all depths, that are not archived; one too many does not begin. It counts
-	// where a chat has no parent. Default 20.
+	// maxSubChats is the number of chats below this one, at all depths, that are not archived; one too many does not
+	// begin. It counts where a chat has no parent. Default 20.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
@@ -61,14 +61,15 @@ type ChatLimits struct {
 	// +optional
 	MaxDepth *int32 `json:"maxDepth,omitempty"`
 
-	// actionDeadlineSeconds is how long tool calls wait for a client or for approval before they are cancelled. Default 300.
+	// actionDeadlineSeconds is how long tool calls wait for a client or for approval before they are cancelled.
+	// Default 300.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	// +optional
 	ActionDeadlineSeconds *int32 `json:"actionDeadlineSeconds,omitempty"`
 
-	// budget is the most that the chat may cost. Once it is spent, turns end with reason BudgetExceeded before the model is
-	// called again. Default: no limit.
+	// budget is the most that the chat may cost. Once it is spent, turns end with reason BudgetExceeded before the model
+	// is called again. Default: no limit.
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 }

@@ -24,7 +24,8 @@ const (
 	ChatError ChatPhase = "Error"
 )
 
-// GenerationAction is what a generation pod does. The first three are what it is told to do; the others it does beside them.
+// GenerationAction is what a generation pod does. The first three are what it is told to do;
+// the others it does beside them.
 // +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact;SummarizeTurn;WriteTitle
 type GenerationAction string
 
@@ -33,12 +34,14 @@ const (
 	ActionGenerateAssistant GenerationAction = "GenerateAssistant"
 	// ActionExecuteTools runs the tool calls of the newest Assistant message and yields one Tool message.
 	ActionExecuteTools GenerationAction = "ExecuteTools"
-	// ActionCompact asks a model for a summary of the context and yields one System message, with which the next call begins.
+	// ActionCompact asks a model for a summary of the context and yields one System message,
+	// with which the next call begins.
 	ActionCompact GenerationAction = "Compact"
-	// ActionSummarizeTurn asks a model what became of a turn, after its last reply. It yields a message without parts that is
-	// part of no history and goes once the chat has taken its turnSummary.
+	// ActionSummarizeTurn asks a model what became of a turn, after its last reply. It yields a message without parts that
+	// is part of no history and goes once the chat has taken its turnSummary.
 	ActionSummarizeTurn GenerationAction = "SummarizeTurn"
-	// ActionWriteTitle asks a model for the chat's title, beside a reply, which takes the title along. It yields no message.
+	// ActionWriteTitle asks a model for the chat's title, beside a reply,
+	// which takes the title along. It yields no message.
 	ActionWriteTitle GenerationAction = "WriteTitle"
 )
 
@@ -109,7 +112,8 @@ type ChatStatus struct {
 	// +optional
 	Compaction CompactionSource `json:"compaction,omitempty"`
 
-	// requiresAction is what a client or a person must do for the turn to go on; absent unless the phase is RequiresAction.
+	// requiresAction is what a client or a person must do for the turn to go on;
+	// absent unless the phase is RequiresAction.
 	// +optional
 	RequiresAction *RequiresActionStatus `json:"requiresAction,omitempty"`
 
@@ -184,8 +188,8 @@ type HistoryStatus struct {
 	// +optional
 	ContextStart int64 `json:"contextStart,omitempty"`
 
-	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes the
-	// chat back to the one that it was part of. The oldest of more than 64 are forgotten.
+	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes
+	// the chat back to the one that it was part of. The oldest of more than 64 are forgotten.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional

@@ -25,9 +25,9 @@ type ChatTools struct {
 	// +optional
 	Client []ClientTool `json:"client,omitempty"`
 
-	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool is asked
-	// without it, and the message says so in generation.warnings. Their calls wait for nobody: neither approval nor stopAfter sees
-	// them. Default: none.
+	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool
+	// is asked without it, and the message says so in generation.warnings. Their calls wait for nobody: neither approval
+	// nor stopAfter sees them. Default: none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
@@ -41,9 +41,9 @@ type ChatTools struct {
 	// +optional
 	Approval []string `json:"approval,omitempty"`
 
-	// stopAfter names the tools after whose success the turn ends without the model being called again, built-in ones and a
-	// client's alike. All calls of the reply are answered first. A result that is an error does not end the turn. The list counts
-	// as it is when the result is made. Default: none.
+	// stopAfter names the tools after whose success the turn ends without the model being called again, built-in ones and
+	// a client's alike. All calls of the reply are answered first. A result that is an error does not end the turn. The
+	// list counts as it is when the result is made. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
@@ -59,8 +59,8 @@ type ProviderTool string
 // ProviderWebSearch searches the web. The providers anthropic, and openai with the transport Responses, have it.
 const ProviderWebSearch ProviderTool = "WebSearch"
 
-// StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not fail. It is
-// empty if none does.
+// StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not
+// fail. It is empty if none does.
 func (t *ChatTools) StoppedBy(results []ToolResult) string {
 	for i := range results {
 		if t != nil && !results[i].IsError && slices.Contains(t.StopAfter, results[i].Name) {
@@ -109,7 +109,7 @@ type BuiltInTool string
 const (
 	// BuiltInCurrentTime tells the model the time of day.
 	BuiltInCurrentTime BuiltInTool = "current_time"
-	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it is
-	// offered only to a chat that has sub-chats.
+	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it
+	// is offered only to a chat that has sub-chats.
 	BuiltInWaitAgent BuiltInTool = "wait_agent"
 )

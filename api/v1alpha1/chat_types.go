@@ -7,16 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AnnotationTraceparent on a User message, or on a Chat for its prompt, is the W3C trace context (version 00) that the turn is
-// traced under.
+// AnnotationTraceparent on a User message, or on a Chat for its prompt, is the W3C trace context (version 00) that the
+// turn is traced under.
 const AnnotationTraceparent = "parley.dev/traceparent"
 
 // AnnotationCreatedBy names who created a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps it
 // (config/admission/stamp).
 const AnnotationCreatedBy = "parley.dev/created-by"
 
-// AnnotationEditedBy names who last changed the spec of a Chat, a User or Tool message, or a ToolApproval, where the cluster stamps
-// it (config/admission/stamp). It is absent as long as nobody has.
+// AnnotationEditedBy names who last changed the spec of a Chat, a User or Tool message, or a ToolApproval, where the
+// cluster stamps it (config/admission/stamp). It is absent as long as nobody has.
 const AnnotationEditedBy = "parley.dev/edited-by"
 
 // ModelConfigUnavailablePolicy says what happens while the ChatModelConfig that is named does not exist or is disabled.
@@ -43,7 +43,8 @@ type ChatSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// title of the chat, for lists. Default: what a model wrote, see ChatModelConfig.spec.titles, or how the first message begins.
+	// title of the chat, for lists. Default: what a model wrote, see ChatModelConfig.spec.titles,
+	// or how the first message begins.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=80
 	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]') && !self.matches('[[:cntrl:]]')",message="title must be one line that says something, without control characters"
@@ -55,8 +56,8 @@ type ChatSpec struct {
 	// +optional
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 
-	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are read
-	// anew at each step.
+	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are
+	// read anew at each step.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -66,9 +67,9 @@ type ChatSpec struct {
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 
-	// whenModelConfigUnavailable says what happens while the ChatModelConfig that modelConfigRef, or a message, names does not exist
-	// or is disabled. Fail: the chat waits for it, and says so. UseDefault: the namespace's default answers, and the condition
-	// ModelConfigFallback says so. Default: Fail.
+	// whenModelConfigUnavailable says what happens while the ChatModelConfig that modelConfigRef, or a message, names does
+	// not exist or is disabled. Fail: the chat waits for it, and says so. UseDefault: the namespace's default answers, and
+	// the condition ModelConfigFallback says so. Default: Fail.
 	// +optional
 	WhenModelConfigUnavailable ModelConfigUnavailablePolicy `json:"whenModelConfigUnavailable,omitempty"`
 
@@ -84,17 +85,18 @@ type ChatSpec struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// parentRef makes this a sub-chat of another chat: it is held, archived and deleted together with it. It cannot change.
+	// parentRef makes this a sub-chat of another chat: it is held,
+	// archived and deleted together with it. It cannot change.
 	// +optional
 	ParentRef *ChatReference `json:"parentRef,omitempty"`
 
-	// archived puts the chat away, with all its sub-chats or not at all: as soon as none of them is at work. An archived chat
-	// takes no messages. Default false.
+	// archived puts the chat away, with all its sub-chats or not at all: as soon as none of them is at work. An archived
+	// chat takes no messages. Default false.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
-	// suspend holds the chat's work, and that of its sub-chats: the step under way is finished and committed, no further one begins. Messages wait.
-	// Default false.
+	// suspend holds the chat's work, and that of its sub-chats: the step under way is finished and committed, no further
+	// one begins. Messages wait. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 

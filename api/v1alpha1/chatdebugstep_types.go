@@ -10,7 +10,8 @@ const (
 	MaxDebugTextRunes = 10000
 	// MaxDebugReplyBytes is the most bytes of a recorded reply's texts together: 50000.
 	MaxDebugReplyBytes = 50000
-	// MaxDebugBodyBytes is the most bytes of a recorded HTTP body: 50000. A longer one is left out, or cut where it has lines.
+	// MaxDebugBodyBytes is the most bytes of a recorded HTTP body:
+	// 50000. A longer one is left out, or cut where it has lines.
 	MaxDebugBodyBytes = 50000
 	// MaxDebugStepBytes is the most bytes of a recording as JSON: 512 KiB, far below what etcd takes.
 	MaxDebugStepBytes = 512 << 10

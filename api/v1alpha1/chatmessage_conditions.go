@@ -4,8 +4,8 @@
 package v1alpha1
 
 // Reasons of a User message's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled
-// (True) when the turn that the message began failed, ReasonAnswered, ReasonStoppedAfterTool and ReasonMaxStepsReached, which
-// are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
+// (True) when the turn that the message began failed, ReasonAnswered, ReasonStoppedAfterTool and ReasonMaxStepsReached,
+// which are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (
 	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
 	ReasonBeingAnswered = "BeingAnswered"
@@ -16,18 +16,19 @@ const (
 	// ReasonWaitingForChat surfaces in Ready (Unknown) and Reconciling (True) while the chat cannot begin: it has no
 	// ChatModelConfig that could answer, or its parent does not exist or allows no such sub-chat.
 	ReasonWaitingForChat = "WaitingForChat"
-	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was full.
+	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was
+	// full.
 	ReasonQueueFull = "QueueFull"
-	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived; the message is taken up
-	// once it is taken back.
+	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived; the message is
+	// taken up once it is taken back.
 	ReasonChatArchived = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation continues without it.
 	ReasonSuperseded = "Superseded"
 	// ReasonResultsAccepted surfaces in Ready (True) when the results of a Tool message answer the calls that waited.
 	ReasonResultsAccepted = "ResultsAccepted"
-	// ReasonResultsInvalid surfaces in Ready (False) and Stalled (True) when a Tool message's results were refused: they do
-	// not answer exactly the calls that wait for a client, or are not valid JSON.
+	// ReasonResultsInvalid surfaces in Ready (False) and Stalled (True) when a Tool message's results were refused: they
+	// do not answer exactly the calls that wait for a client, or are not valid JSON.
 	ReasonResultsInvalid = "ResultsInvalid"
 	// ReasonWaitingForApproval surfaces in Ready (Unknown) and Reconciling (True) while a Tool message waits until other
 	// calls of the same reply have been approved or denied.

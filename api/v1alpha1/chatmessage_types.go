@@ -40,8 +40,8 @@ type MessageVisibility string
 const (
 	// VisibleToAll means that the message is part of the transcript that people see. This is the default.
 	VisibleToAll MessageVisibility = "All"
-	// VisibleToModel means that the message is told to the model, and that transcripts for people leave its text out. It is no
-	// secret: whoever may read ChatMessages can read it.
+	// VisibleToModel means that the message is told to the model, and that transcripts for people leave its text out. It
+	// is no secret: whoever may read ChatMessages can read it.
 	VisibleToModel MessageVisibility = "Model"
 )
 
@@ -111,18 +111,18 @@ type ChatMessageSpec struct {
 	// +optional
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
 
-	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its text out.
-	// It is no protection: whoever may read ChatMessages can read it. Default All.
+	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its
+	// text out. It is no protection: whoever may read ChatMessages can read it. Default All.
 	// +optional
 	Visibility MessageVisibility `json:"visibility,omitempty"`
 
-	// modelConfigRef names the ChatModelConfig that answers the turn which a User message begins. Default: the chat's. It counts
-	// as it is when the turn begins.
+	// modelConfigRef names the ChatModelConfig that answers the turn which a User message begins. Default: the chat's. It
+	// counts as it is when the turn begins.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 
-	// reasoningEffort is how much the model thinks in the turn that a User message begins, up to reasoningEffort.max of the
-	// ChatModelConfig. Default: its reasoningEffort.default. It counts as it is when the turn begins.
+	// reasoningEffort is how much the model thinks in the turn that a User message begins, up to reasoningEffort.max of
+	// the ChatModelConfig. Default: its reasoningEffort.default. It counts as it is when the turn begins.
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 
@@ -172,14 +172,14 @@ type ChatMessageStatus struct {
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
-	// resumedVersion is the version of the history with which the turn that the message began was taken up again last; absent if it
-	// never was.
+	// resumedVersion is the version of the history with which the turn that the message began was taken up again last;
+	// absent if it never was.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ResumedVersion int64 `json:"resumedVersion,omitempty"`
 
-	// createdVersion is the resourceVersion that the message had before its status was written for the first time, as long as the message
-	// waits to be taken up: messages of one second are taken in the order of their creation.
+	// createdVersion is the resourceVersion that the message had before its status was written for the first time, as long
+	// as the message waits to be taken up: messages of one second are taken in the order of their creation.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	CreatedVersion string `json:"createdVersion,omitempty"`
@@ -188,8 +188,8 @@ type ChatMessageStatus struct {
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
 
-	// stoppedBy is the tool of the first of a client's results that ends the turn, as the chat's tools.stopAfter said when they
-	// were taken; empty if none does.
+	// stoppedBy is the tool of the first of a client's results that ends the turn, as the chat's tools.stopAfter said when
+	// they were taken; empty if none does.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
@@ -207,8 +207,8 @@ type ChatMessageStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the answer,
-// each written once by a generation pod.
+// ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the
+// answer, each written once by a generation pod.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -62,8 +62,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Default bool `json:"default,omitempty"`
 
-	// disabled takes the configuration out of use without deleting it: it is nobody's default, fallback, summariser or advisor, and
-	// a chat or message that names it says ModelConfigDisabled. A call under way is finished. Default false.
+	// disabled takes the configuration out of use without deleting it: it is nobody's default, fallback, summariser or
+	// advisor, and a chat or message that names it says ModelConfigDisabled. A call under way is finished. Default false.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
@@ -112,8 +112,9 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
-	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: what the provider
-	// said when it refused a context of the chat as too long, or else what Parley knows of the model, see status.contextLimit.
+	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: what
+	// the provider said when it refused a context of the chat as too long,
+	// or else what Parley knows of the model, see status.contextLimit.
 	// +kubebuilder:validation:Minimum=1000
 	// +kubebuilder:validation:Maximum=100000000
 	// +optional
@@ -123,8 +124,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
-	// titles makes a model write the titles of the chats that this one answers: one more call per chat, beside the first reply.
-	// Default: titles are the first words of the first message.
+	// titles makes a model write the titles of the chats that this one answers: one more call per chat, beside the first
+	// reply. Default: titles are the first words of the first message.
 	// +optional
 	Titles *CaptionSettings `json:"titles,omitempty"`
 
@@ -133,8 +134,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	TurnSummaries *CaptionSettings `json:"turnSummaries,omitempty"`
 
-	// advisor is the default and the ceiling for the advisors of the chats that this one answers. Default: chats that ask for an
-	// advisor have one.
+	// advisor is the default and the ceiling for the advisors of the chats that this one answers. Default: chats that ask
+	// for an advisor have one.
 	// +optional
 	Advisor *AdvisorPolicy `json:"advisor,omitempty"`
 
@@ -142,16 +143,16 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Retry *RetryPolicy `json:"retry,omitempty"`
 
-	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default 600; at
-	// most 3300, since an attempt that is an hour old counts as lost.
+	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default
+	// 600; at most 3300, since an attempt that is an hour old counts as lost.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3300
 	// +optional
 	SilenceTimeoutSeconds *int32 `json:"silenceTimeoutSeconds,omitempty"`
 
-	// fallbacks are the ChatModelConfigs to ask, in order, when this one's provider cannot answer: it is overloaded, limits
-	// the rate, fails or cannot be reached, or refuses the key, the model or the account. What those name in turn does not
-	// count. Each new step begins with this one again.
+	// fallbacks are the ChatModelConfigs to ask, in order, when this one's provider cannot answer: it is overloaded,
+	// limits the rate, fails or cannot be reached, or refuses the key, the model or the account. What those name in turn
+	// does not count. Each new step begins with this one again.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
 	// +listMapKey=name
@@ -198,8 +199,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	ReasoningEffort *ReasoningEffortSettings `json:"reasoningEffort,omitempty"`
 
-	// providerOptions are settings that only this provider knows, by its own names; the documentation lists them. Not for keys:
-	// they are readable by all who may read this object.
+	// providerOptions are settings that only this provider knows, by its own names; the documentation lists them. Not for
+	// keys: they are readable by all who may read this object.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:validation:MaxProperties=32
@@ -221,9 +222,9 @@ type ChatModelConfigSpec struct {
 
 // ModelTools bounds what a model may do with tools.
 type ModelTools struct {
-	// approval names tools whose calls wait for a ToolApproval in every chat that this configuration answers, besides those that
-	// the chat names in its own tools.approval: who may change the chat cannot take one away. It counts when the model makes the
-	// call. Default: none.
+	// approval names tools whose calls wait for a ToolApproval in every chat that this configuration answers, besides
+	// those that the chat names in its own tools.approval: who may change the chat cannot take one away. It counts when
+	// the model makes the call. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64

@@ -20,7 +20,8 @@ const (
 // ClusterChatQuotaName is the name of the one ClusterChatQuota that there may be.
 const ClusterChatQuotaName = "default"
 
-// GeneratingLimits is how many chats may generate at once. Those beyond wait, and what generates already is never cut off.
+// GeneratingLimits is how many chats may generate at once. Those beyond wait,
+// and what generates already is never cut off.
 // +kubebuilder:validation:XValidation:rule="has(self.chats) || has(self.subChats)",message="set chats, subChats or both; 0 lets none generate"
 type GeneratingLimits struct {
 	// chats without a parent. 0 lets none generate: all wait.
@@ -29,8 +30,8 @@ type GeneratingLimits struct {
 	// +optional
 	Chats *int32 `json:"chats,omitempty"`
 
-	// subChats are chats with a parent; they count apart, so that a chat cannot wait for its own sub-chats in vain. 0 lets none
-	// generate: all wait.
+	// subChats are chats with a parent; they count apart, so that a chat cannot wait for its own sub-chats in vain. 0 lets
+	// none generate: all wait.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
@@ -59,8 +60,8 @@ type ChatQuotaStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ChatQuota bounds how many chats of its namespace generate at once. Of several the smallest of each number counts, and the
-// limits of ClusterChatQuota for all namespaces together count beside it.
+// ChatQuota bounds how many chats of its namespace generate at once. Of several the smallest of each number counts, and
+// the limits of ClusterChatQuota for all namespaces together count beside it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

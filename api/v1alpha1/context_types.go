@@ -30,7 +30,8 @@ type ContextBoundary struct {
 	// +required
 	Start int64 `json:"start"`
 
-	// length is the number of messages that the history had when the context was begun. It ends with the history before it.
+	// length is the number of messages that the history had when the context was begun.
+	// It ends with the history before it.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Length int64 `json:"length"`
@@ -103,9 +104,9 @@ type ContextStatus struct {
 
 // CompactionPolicy says when and by what a context is compacted.
 type CompactionPolicy struct {
-	// thresholdPercent is how full the context may get before it is replaced by a summary; 100 switches that off. Where it is not
-	// known how much the context holds, nothing is compacted unless the model refuses the context as too long, or somebody
-	// asks. Default 70.
+	// thresholdPercent is how full the context may get before it is replaced by a summary; 100 switches that off. Where it
+	// is not known how much the context holds, nothing is compacted unless the model refuses the context as too long, or
+	// somebody asks. Default 70.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

@@ -12,8 +12,8 @@ const MaxCurrencies = 8
 // +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 type Currency string
 
-// Amount is an amount of money as people write it: a decimal number with at most 6 digits after the point, such as "0.30".
-// It is a string, so that nothing on the way rounds it: quote it in YAML.
+// Amount is an amount of money as people write it: a decimal number with at most 6 digits after the point, such as
+// "0.30". It is a string, so that nothing on the way rounds it: quote it in YAML.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=16
 // +kubebuilder:validation:XValidation:rule="self.matches('^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$')",message="an amount is a decimal number in quotes, with at most 9 digits before the point and 6 after it, such as \"3.75\""

@@ -12,13 +12,13 @@ import (
 // DefaultDebugExpiry is how long a recording is kept unless expireAfterSeconds says otherwise: 24 hours.
 const DefaultDebugExpiry = 24 * time.Hour
 
-// AnnotationExpiresAt is when a ChatDebugStep is deleted, as RFC 3339. It is an annotation, so that the operator can delete
-// recordings without ever reading one, and so that a person can keep one for longer. Without it a recording goes
+// AnnotationExpiresAt is when a ChatDebugStep is deleted, as RFC 3339. It is an annotation, so that the operator can
+// delete recordings without ever reading one, and so that a person can keep one for longer. Without it a recording goes
 // DefaultDebugExpiry after it was created.
 const AnnotationExpiresAt = "parley.dev/expires-at"
 
-// AnnotationInProgress stands on a ChatDebugStep while its newest attempt is under way: the generation pod that makes it, the
-// number of the attempt and when it was written, as RFC 3339. The operator ends a recording whose pod is gone.
+// AnnotationInProgress stands on a ChatDebugStep while its newest attempt is under way: the generation pod that makes
+// it, the number of the attempt and when it was written, as RFC 3339. The operator ends a recording whose pod is gone.
 const AnnotationInProgress = "parley.dev/in-progress"
 
 // AnnotationHistory is the version of the history that a ChatDebugStep was made for, and how many messages that had, as
@@ -33,8 +33,8 @@ func ParseDebugHistory(value string) (version, length int64, ok bool) {
 	return version, length, err == nil && wrong == nil
 }
 
-// LabelRecordings on a Namespace says whether its chats may be recorded: RecordingsDisabled keeps every ChatDebugStep out,
-// whatever Chats and ChatModelConfigs ask for.
+// LabelRecordings on a Namespace says whether its chats may be recorded: RecordingsDisabled keeps every ChatDebugStep
+// out, whatever Chats and ChatModelConfigs ask for.
 const LabelRecordings = "parley.dev/recordings"
 
 // RecordingsDisabled is the value of LabelRecordings that keeps recordings out of a namespace.

@@ -43,8 +43,8 @@ type ReasoningEffortSettings struct {
 	Max ReasoningEffort `json:"max,omitempty"`
 }
 
-// Effort is the effort of a turn whose message asks for the given one: that, or default, but not more than max. It is empty
-// if neither says anything; then the provider decides.
+// Effort is the effort of a turn whose message asks for the given one: that, or default, but not more than max. It is
+// empty if neither says anything; then the provider decides.
 func (s *ReasoningEffortSettings) Effort(asked ReasoningEffort) ReasoningEffort {
 	if s == nil {
 		return asked

@@ -9,8 +9,8 @@ import (
 )
 
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
-// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what it
-// means and what to do.
+// Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
+// it means and what to do.
 // +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigInvalid;InstructionsNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
 type ErrorReason string
 
@@ -73,20 +73,21 @@ const (
 	ErrorModelConfigDisabled ErrorReason = "ModelConfigDisabled"
 	// ErrorModelConfigInvalid surfaces when the ChatModelConfig cannot be used as it is.
 	ErrorModelConfigInvalid ErrorReason = "ModelConfigInvalid"
-	// ErrorInstructionsNotFound surfaces when a ConfigMap or its key that instructionsFrom names, and that is not optional,
-	// does not exist.
+	// ErrorInstructionsNotFound surfaces when a ConfigMap or its key that instructionsFrom names, and that is not
+	// optional, does not exist.
 	ErrorInstructionsNotFound ErrorReason = "InstructionsNotFound"
 	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.
 	ErrorAttemptsExhausted ErrorReason = "AttemptsExhausted"
-	// ErrorGenerationPodLost is the reason of a retry after the generation pod of an attempt was lost, or did not start. No turn
-	// fails by it.
+	// ErrorGenerationPodLost is the reason of a retry after the generation pod of an attempt was lost, or did not start.
+	// No turn fails by it.
 	ErrorGenerationPodLost ErrorReason = "GenerationPodLost"
-	// ErrorResultNameTaken surfaces when a message that the generation pod did not create has the name of the result of an attempt.
-	// It is the reason of a retry, and the error of a turn when that was its last attempt.
+	// ErrorResultNameTaken surfaces when a message that the generation pod did not create has the name of the result of an
+	// attempt. It is the reason of a retry, and the error of a turn when that was its last attempt.
 	ErrorResultNameTaken ErrorReason = "ResultNameTaken"
-	// ErrorStateInvalid surfaces when the chat's status was changed by somebody else into a combination that must not exist.
+	// ErrorStateInvalid surfaces when the chat's status was changed by somebody else into a combination that must not
+	// exist.
 	ErrorStateInvalid ErrorReason = "StateInvalid"
 	// ErrorParentNotFound surfaces when the chat that parentRef names does not exist.
 	ErrorParentNotFound ErrorReason = "ParentNotFound"
@@ -131,7 +132,8 @@ type GenerationError struct {
 	// +optional
 	StatusCode int32 `json:"statusCode,omitempty"`
 
-	// contextLimit is the number of tokens that the model's context holds, if the provider said so when it refused one as too long.
+	// contextLimit is the number of tokens that the model's context holds,
+	// if the provider said so when it refused one as too long.
 	// +kubebuilder:validation:Minimum=1000
 	// +kubebuilder:validation:Maximum=100000000
 	// +optional

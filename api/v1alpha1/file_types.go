@@ -11,8 +11,9 @@ import (
 // PartFile is a file that a person gives with a message.
 const PartFile PartType = "File"
 
-// MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A file
-// that cannot be read, or that the model's provider does not take, is named to the model as one that is not available.
+// MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A
+// file that cannot be read, or that the model's provider does not take,
+// is named to the model as one that is not available.
 // +kubebuilder:validation:XValidation:rule="!has(self.data) || self.data.size() % 4 == 0",message="data must be base64, padded with =, in one line: its length is no multiple of 4"
 // +kubebuilder:validation:XValidation:rule="[has(self.data), has(self.configMapKeyRef), has(self.url)].filter(s, s).size() == 1",message="exactly one of data, configMapKeyRef and url must be set"
 type MessageFile struct {
@@ -23,15 +24,16 @@ type MessageFile struct {
 	// +required
 	Name string `json:"name"`
 
-	// mediaType of the content, such as image/png, application/pdf or text/plain. Images (PNG, JPEG, GIF, WebP) and PDFs go to
-	// providers that take them; text is inlined, at most 128 KiB.
+	// mediaType of the content, such as image/png, application/pdf or text/plain. Images (PNG, JPEG, GIF, WebP) and PDFs
+	// go to providers that take them; text is inlined, at most 128 KiB.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=127
 	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$`
 	// +required
 	MediaType string `json:"mediaType"`
 
-	// data is the content in base64: the standard alphabet (with + and /), padded with =, in one line. At most 700 KiB of base64.
+	// data is the content in base64: the standard alphabet (with + and /),
+	// padded with =, in one line. At most 700 KiB of base64.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=716800
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]+={0,2}$`
@@ -42,9 +44,10 @@ type MessageFile struct {
 	// +optional
 	ConfigMapKeyRef *ConfigMapKeyReference `json:"configMapKeyRef,omitempty"`
 
-	// url of the content. If the operator's administrator allows its host, it is fetched within the cluster, at each step. Else
-	// an https URL of a public host is handed to the model's provider, if that fetches files of this type itself; it then is
-	// the provider that asks the host. A file that cannot be had is shown to the model as missing, with the reason.
+	// url of the content. If the operator's administrator allows its host, it is fetched within the cluster, at each step.
+	// Else an https URL of a public host is handed to the model's provider, if that fetches files of this type itself; it
+	// then is the provider that asks the host. A file that cannot be had is shown to the model as missing,
+	// with the reason.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^/@\s]+(/\S*)?$`
@@ -54,8 +57,8 @@ type MessageFile struct {
 
 // Content is what data holds, decoded; nil if there is no data. The error says what is wrong with the base64.
 //
-// data is a string and not a []byte, which the schema would call "format: byte": rules of the schema take such a string for
-// the alphabet of URLs, and refuse each content whose base64 has a + or a /.
+// data is a string and not a []byte, which the schema would call "format: byte": rules of the schema take such a string
+// for the alphabet of URLs, and refuse each content whose base64 has a + or a /.
 func (f *MessageFile) Content() ([]byte, error) {
 	if f.Data == "" {
 		return nil, nil
@@ -94,8 +97,8 @@ const (
 
 // InstructionsSource names a text that stands before the conversation, after the system prompt.
 type InstructionsSource struct {
-	// configMapKeyRef names the key of a ConfigMap in the same namespace that holds the text. The model reads at most 64 KiB
-	// of it.
+	// configMapKeyRef names the key of a ConfigMap in the same namespace that holds the text. The model reads at most 64
+	// KiB of it.
 	// +required
 	ConfigMapKeyRef ConfigMapKeyReference `json:"configMapKeyRef"`
 

@@ -104,8 +104,8 @@ type MessageGeneration struct {
 	// +optional
 	Cost *Cost `json:"cost,omitempty"`
 
-	// warnings are about settings that the provider or the model does not take, and files that the provider cannot fetch; the
-	// call was made without them.
+	// warnings are about settings that the provider or the model does not take, and files that the provider cannot fetch;
+	// the call was made without them.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=atomic
@@ -133,8 +133,8 @@ type MessageGeneration struct {
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
 
-	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if none
-	// does.
+	// stoppedBy is the tool of the first result in parts that ends the turn, as the chat's tools.stopAfter said; empty if
+	// none does.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
@@ -184,8 +184,8 @@ type CompactionAccount struct {
 	// +optional
 	Messages int64 `json:"messages"`
 
-	// contextStart is the index of the first message that the model sees from now on, besides the summary: the first message
-	// that nobody has answered yet, or else the System message itself.
+	// contextStart is the index of the first message that the model sees from now on, besides the summary: the first
+	// message that nobody has answered yet, or else the System message itself.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	ContextStart int64 `json:"contextStart"`
@@ -193,8 +193,8 @@ type CompactionAccount struct {
 	CompactionCause `json:",inline"`
 }
 
-// CompactionCause is how full the context was when a compaction was asked for. It is the same for all sources: what is not known is
-// absent.
+// CompactionCause is how full the context was when a compaction was asked for. It is the same for all sources: what is
+// not known is absent.
 type CompactionCause struct {
 	// thresholdPercent is how full the context might have got.
 	// +kubebuilder:validation:Minimum=0

@@ -64,8 +64,8 @@ type MessagePart struct {
 	// +optional
 	File *MessageFile `json:"file,omitempty"`
 
-	// startedAt is when the model began to write a Reasoning part, when it had written a ToolCall, or when a call began to run
-	// whose ToolResult this is. Only parts of generated messages have it.
+	// startedAt is when the model began to write a Reasoning part, when it had written a ToolCall, or when a call began to
+	// run whose ToolResult this is. Only parts of generated messages have it.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
 
@@ -88,8 +88,8 @@ type ToolCall struct {
 	// +required
 	ID string `json:"id"`
 
-	// providerID is the id that the provider gave the call, where id is another one: the provider used it before, or it has
-	// characters that not every provider takes. The provider gets it back as it was.
+	// providerID is the id that the provider gave the call, where id is another one: the provider used it before, or it
+	// has characters that not every provider takes. The provider gets it back as it was.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`

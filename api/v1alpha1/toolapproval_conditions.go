@@ -7,7 +7,7 @@ package v1alpha1
 const (
 	// ReasonApplied surfaces in Ready (True) when the decision counts.
 	ReasonApplied = "Applied"
-	// ReasonNotPending surfaces in Ready (False) and Stalled (True) when the chat has no such call that waits for approval, or
-	// another ToolApproval came first.
+	// ReasonNotPending surfaces in Ready (False) and Stalled (True) when the chat has no such call that waits for
+	// approval, or another ToolApproval came first.
 	ReasonNotPending = "NotPending"
 )

@@ -53,8 +53,8 @@ type ToolApprovalStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ToolApproval approves or denies one tool call that waits in Chat.status.requiresAction. It is a kind of its own, so that
-// the right to approve can be given to other people than the right to chat.
+// ToolApproval approves or denies one tool call that waits in Chat.status.requiresAction. It is a kind of its own, so
+// that the right to approve can be given to other people than the right to chat.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -24,8 +24,8 @@ const (
 	TurnInterrupted TurnResult = "Interrupted"
 )
 
-// CallsGivenUp is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps gives up none, as
-// calls are run before it ends a turn. What follows such calls in the
+// CallsGivenUp is why tool calls were given up without a result. The model reads it in place of one; limits.maxSteps
+// gives up none, as calls are run before it ends a turn. What follows such calls in the
 // history keeps it: the next step, or the next User message.
 // +kubebuilder:validation:Enum=Cancelled;Interrupted;TimedOut;Failed;Edited
 type CallsGivenUp string
@@ -67,8 +67,8 @@ type TurnStatus struct {
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
-	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted or after a
-	// compaction that its error asked for; absent if it never was. It is greater than historyVersion.
+	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted
+	// or after a compaction that its error asked for; absent if it never was. It is greater than historyVersion.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ResumedVersion int64 `json:"resumedVersion,omitempty"`
@@ -102,8 +102,8 @@ type TurnStatus struct {
 	// +optional
 	Result TurnResult `json:"result,omitempty"`
 
-	// summary says in a few words how the turn stands, or what became of it, if the ChatModelConfig has turnSummaries; absent
-	// after an interruption.
+	// summary says in a few words how the turn stands, or what became of it, if the ChatModelConfig has turnSummaries;
+	// absent after an interruption.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Summary string `json:"summary,omitempty"`
@@ -167,8 +167,8 @@ type TurnStatus struct {
 	// +optional
 	Results *MessagePlace `json:"results,omitempty"`
 
-	// stoppedBy is the tool of the turn's first result that ends the turn, as tools.stopAfter said when the result was made; empty
-	// if none does.
+	// stoppedBy is the tool of the turn's first result that ends the turn, as tools.stopAfter said when the result was
+	// made; empty if none does.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`

@@ -104,10 +104,13 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.listen, "listen", ":8080", "address to serve on")
 	flags.StringVar(&c.metrics, "metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	flags.IntVar(&c.relayPort, "relay-port", 7070, "port of the relays on generation pods")
-	flags.StringVar(&c.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the gateway's service account; default: $POD_NAMESPACE")
-	flags.StringVar(&c.account, "account", os.Getenv("POD_SERVICE_ACCOUNT"), "the gateway's own service account, which relays let in; default: $POD_SERVICE_ACCOUNT")
+	flags.StringVar(&c.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of the gateway's service account; default: $POD_NAMESPACE")
+	flags.StringVar(&c.account, "account", os.Getenv("POD_SERVICE_ACCOUNT"),
+		"the gateway's own service account, which relays let in; default: $POD_SERVICE_ACCOUNT")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig to use outside of a cluster")
-	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
+	flags.StringVar(&c.tlsCert, "tls-cert-file", "",
+		"PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "PEM file with the certificate's key")
 	c.callers(flags)
 	if err := flags.Parse(args); err != nil {
@@ -130,14 +133,19 @@ func (c *config) callers(flags *flag.FlagSet) {
 	flags.BoolVar(&c.auth.APIServerTokens, "accept-api-server-tokens", true,
 		"accept tokens that the API server itself accepts, besides those of the audience "+token.Audience)
 	flags.BoolVar(&c.auth.OpaqueTokens, "accept-opaque-tokens", false,
-		"ask the API server also about tokens that are no JSON web tokens, as some clouds hand them out; with --accept-api-server-tokens")
-	flags.IntVar(&c.auth.Reviews, "max-reviews", auth.DefaultReviews, "how many questions about callers the API server is asked at the same time")
+		"ask the API server also about tokens that are no JSON web tokens, as some clouds hand them out; with "+
+			"--accept-api-server-tokens")
+	flags.IntVar(&c.auth.Reviews, "max-reviews", auth.DefaultReviews,
+		"how many questions about callers the API server is asked at the same time")
 	flags.IntVar(&c.limits.Streams, "max-streams", gateway.DefaultStreams, "how many streams are open at the same time")
-	flags.IntVar(&c.limits.StreamsPerCaller, "max-streams-per-caller", gateway.DefaultStreamsPerCaller, "how many streams one caller has open at the same time")
-	flags.Int64Var(&c.limits.StreamMemory, "stream-memory", gateway.DefaultStreamMemory, "bytes of messages that all streams hold together, besides 64 MiB that they share")
+	flags.IntVar(&c.limits.StreamsPerCaller, "max-streams-per-caller", gateway.DefaultStreamsPerCaller,
+		"how many streams one caller has open at the same time")
+	flags.Int64Var(&c.limits.StreamMemory, "stream-memory", gateway.DefaultStreamMemory,
+		"bytes of messages that all streams hold together, besides 64 MiB that they share")
 }
 
-func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway, error) {
+func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log *slog.Logger) (*gateway.Gateway,
+	error) {
 	core, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)

@@ -42,15 +42,19 @@ func main() {
 	metrics := flag.String("metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
 	var hosts []string
-	flag.Func("file-host", "a `host` that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; repeat it for more", func(host string) error {
-		hosts = append(hosts, host)
-		return nil
-	})
+	flag.Func("file-host",
+		"a `host` that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; "+
+			"repeat it for more", func(host string) error {
+			hosts = append(hosts, host)
+			return nil
+		})
 	var modelHosts []string
-	flag.Func("model-host", "a `host` that models may be called at, such as models.example.com, ollama.models:11434 or *.openai.azure.com; repeat it for more; default: all", func(host string) error {
-		modelHosts = append(modelHosts, host)
-		return nil
-	})
+	flag.Func("model-host",
+		"a `host` that models may be called at, such as models.example.com, ollama.models:11434 or *.openai.azure.com; "+
+			"repeat it for more; default: all", func(host string) error {
+			modelHosts = append(modelHosts, host)
+			return nil
+		})
 	var o runner.Options
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
@@ -84,7 +88,8 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 		context.AfterFunc(again, func() { stopAgain(); stop() })
 	})
 
-	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-generator", Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME")}, log)
+	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-generator", Namespace: os.Getenv("POD_NAMESPACE"),
+		Pod: os.Getenv("POD_NAME")}, log)
 	if err != nil {
 		return err
 	}
@@ -139,7 +144,8 @@ func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, s
 	}
 }
 
-func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Client, o runner.Options, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
+func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Client, o runner.Options,
+	metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if pod == "" || namespace == "" {
 		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
@@ -155,8 +161,9 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		),
 		HTTP: transport.NewClient(),
-		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity, NoRecordings: o.NoRecordings,
-		Metrics: metrics, Tracer: tracer,
+		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
+		NoRecordings: o.NoRecordings,
+		Metrics:      metrics, Tracer: tracer,
 	}), nil
 }
 
@@ -175,7 +182,8 @@ func healthHandler(r *runner.Runner, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, req *http.Request) {
 		if err := r.Healthy(req.Context()); err != nil {
-			log.ErrorContext(req.Context(), "the generator cannot do its work: the kubelet restarts it if that lasts", slog.Any("error", err))
+			log.ErrorContext(req.Context(), "the generator cannot do its work: the kubelet restarts it if that lasts",
+				slog.Any("error", err))
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})

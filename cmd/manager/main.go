@@ -46,28 +46,39 @@ type flags struct {
 func main() {
 	var f flags
 	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
-	flag.Func("file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by commas, such as files.example.com,*.example.org; default: none", func(hosts string) error {
-		f.fileHosts = listed(hosts)
-		return nil
-	})
-	flag.Func("model-hosts", "`hosts` that generation pods may call models at, separated by commas, such as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata services, which are never called", func(hosts string) error {
-		f.modelHosts = listed(hosts)
-		return nil
-	})
-	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"), "namespace of the gateways")
+	flag.Func("file-hosts",
+		"`hosts` that generation pods may fetch files of messages from, separated by commas, such as "+
+			"files.example.com,*.example.org; default: none", func(hosts string) error {
+			f.fileHosts = listed(hosts)
+			return nil
+		})
+	flag.Func("model-hosts",
+		"`hosts` that generation pods may call models at, separated by commas, such as "+
+			"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata "+
+			"services, which are never called", func(hosts string) error {
+			f.modelHosts = listed(hosts)
+			return nil
+		})
+	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
+		"namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
 	flag.StringVar(&f.metricsAddress, "metrics-address", ":8080", "where to serve Prometheus metrics; 0: nowhere")
 	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
-	flag.BoolVar(&f.leaderElect, "leader-elect", false, "let one of several replicas work at a time; needed for none, since every write is fenced")
+	flag.BoolVar(&f.leaderElect, "leader-elect", false,
+		"let one of several replicas work at a time; needed for none, since every write is fenced")
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
-	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart, "how long a generation pod may take until it is ready, before its chats get another one")
+	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart,
+		"how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
 	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
-		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: $PARLEY_TRACE_GENERATION_PODS")
-	flag.BoolVar(&f.recordings, "recordings", true, "let generation pods record model calls where Chats and ChatModelConfigs ask for it; false: nobody's are recorded")
+		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: "+
+			"$PARLEY_TRACE_GENERATION_PODS")
+	flag.BoolVar(&f.recordings, "recordings", true,
+		"let generation pods record model calls where Chats and ChatModelConfigs ask for it; false: nobody's are recorded")
 	flag.BoolVar(&f.userNamespaces, "user-namespaces", false,
-		"give generation pods users of their own (hostUsers: false); only where all nodes can do that, since they start on no other")
+		"give generation pods users of their own (hostUsers: false); only where all nodes can do that, since they start "+
+			"on no other")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
@@ -94,7 +105,8 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-manager", Namespace: os.Getenv("POD_NAMESPACE"), Pod: os.Getenv("POD_NAME")}, log)
+	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-manager", Namespace: os.Getenv("POD_NAMESPACE"),
+		Pod: os.Getenv("POD_NAME")}, log)
 	if err != nil {
 		return err
 	}
@@ -109,11 +121,13 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	pods := podspec.Settings{
-		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity, NoRecordings: !f.recordings,
+		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity,
+		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 	}
@@ -122,7 +136,8 @@ func run(ctx context.Context, f flags) error {
 	}
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods: pods, Tracer: tracer,
-		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers, Now: time.Now,
+		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers,
+		Now:     time.Now,
 		Metrics: metrics.Registry,
 	})
 	if err != nil {

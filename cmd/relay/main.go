@@ -60,7 +60,8 @@ func run(ctx context.Context, args []string) error {
 	reader := &relay.Subscribers{Store: store, Authorizer: &relay.TokenVerifier{
 		Issuer: c.issuer, Audience: relay.Audience(c.namespace, c.podUID), Subjects: c.subjects, Keys: keys,
 	}}
-	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams, Refused: reader.Refused})
+	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams,
+		Refused: reader.Refused})
 	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
 		return err
 	}
@@ -82,15 +83,22 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.socket, "socket", "/run/parley/relay.sock", "unix socket for the generator")
 	flags.StringVar(&c.listen, "listen", ":7070", "address for gateways")
 	flags.StringVar(&c.metrics, "metrics-address", ":7071", "where to serve Prometheus metrics; 0: nowhere")
-	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes", "directory that remembers which attempts were begun")
-	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local", "issuer of the cluster's service-account tokens")
-	flags.StringVar(&c.keys, "issuer-keys", "/run/parley/issuer-keys.json", "file that keeps the issuer's keys, which the generator brings")
-	flags.StringVar(&c.namespace, "pod-namespace", os.Getenv("POD_NAMESPACE"), "namespace of this pod; default: $POD_NAMESPACE")
-	flags.StringVar(&c.podUID, "pod-uid", os.Getenv("POD_UID"), "UID of this pod, for which a gateway's token must be meant; default: $POD_UID")
-	flags.Func("allow-subject", "subject that may read, such as system:serviceaccount:parley-system:parley-gateway (required; repeat it or separate by commas)", func(s string) error {
-		c.subjects = append(c.subjects, strings.Split(s, ",")...)
-		return nil
-	})
+	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes",
+		"directory that remembers which attempts were begun")
+	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local",
+		"issuer of the cluster's service-account tokens")
+	flags.StringVar(&c.keys, "issuer-keys", "/run/parley/issuer-keys.json",
+		"file that keeps the issuer's keys, which the generator brings")
+	flags.StringVar(&c.namespace, "pod-namespace", os.Getenv("POD_NAMESPACE"),
+		"namespace of this pod; default: $POD_NAMESPACE")
+	flags.StringVar(&c.podUID, "pod-uid", os.Getenv("POD_UID"),
+		"UID of this pod, for which a gateway's token must be meant; default: $POD_UID")
+	flags.Func("allow-subject",
+		"subject that may read, such as system:serviceaccount:parley-system:parley-gateway (required; repeat it or "+
+			"separate by commas)", func(s string) error {
+			c.subjects = append(c.subjects, strings.Split(s, ",")...)
+			return nil
+		})
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

@@ -45,7 +45,8 @@ func (r *Reconciler) reject(ctx context.Context, s *scope, rejection plan.Reject
 	}
 	message.Status.State = v1alpha1.MessageRejected
 	message.Status.ChatUID = string(chat.UID)
-	conditions.Message(&message.Status, conditions.Failed(rejection.Reason, rejection.Note), message.Generation, s.facts.Now)
+	conditions.Message(&message.Status, conditions.Failed(rejection.Reason, rejection.Note), message.Generation,
+		s.facts.Now)
 	if err := r.Client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}

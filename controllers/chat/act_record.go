@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 )
 
-// recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the turn
-// record, which says the same, is replaced. As a rule the message controller has long written it.
+// recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the
+// turn record, which says the same, is replaced. As a rule the message controller has long written it.
 func (r *Reconciler) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, ended := range todo.Replaced {
 		if err := r.recordTurn(ctx, s, ended); err != nil {
@@ -49,11 +49,12 @@ func (r *Reconciler) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.T
 }
 
 func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 && conditions.MessageSettled(m)
+	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 &&
+		conditions.MessageSettled(m)
 }
 
-// recordResults sees to it that a message with a client's results knows its place in the history before the chat's status
-// stops saying it.
+// recordResults sees to it that a message with a client's results knows its place in the history before the chat's
+// status stops saying it.
 func (r *Reconciler) recordResults(ctx context.Context, s *scope, todo *plan.Plan) error {
 	places := []*v1alpha1.MessagePlace{plan.PlaceOfResults(s.facts.Chat.Status.Turn)}
 	for _, ended := range todo.Replaced {

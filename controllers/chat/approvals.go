@@ -20,7 +20,8 @@ import (
 // refuseApprovals says of decisions about calls of a chat that does not exist that they came to nothing.
 func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedName) error {
 	var open v1alpha1.ToolApprovalList
-	if err := r.Client.List(ctx, &open, client.InNamespace(key.Namespace), client.MatchingFields{index.OpenApprovalsByChat: key.Name}); err != nil {
+	if err := r.Client.List(ctx, &open, client.InNamespace(key.Namespace),
+		client.MatchingFields{index.OpenApprovalsByChat: key.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", key, err)
 	}
 	chat := v1alpha1.Chat{}
@@ -29,7 +30,8 @@ func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedNa
 	}
 	chat.Namespace = key.Namespace
 	for i := range open.Items {
-		if err := r.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name}, false); err != nil {
+		if err := r.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name},
+			false); err != nil {
 			return err
 		}
 	}
@@ -55,7 +57,8 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *scope, names []stri
 	return nil
 }
 
-// settleOpenApprovals says of decisions that they came to nothing, or that the chat's status says already that they count.
+// settleOpenApprovals says of decisions that they came to nothing,
+// or that the chat's status says already that they count.
 func (r *Reconciler) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if err := r.settleApprovals(ctx, s, todo.NotPending, false); err != nil {
 		return err

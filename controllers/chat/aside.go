@@ -17,15 +17,16 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 )
 
-// putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say that
-// they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
+// putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say
+// that they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
 func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
-	if err := r.Live.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+	if err := r.Live.List(ctx, &messages, client.InNamespace(chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
 	for i := range messages.Items {
@@ -45,14 +46,16 @@ func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) er
 	return nil
 }
 
-// putRecordingsAside deletes the recordings of messages that have left the history: those of a prompt or a reply that held one.
+// putRecordingsAside deletes the recordings of messages that have left the history:
+// those of a prompt or a reply that held one.
 func (r *Reconciler) putRecordingsAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
 	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
-	if err := r.Live.List(ctx, steps, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+	if err := r.Live.List(ctx, steps, client.InNamespace(chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the recordings of chat %s: %w", chat.Name, err)
 	}
 	for i := range steps.Items {
@@ -67,8 +70,9 @@ func (r *Reconciler) putRecordingsAside(ctx context.Context, s *scope, todo *pla
 	return nil
 }
 
-// recordsLeft reports whether a call that was made for a history of some version and length has to do with messages that have
-// left it since: an edited message is the one before the range, and the reply to a prompt is the one behind it.
+// recordsLeft reports whether a call that was made for a history of some version and length has to do with messages
+// that have left it since: an edited message is the one before the range,
+// and the reply to a prompt is the one behind it.
 func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
 	version, length, ok := v1alpha1.ParseDebugHistory(of)
 	return ok && length >= left.FromIndex && version < left.BeforeVersion

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chat reconciles Chats: it gathers facts, lets package plan decide, acts, and reports in one status write. It is
-// the only writer of Chat.status, and each write is a compare-and-swap on the Chat's resourceVersion.
+// Package chat reconciles Chats: it gathers facts, lets package plan decide, acts, and reports in one status write. It
+// is the only writer of Chat.status, and each write is a compare-and-swap on the Chat's resourceVersion.
 package chat
 
 import (
@@ -40,7 +40,8 @@ type Reconciler struct {
 	Ledger *placement.Ledger
 	// Pods says what generation pods are built from, all but the namespace and its keys.
 	Pods podspec.Settings
-	// EnsureAccess sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
+	// EnsureAccess sees to it that a namespace has what its generation pods run with.
+	// It is called before a pod is created.
 	EnsureAccess func(ctx context.Context, namespace string) error
 	// PodStart is how long a generation pod may take until it is ready for the first time.
 	PodStart time.Duration
@@ -148,11 +149,12 @@ func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan
 	return plan.Sooner(plan.Sooner(look, todo.Again), plan.Deadline(&todo.Status, s.facts.Now))
 }
 
-// firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that the chat has
-// it, and then its event wakes nobody; nor does a message that had the name of the result before.
+// firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that
+// the chat has it, and then its event wakes nobody; nor does a message that had the name of the result before.
 func (r *Reconciler) firstLook(ctx context.Context, s *scope, st *v1alpha1.ChatStatus) time.Duration {
 	chat := s.facts.Chat
-	if taken, err := r.message(ctx, r.Client, chat.Namespace, attempts.Of("", st).ResultName(chat.Name)); err == nil && taken != nil {
+	if taken, err := r.message(ctx, r.Client, chat.Namespace, attempts.Of("", st).ResultName(chat.Name)); err == nil &&
+		taken != nil {
 		return time.Nanosecond
 	}
 	return placement.MaxUnseen

@@ -46,13 +46,15 @@ func TestAConfigurationWakesTheChatsAtRestWhoseConditionsFollowFromIt(t *testing
 			chat("plain", func(*v1alpha1.Chat) {}),
 			chat("fell-back", says(v1alpha1.ConditionModelConfigFallback)),
 			chat("without-advice", says(v1alpha1.ConditionAdvisorUnavailable)),
-			chat("archived", func(c *v1alpha1.Chat) { says(v1alpha1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
+			chat("archived",
+				func(c *v1alpha1.Chat) { says(v1alpha1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
 			chat("advised", func(c *v1alpha1.Chat) { c.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true} }),
 		},
 		configs: []v1alpha1.ChatModelConfig{
 			modelConfig("default", func(s *v1alpha1.ChatModelConfigSpec) {
 				s.Default = true
-				s.Advisor = &v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+				s.Advisor = &v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn,
+					ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 			}),
 			modelConfig("strong", nil), modelConfig("other", nil),
 		},

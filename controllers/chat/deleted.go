@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/internal/chat/attempts"
 )
 
-// deleted remembers of each chat the newest result that was deleted, since an attempt whose result went before it was committed has
-// no other. Losing it is harmless: the attempt is lost when its time is over.
+// deleted remembers of each chat the newest result that was deleted, since an attempt whose result went before it was
+// committed has no other. Losing it is harmless: the attempt is lost when its time is over.
 type deleted struct {
 	mu      sync.Mutex
 	results map[types.NamespacedName]*v1alpha1.ChatMessage
@@ -26,10 +26,12 @@ func (d *deleted) put(m *v1alpha1.ChatMessage) {
 	if g == nil || m.Name != attempts.Answered(m).ResultName(m.Spec.ChatRef.Name) {
 		return
 	}
-	result := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}, Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: m.Spec.ChatRef, Parent: m.Spec.Parent,
-		Generation: &v1alpha1.MessageGeneration{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt, Pod: g.Pod, Action: g.Action},
-	}}
+	result := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name},
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: m.Spec.ChatRef, Parent: m.Spec.Parent,
+			Generation: &v1alpha1.MessageGeneration{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt,
+				Pod: g.Pod, Action: g.Action},
+		}}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,9 +20,11 @@ func generated(uid string, version int64, attempt int32) *v1alpha1.ChatMessage {
 	return &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("c-%d-%d", version, attempt)},
 		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Parent: "c-prompt", Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("words")}},
+			ChatRef: v1alpha1.ChatReference{Name: "c"}, Parent: "c-prompt",
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("words")}},
 			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: uid, HistoryVersion: version, Attempt: attempt, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeCompleted, Preview: "words",
+				ChatUID: uid, HistoryVersion: version, Attempt: attempt, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant,
+				Outcome: v1alpha1.OutcomeCompleted, Preview: "words",
 			},
 		},
 	}
@@ -35,12 +37,14 @@ func TestTheNewestDeletedResultOfAChatIsKnownAndItsChatWoken(t *testing.T) {
 		deleted []*v1alpha1.ChatMessage
 		want    string
 	}{
-		"one":                     {[]*v1alpha1.ChatMessage{generated("u", 3, 1)}, "c-3-1"},
-		"all of a chat":           {[]*v1alpha1.ChatMessage{generated("u", 1, 1), generated("u", 3, 1), generated("u", 2, 5)}, "c-3-1"},
+		"one": {[]*v1alpha1.ChatMessage{generated("u", 3, 1)}, "c-3-1"},
+		"all of a chat": {[]*v1alpha1.ChatMessage{generated("u", 1, 1), generated("u", 3, 1), generated("u", 2, 5)},
+			"c-3-1"},
 		"a report of a failure":   {[]*v1alpha1.ChatMessage{generated("u", 3, 1), report}, "c-3-2"},
 		"a chat of the same name": {[]*v1alpha1.ChatMessage{generated("u", 3, 1), generated("v", 1, 1)}, "c-1-1"},
 		"what is no result":       {[]*v1alpha1.ChatMessage{summary}, ""},
-		"what nobody generated":   {[]*v1alpha1.ChatMessage{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}}, ""},
+		"what nobody generated": {[]*v1alpha1.ChatMessage{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-1-1"},
+			Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{}

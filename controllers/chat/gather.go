@@ -62,7 +62,8 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*scope, erro
 	return s, nil
 }
 
-// readChat reads the chat as it is after this process's own last write; nil if there is none, or if it is being deleted.
+// readChat reads the chat as it is after this process's own last write;
+// nil if there is none, or if it is being deleted.
 func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v1alpha1.Chat, error) {
 	reader := client.Reader(r.Client)
 	if r.written.takeStale(key) {
@@ -84,7 +85,8 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 }
 
 // message reads a message; nil if there is none.
-func (r *Reconciler) message(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage, error) {
+func (r *Reconciler) message(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
+	error) {
 	var m v1alpha1.ChatMessage
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)
 	if apierrors.IsNotFound(err) {

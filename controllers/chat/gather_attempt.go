@@ -34,9 +34,9 @@ func (r *Reconciler) readAttempt(ctx context.Context, s *scope) error {
 	return r.readPod(ctx, s)
 }
 
-// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers its probes is
-// trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs. What is left to bound is a
-// provider that never stops sending something.
+// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers
+// its probes is trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs.
+// What is left to bound is a provider that never stops sending something.
 const attemptDeadline = 24 * time.Hour
 
 // readPod finds out whether the pod of the attempt can still answer.
@@ -71,8 +71,8 @@ func (r *Reconciler) readPod(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// generationPod reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone: another
-// manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
+// generationPod reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is
+// gone: another manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
 func (r *Reconciler) generationPod(ctx context.Context, key types.NamespacedName) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	err := r.Client.Get(ctx, key, &pod)
@@ -101,7 +101,8 @@ func (r *Reconciler) termsOf(s *scope) podstate.Terms {
 	return podstate.Terms{Start: r.PodStart, Template: r.settingsOf(s).Hash()}
 }
 
-// readSummary reads what a model says of the turn that has just ended, or is about to end with the result that was found.
+// readSummary reads what a model says of the turn that has just ended,
+// or is about to end with the result that was found.
 func (r *Reconciler) readSummary(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	if t := chat.Status.Turn; t == nil || t.SummarySource != v1alpha1.TurnSummaryFromState {
@@ -120,7 +121,8 @@ func (r *Reconciler) readSummary(ctx context.Context, s *scope) error {
 	}
 	s.facts.Summary = summary
 	head, err := r.generated(ctx, chat.Namespace, chat.Status.History.Head)
-	if head != nil && head.Spec.Generation.HistoryVersion == version-1 { // An older one is left where the reply was cut off.
+	// An older one is left where the reply was cut off.
+	if head != nil && head.Spec.Generation.HistoryVersion == version-1 {
 		s.facts.HeadPod = head.Spec.Generation.Pod
 	}
 	return err

@@ -49,7 +49,8 @@ func (r *Reconciler) readFamily(ctx context.Context, s *scope) error {
 }
 
 // judgePlace finds out whether the chat may be where it is.
-func (r *Reconciler) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat, complete bool) error {
+func (r *Reconciler) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+	complete bool) error {
 	chat := s.facts.Chat
 	if chat.Status.ParentUID != "" && (len(above) == 0 || string(above[0].UID) != chat.Status.ParentUID) {
 		gone, err := r.parentIsGone(ctx, chat)
@@ -62,10 +63,13 @@ func (r *Reconciler) judgePlace(ctx context.Context, s *scope, members *tree.Fam
 	parent := chat.Spec.ParentRef.Name
 	switch limit := members.Exceeds(chat, above); {
 	case !complete:
-		block(&s.facts, v1alpha1.ErrorParentNotFound, fmt.Sprintf("Chat %s, which parentRef names, or one above it does not exist", parent), "Create it, or delete this chat")
+		block(&s.facts, v1alpha1.ErrorParentNotFound,
+			fmt.Sprintf("Chat %s, which parentRef names, or one above it does not exist", parent),
+			"Create it, or delete this chat")
 	case limit != "":
 		root := above[len(above)-1].Name
-		block(&s.facts, v1alpha1.ErrorFamilyLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root, limit), "Raise the limit there, or delete a sub-chat")
+		block(&s.facts, v1alpha1.ErrorFamilyLimitExceeded, fmt.Sprintf("Chat %s allows no such sub-chat (limits.%s)", root,
+			limit), "Raise the limit there, or delete a sub-chat")
 	}
 	return nil
 }
@@ -92,7 +96,8 @@ func (r *Reconciler) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (boo
 func (r *Reconciler) readSubChats(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var children v1alpha1.ChatList
-	err := r.Client.List(ctx, &children, client.InNamespace(chat.Namespace), client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, &children, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the sub-chats of chat %s: %w", chat.Name, err)
 	}
@@ -113,8 +118,8 @@ func (r *Reconciler) readSubChat(ctx context.Context, s *scope, name string) err
 	return nil
 }
 
-// aboutToBegin is how long a message of a sub-chat at rest is waited for before the sub-chat is looked at again: 1 s. That it was seen
-// and waits for something else changes nothing in the sub-chat, and so calls nobody.
+// aboutToBegin is how long a message of a sub-chat at rest is waited for before the sub-chat is looked at again: 1 s.
+// That it was seen and waits for something else changes nothing in the sub-chat, and so calls nobody.
 const aboutToBegin = time.Second
 
 // atWork reports whether a chat below this one has something under way, or a message that it is about to take up.
@@ -132,7 +137,8 @@ func (r *Reconciler) atWork(ctx context.Context, s *scope, name string) (bool, e
 		return true, nil
 	}
 	var messages v1alpha1.ChatMessageList
-	err = r.Client.List(ctx, &messages, client.InNamespace(sub.Namespace), client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
+	err = r.Client.List(ctx, &messages, client.InNamespace(sub.Namespace),
+		client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
 	}

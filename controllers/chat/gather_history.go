@@ -30,13 +30,15 @@ func (r *Reconciler) readChain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked of
-// the API server before it counts as missing.
-func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64, err error) {
+// walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked
+// of the API server before it counts as missing.
+func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64,
+	err error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		field := index.MessagesByChat
 		var list v1alpha1.ChatMessageList
-		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{field: chat.Name}); err != nil {
+		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace),
+			client.MatchingFields{field: chat.Name}); err != nil {
 			return nil, 0, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 		}
 		if kept, missing = plan.Whole(chat, list.Items); missing == chat.Status.History.Length {

@@ -36,7 +36,8 @@ func (r *Reconciler) readResults(ctx context.Context, s *scope) error {
 func (r *Reconciler) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var list v1alpha1.ToolApprovalList
-	if err := r.Client.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
@@ -49,7 +50,8 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *scope) error {
 			continue
 		}
 		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
-			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name, Comment: approval.Spec.Comment,
+			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name,
+			Comment: approval.Spec.Comment,
 		}})
 	}
 	return nil
@@ -72,12 +74,13 @@ func (r *Reconciler) readQueue(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the chat's
-// prompt first, then in the order of their creation; clients' results; and the first message that was edited.
+// readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the
+// chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (r *Reconciler) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
-	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace), client.MatchingFields{index.UnsettledByChat: chat.Name})
+	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.UnsettledByChat: chat.Name})
 	if err != nil {
 		return fmt.Errorf("listing open messages: %w", err)
 	}
@@ -125,10 +128,10 @@ func (r *Reconciler) confirmEdit(ctx context.Context, s *scope) error {
 	return err
 }
 
-// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's record
-// is replaced, its message says that it was committed. So a message whose newest known write is later than the chat's
-// last one says all there is to say: resourceVersions of custom resources count the writes of one store. Otherwise the
-// API server is asked; the chat was read first, so that the answer is late enough.
+// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's
+// record is replaced, its message says that it was committed. So a message whose newest known write is later than the
+// chat's last one says all there is to say: resourceVersions of custom resources count the writes of one store.
+// Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
 func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	if older(chat.ResourceVersion, m.ResourceVersion) {
 		return true, nil
@@ -140,8 +143,8 @@ func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 	return live.UID == m.UID && plan.IsOpen(chat, live), nil
 }
 
-// readBeginning reads how the message begins that a chat without a title is about to begin with: the cache has no texts. A chat's own
-// prompt is there until it has become a message.
+// readBeginning reads how the message begins that a chat without a title is about to begin with: the cache has no
+// texts. A chat's own prompt is there until it has become a message.
 func (r *Reconciler) readBeginning(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	if len(s.facts.Open) == 0 || !plan.LacksTitle(chat) {
@@ -163,8 +166,8 @@ func (r *Reconciler) readBeginning(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findPrompt looks for the message that spec.prompt stands for, if the chat has not begun. Until there is one no other message is
-// taken up.
+// findPrompt looks for the message that spec.prompt stands for, if the chat has not begun. Until there is one no other
+// message is taken up.
 func (s *scope) findPrompt(open []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	chat := s.facts.Chat
 	if chat.Spec.Prompt == "" || chat.Status.History.Version > 0 {

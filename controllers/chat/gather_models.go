@@ -14,8 +14,8 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so that the
-// cache may not show it yet: the API server is asked, once in a pass.
+// namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
+// that the cache may not show it yet: the API server is asked, once in a pass.
 func (r *Reconciler) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
 	if config := modelconfig.Find(s.configs, name); config != nil || s.configsLive {
 		return config, nil
@@ -56,7 +56,8 @@ func (r *Reconciler) readModel(ctx context.Context, s *scope) error {
 	}
 	if standsIn(s, config) {
 		s.facts.FellBack = modelconfig.Unavailable(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name, "")
-		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound && s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
+		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound &&
+			s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
 			s.facts.Blocked, s.facts.FellBack = s.facts.FellBack, nil // Its manifest may bring it yet.
 			return nil
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// logTransitions is the level of a line for each transition of the state machine, logWrites that of one for each status write.
+	// logTransitions is the level of a line for each transition of the state machine,
+	// logWrites that of one for each status write.
 	logTransitions = 1
 	logWrites      = 2
 )
@@ -29,7 +30,8 @@ func logWrite(ctx context.Context, chat *v1alpha1.Chat, todo *plan.Plan) {
 		return
 	}
 	st := &chat.Status
-	values := []any{"resourceVersion", chat.ResourceVersion, "phase", st.Phase, "historyVersion", st.History.Version, "queued", len(st.Queue)}
+	values := []any{"resourceVersion", chat.ResourceVersion, "phase", st.Phase, "historyVersion", st.History.Version,
+		"queued", len(st.Queue)}
 	if g := st.Generation; g != nil {
 		values = append(values, "action", g.Action, "attempt", g.Attempt, "pod", g.Pod)
 	}

@@ -25,7 +25,8 @@ func logged(t *testing.T, level slog.Level) (lines []map[string]any, text string
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
 	model := &plan.Model{Alternative: plan.Alternative{Config: "default", Name: "gpt"}, ThresholdPercent: 100}
 	todo, err := plan.Advance(plan.Facts{
-		Chat: chat, Model: model, Now: now, Open: []plan.Message{{Name: "m", ContentHash: "h", FirstWords: "What nobody else may read"}},
+		Chat: chat, Model: model, Now: now,
+		Open: []plan.Message{{Name: "m", ContentHash: "h", FirstWords: "What nobody else may read"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func TestEachTransitionAndEachWriteIsLogged(t *testing.T) {
 	}
 	write := lines[len(lines)-1]
 	for key, want := range map[string]any{
-		"chatUID": "u", "resourceVersion": "7", "phase": "Running", "historyVersion": 1.0, "action": "GenerateAssistant", "attempt": 1.0,
+		"chatUID": "u", "resourceVersion": "7", "phase": "Running", "historyVersion": 1.0, "action": "GenerateAssistant",
+		"attempt": 1.0,
 	} {
 		if write[key] != want {
 			t.Errorf("the write has %s %v, want %v", key, write[key], want)

@@ -44,15 +44,17 @@ func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing
 		named []v1alpha1.ChatModelConfig
 		want  int
 	}{
-		"it can be used":    {[]v1alpha1.ChatModelConfig{modelConfig("own", nil)}, 0},
-		"it is disabled":    {[]v1alpha1.ChatModelConfig{modelConfig("own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })}, 0},
+		"it can be used": {[]v1alpha1.ChatModelConfig{modelConfig("own", nil)}, 0},
+		"it is disabled": {[]v1alpha1.ChatModelConfig{modelConfig("own",
+			func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })}, 0},
 		"it does not exist": {nil, 1},
 	} {
 		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
 		live := &configured{configs: configs}
 		r := &Reconciler{Client: &configured{configs: configs}, Live: live}
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
-			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "own"}, WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
+			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
+			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
 		}}
 		s := &scope{}
 		s.facts.Chat, s.facts.Now = chat, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -79,11 +81,15 @@ func TestTheLimitOfWhatWritesSummariesCountsWhereSomebodyGaveIt(t *testing.T) {
 		main, summarizer func(*v1alpha1.ChatModelConfigSpec)
 		want             is
 	}{
-		"a smaller one":                 {gave(100_000), gave(50_000), is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "summarizer"}},
-		"a larger one":                  {gave(50_000), gave(100_000), is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "main"}},
-		"a smaller one of the table":    {gave(200_000), nil, is{modelconfig.Limit{Tokens: 200_000, Source: v1alpha1.ContextLimitConfigured}, "main"}},
-		"the only one, of the table":    {unknown, nil, is{modelconfig.Limit{}, "main"}},
-		"the only one":                  {unknown, gave(50_000), is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "summarizer"}},
+		"a smaller one": {gave(100_000), gave(50_000),
+			is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "summarizer"}},
+		"a larger one": {gave(50_000), gave(100_000),
+			is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "main"}},
+		"a smaller one of the table": {gave(200_000), nil,
+			is{modelconfig.Limit{Tokens: 200_000, Source: v1alpha1.ContextLimitConfigured}, "main"}},
+		"the only one, of the table": {unknown, nil, is{modelconfig.Limit{}, "main"}},
+		"the only one": {unknown, gave(50_000),
+			is{modelconfig.Limit{Tokens: 50_000, Source: v1alpha1.ContextLimitConfigured}, "summarizer"}},
 		"none, and the chat's is known": {nil, unknown, known},
 	} {
 		main, summarizer := modelConfig("main", c.main), modelConfig("summarizer", c.summarizer)

@@ -20,8 +20,8 @@ import (
 	"parley.dev/parley/internal/podstate"
 )
 
-// creation lets one pod at a time be created in a namespace: chats that come together share it, and its refusal. The zero value is
-// ready.
+// creation lets one pod at a time be created in a namespace: chats that come together share it, and its refusal. The
+// zero value is ready.
 type creation struct {
 	flights singleflight.Group
 	mu      sync.Mutex
@@ -109,8 +109,8 @@ func (r *Reconciler) createPod(ctx context.Context, settings podspec.Settings, c
 	return pod.Name, nil
 }
 
-// podWithHistory is the pod that has the chat's history at hand: the one that wrote its newest message, or has just been
-// lost and then is none.
+// podWithHistory is the pod that has the chat's history at hand: the one that wrote its newest message, or has just
+// been lost and then is none.
 func (r *Reconciler) podWithHistory(ctx context.Context, s *scope) (string, error) {
 	chat := s.facts.Chat
 	if s.facts.PodLost || chat.Status.History.Head == "" {
@@ -128,7 +128,8 @@ func (r *Reconciler) podWithHistory(ctx context.Context, s *scope) (string, erro
 
 func (r *Reconciler) podsIn(ctx context.Context, s *scope) ([]placement.Pod, error) {
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(s.facts.Chat.Namespace), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
+	err := r.Client.List(ctx, &list, client.InNamespace(s.facts.Chat.Namespace),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
 	if err != nil {
 		return nil, fmt.Errorf("listing generation pods: %w", err)
 	}

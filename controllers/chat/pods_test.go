@@ -28,11 +28,12 @@ func TestAPodThatOnlyTheCacheLacksIsNotLost(t *testing.T) {
 		r    *Reconciler
 		lost bool
 	}{
-		"the cache shows it":               {&Reconciler{Client: with, Live: without, Ledger: placement.NewLedger()}, false},
-		"another manager has created it":   {&Reconciler{Client: without, Live: with, Ledger: placement.NewLedger()}, false},
-		"this manager has just created it": {&Reconciler{Client: without, Live: without, Ledger: created(time.Second)}, false},
-		"it was never seen":                {&Reconciler{Client: without, Live: without, Ledger: created(placement.MaxUnseen)}, true},
-		"it is gone":                       {&Reconciler{Client: without, Live: without, Ledger: placement.NewLedger()}, true},
+		"the cache shows it":             {&Reconciler{Client: with, Live: without, Ledger: placement.NewLedger()}, false},
+		"another manager has created it": {&Reconciler{Client: without, Live: with, Ledger: placement.NewLedger()}, false},
+		"this manager has just created it": {&Reconciler{Client: without, Live: without, Ledger: created(time.Second)},
+			false},
+		"it was never seen": {&Reconciler{Client: without, Live: without, Ledger: created(placement.MaxUnseen)}, true},
+		"it is gone":        {&Reconciler{Client: without, Live: without, Ledger: placement.NewLedger()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.r.Now, c.r.PodStart = func() time.Time { return now }, time.Hour

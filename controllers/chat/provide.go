@@ -17,12 +17,13 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 )
 
-// maxAsks is how often a plan may ask for something before it has to be final. Each answer is asked for once, and what there is to ask
-// for follows from the one before: the prompt, the models, the calls or the sub-chats, the pod, and why there is none.
+// maxAsks is how often a plan may ask for something before it has to be final. Each answer is asked for once, and what
+// there is to ask for follows from the one before: the prompt,
+// the models, the calls or the sub-chats, the pod, and why there is none.
 const maxAsks = 10
 
-// decide is the plan of this reconcile. What it asks for is provided, until it is final. An error of the plan is a fault of Parley
-// itself, which trying again does not mend.
+// decide is the plan of this reconcile. What it asks for is provided, until it is final. An error of the plan is a
+// fault of Parley itself, which trying again does not mend.
 func (r *Reconciler) decide(ctx context.Context, s *scope) (plan.Plan, error) {
 	for range maxAsks {
 		todo, err := plan.Advance(s.facts)
@@ -36,7 +37,8 @@ func (r *Reconciler) decide(ctx context.Context, s *scope) (plan.Plan, error) {
 			return todo, err
 		}
 	}
-	return plan.Plan{}, reconcile.TerminalError(fmt.Errorf("deciding about chat %s: the plan asks for ever more", keyOf(s.facts.Chat)))
+	return plan.Plan{},
+		reconcile.TerminalError(fmt.Errorf("deciding about chat %s: the plan asks for ever more", keyOf(s.facts.Chat)))
 }
 
 // provide adds to the facts what the plan asks for.
@@ -64,7 +66,8 @@ func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) err
 	return nil
 }
 
-// provideStart provides what an attempt needs to begin: a slot and a pod. Why there is none is one more fact to decide from.
+// provideStart provides what an attempt needs to begin: a slot and a pod.
+// Why there is none is one more fact to decide from.
 func (r *Reconciler) provideStart(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if held := r.Gate.Enter(asSlot(s.facts.Chat)); held != nil {
 		s.facts.NoCapacity = held.String()
@@ -80,8 +83,8 @@ func (r *Reconciler) provideStart(ctx context.Context, s *scope, todo *plan.Plan
 	return err
 }
 
-// createPrompt creates the message that spec.prompt stands for. Until there is one no other message is taken up, and the facts say
-// why there is none.
+// createPrompt creates the message that spec.prompt stands for. Until there is one no other message is taken up, and
+// the facts say why there is none.
 func (r *Reconciler) createPrompt(ctx context.Context, s *scope) error {
 	chat, open := s.facts.Chat, s.facts.Open
 	s.facts.PromptMissing, s.facts.Open = false, nil
@@ -104,8 +107,8 @@ func (r *Reconciler) createPrompt(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// existingPrompt is the message that has the prompt's name, if it is the prompt and the cache does not show it yet. Otherwise the
-// removal of that message enqueues the chat.
+// existingPrompt is the message that has the prompt's name, if it is the prompt and the cache does not show it yet.
+// Otherwise the removal of that message enqueues the chat.
 func (r *Reconciler) existingPrompt(ctx context.Context, s *scope) (*v1alpha1.ChatMessage, error) {
 	chat := s.facts.Chat
 	there, err := r.message(ctx, r.Live, chat.Namespace, plan.PromptName(chat))

@@ -16,17 +16,19 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// refusalLasts is how long a refusal is taken for true before the API server is asked again: 10 s. Nothing tells when a quota, a
-// policy or a right has changed.
+// refusalLasts is how long a refusal is taken for true before the API server is asked again: 10 s. Nothing tells when a
+// quota, a policy or a right has changed.
 const refusalLasts = 10 * time.Second
 
 // maxRefusal is the most characters of the API server's words.
 const maxRefusal = 500
 
-// refusals are the HTTP statuses with which the API server refuses an object because of what it is, or because a policy, a quota or a
-// webhook is against it. Those of a server in trouble are not among them: they pass. A webhook that fails is said with one of those.
+// refusals are the HTTP statuses with which the API server refuses an object because of what it is, or because a
+// policy, a quota or a webhook is against it. Those of a server in trouble are not among them: they pass. A webhook
+// that fails is said with one of those.
 var refusals = []int32{
-	http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity,
+	http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge,
+	http.StatusUnprocessableEntity,
 }
 
 // webhookFailed is part of what the API server says with status 500 when a webhook that has to be asked cannot be.
@@ -38,14 +40,16 @@ func isRefusal(status metav1.Status) bool {
 		status.Code == http.StatusInternalServerError && strings.Contains(status.Message, webhookFailed)
 }
 
-// refusalOf is what the API server says against the object that was to be created under the name; empty for another error.
+// refusalOf is what the API server says against the object that was to be created under the name;
+// empty for another error.
 func refusalOf(err error, name string) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !isRefusal(status.Status()) {
 		return ""
 	}
 	words := strings.Join(strings.Fields(status.Status().Message), " ")
-	if before, after, ok := strings.Cut(words, ": "); ok && strings.Contains(before, name) { // The name is another one each time.
+	// The name is another one each time.
+	if before, after, ok := strings.Cut(words, ": "); ok && strings.Contains(before, name) {
 		words = after
 	}
 	if words == "" {

@@ -18,7 +18,8 @@ func TestAServerInTroubleRefusesNothing(t *testing.T) {
 		err  error
 		want string
 	}{
-		"a quota": {apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("exceeded quota: nothing")), "exceeded quota: nothing"},
+		"a quota": {apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("exceeded quota: nothing")),
+			"exceeded quota: nothing"},
 		"a webhook that does not answer": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "pods.example.com": connection refused`)),
 			`Internal error occurred: failed calling webhook "pods.example.com": connection refused`,

@@ -68,8 +68,8 @@ func (r *Reconciler) settleSlot(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 	}
 }
 
-// giveSlotUp is for a pass that has failed: a chat that cannot begin keeps no slot from others. It asks again when it is
-// tried again; to be told to wait now would call it back at once, for as long as it fails.
+// giveSlotUp is for a pass that has failed: a chat that cannot begin keeps no slot from others. It asks again when it
+// is tried again; to be told to wait now would call it back at once, for as long as it fails.
 func (r *Reconciler) giveSlotUp(chat *v1alpha1.Chat) {
 	if chat.Status.Generation == nil {
 		r.Gate.Leave(keyOf(chat))

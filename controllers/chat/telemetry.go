@@ -87,7 +87,8 @@ func (r *Reconciler) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd)
 		return
 	}
 	end := tracing.TurnEnd{
-		Turn:  tracing.Turn{ChatUID: string(chat.UID), HistoryVersion: t.HistoryVersion, Began: t.StartedAt.Time, Traceparent: t.Traceparent},
+		Turn: tracing.Turn{ChatUID: string(chat.UID), HistoryVersion: t.HistoryVersion, Began: t.StartedAt.Time,
+			Traceparent: t.Traceparent},
 		Ended: s.facts.Now, Namespace: chat.Namespace, Chat: chat.Name, Message: t.Message,
 		Result: result, ErrorType: string(ended.Reason), Steps: t.Steps,
 	}

@@ -30,8 +30,9 @@ func busy() *v1alpha1.Chat {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "uid"},
 		Status: v1alpha1.ChatStatus{
 			Phase: v1alpha1.ChatRunning, History: v1alpha1.HistoryStatus{Version: 3, Head: "a", Length: 3},
-			Turn:       &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
-			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod", StartedAt: *ago(10 * time.Second)},
+			Turn: &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
+			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod",
+				StartedAt: *ago(10 * time.Second)},
 		},
 	}
 }
@@ -40,7 +41,8 @@ func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *
 	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-3-1"}}
 	m.Spec.Role, m.Spec.Parent = v1alpha1.RoleAssistant, "a"
 	m.Spec.Generation = &v1alpha1.MessageGeneration{
-		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome, FinishedAt: *ago(time.Second),
+		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome,
+		FinishedAt: *ago(time.Second),
 	}
 	if reason != "" {
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason}
@@ -49,7 +51,8 @@ func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *
 }
 
 func TestATurnOfBeforeAnUpgradeHasNoDuration(t *testing.T) {
-	f := plan.Facts{Chat: busy(), Now: now, Model: &plan.Model{Alternative: plan.Alternative{Config: "default"}}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
+	f := plan.Facts{Chat: busy(), Now: now, Model: &plan.Model{Alternative: plan.Alternative{Config: "default"}},
+		Result: resultIs(v1alpha1.OutcomeCompleted, "")}
 	f.Chat.Status.Turn.StartedAt = nil
 	series := observed(t, f)
 	if series["parley_turns_total"] != 1 || series["parley_turn_duration_seconds"] != 0 {
@@ -87,8 +90,11 @@ func observed(t *testing.T, all ...plan.Facts) map[string]int {
 func TestAThousandChatsMakeNoMoreSeriesThanOne(t *testing.T) {
 	var all []plan.Facts
 	for i := range 1000 {
-		f := plan.Facts{Chat: busy(), Now: now, Model: &plan.Model{Alternative: plan.Alternative{Config: "default", Name: fmt.Sprint("model-", i)}}, Result: resultIs(v1alpha1.OutcomeCompleted, "")}
-		f.Chat.Name, f.Chat.Namespace, f.Chat.UID = fmt.Sprint("chat-", i), fmt.Sprint("ns-", i), types.UID(fmt.Sprint("uid-", i))
+		f := plan.Facts{Chat: busy(), Now: now,
+			Model:  &plan.Model{Alternative: plan.Alternative{Config: "default", Name: fmt.Sprint("model-", i)}},
+			Result: resultIs(v1alpha1.OutcomeCompleted, "")}
+		f.Chat.Name, f.Chat.Namespace, f.Chat.UID = fmt.Sprint("chat-", i), fmt.Sprint("ns-", i),
+			types.UID(fmt.Sprint("uid-", i))
 		f.Result.Spec.Generation.ChatUID = string(f.Chat.UID)
 		all = append(all, f)
 	}

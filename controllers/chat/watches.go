@@ -32,7 +32,8 @@ import (
 )
 
 // requeueAdmitted requeues chats that the gate has admitted, until the context is done.
-func (r *Reconciler) requeueAdmitted(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (r *Reconciler) requeueAdmitted(ctx context.Context,
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	go func() {
 		for ctx.Err() == nil {
 			for _, key := range r.Gate.Requeue(ctx) {
@@ -49,8 +50,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
-		For(&v1alpha1.Chat{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives), builder.WithPredicates(concernsRelatives())).
+		For(&v1alpha1.Chat{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+				predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives),
+			builder.WithPredicates(concernsRelatives())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
 		WatchesRawSource(source.Func(r.requeueAdmitted)).
 		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
@@ -72,7 +76,8 @@ func (r *Reconciler) messageHandler() handler.EventHandler {
 	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
 	return handler.Funcs{
 		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
+			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok {
 				r.deleted.put(message)
 				if !index.IsReport(message) {
@@ -84,7 +89,8 @@ func (r *Reconciler) messageHandler() handler.EventHandler {
 	}
 }
 
-// chatOfMessage is the chat that the message names, and the one whose prompt has its name, which waits until it is gone.
+// chatOfMessage is the chat that the message names, and the one whose prompt has its name,
+// which waits until it is gone.
 func chatOfMessage(_ context.Context, o client.Object) []reconcile.Request {
 	message, ok := o.(*v1alpha1.ChatMessage)
 	if !ok {
@@ -113,8 +119,8 @@ func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcil
 	return r.chatsBy(ctx, index.ChatsByPod, o)
 }
 
-// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it can give them
-// advice, which advisor it lets them have, and whether another one answers than they name.
+// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it
+// can give them advice, which advisor it lets them have, and whether another one answers than they name.
 func (r *Reconciler) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	var configs v1alpha1.ChatModelConfigList
 	var chats v1alpha1.ChatList
@@ -138,7 +144,8 @@ func marked(st *v1alpha1.ChatStatus) bool {
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
 }
 
-// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the one that answers.
+// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the
+// one that answers.
 func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, name string) bool {
 	answers, _ := modelconfig.Resolve(configs, chat)
 	advisor := modelconfig.AdvisorOf(chat, answers)
@@ -148,7 +155,8 @@ func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, 
 // chatsBy are the chats of the object's namespace that the index knows under its name.
 func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
 	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.MatchingFields{field: o.GetName()}) {
+	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{field: o.GetName()}) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(chats.Items))
@@ -160,7 +168,8 @@ func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object)
 
 func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
 	var messages v1alpha1.ChatMessageList
-	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()), client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
+	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()),
+		client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(messages.Items))

@@ -27,7 +27,8 @@ func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile
 	}
 	var children v1alpha1.ChatList
 	ofParent := client.MatchingFields{index.ChatsByParent: chat.Name}
-	if !requeue.List(ctx, r.Client, &children, client.InNamespace(chat.Namespace), ofParent, client.UnsafeDisableDeepCopy) ||
+	if !requeue.List(ctx, r.Client, &children, client.InNamespace(chat.Namespace), ofParent,
+		client.UnsafeDisableDeepCopy) ||
 		len(children.Items) == 0 && chat.Spec.ParentRef == nil {
 		return nil
 	}
@@ -63,8 +64,8 @@ func concernsRelatives() predicate.Predicate {
 	}}
 }
 
-// chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to find out:
-// its status may be about to say so.
+// chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to
+// find out: its status may be about to say so.
 func (r *Reconciler) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	chat, ok := o.(*v1alpha1.Chat)
 	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
@@ -95,7 +96,8 @@ func endsWaits() predicate.Predicate {
 }
 
 func differs(before, after *v1alpha1.Chat) bool {
-	x, y := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	x, y := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady),
+		meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	return before.Status.Phase != after.Status.Phase || before.Status.History.Version != after.Status.History.Version ||
 		x == nil || y == nil || x.Reason != y.Reason || x.Message != y.Message
 }

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatdebugstep deletes the recordings of model calls when they expire or their chat is archived, and ends those whose
-// pod is gone. Of a recording it reads the metadata alone, so that no prompt comes near the manager.
+// Package chatdebugstep deletes the recordings of model calls when they expire or their chat is archived, and ends
+// those whose pod is gone. Of a recording it reads the metadata alone, so that no prompt comes near the manager.
 package chatdebugstep
 
 import (
@@ -71,9 +71,11 @@ func (r *Reconciler) lostPods() predicate.Predicate {
 	}
 }
 
-// lost reports whether a pod will end no attempt any more. It has made a recording, so how long it takes to start does not matter.
+// lost reports whether a pod will end no attempt any more. It has made a recording,
+// so how long it takes to start does not matter.
 func (r *Reconciler) lost(pod *corev1.Pod) bool {
-	return podstate.Of(pod, r.Now(), podstate.Terms{Start: math.MaxInt64, Template: pod.Labels[podspec.LabelTemplate]}).Lost
+	return podstate.Of(pod, r.Now(), podstate.Terms{Start: math.MaxInt64, Template: pod.Labels[podspec.LabelTemplate]}).
+		Lost
 }
 
 // archivedChats lets through that a chat was archived.
@@ -105,7 +107,8 @@ func (r *Reconciler) ofChat(ctx context.Context, chat client.Object) []reconcile
 	})
 }
 
-func (r *Reconciler) requests(ctx context.Context, namespace string, wanted func(*metav1.PartialObjectMetadata) bool) (requests []reconcile.Request) {
+func (r *Reconciler) requests(ctx context.Context, namespace string,
+	wanted func(*metav1.PartialObjectMetadata) bool) (requests []reconcile.Request) {
 	steps := &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
 	if err := r.Client.List(ctx, steps, client.InNamespace(namespace)); err != nil {
@@ -119,7 +122,8 @@ func (r *Reconciler) requests(ctx context.Context, namespace string, wanted func
 	return requests
 }
 
-// Reconcile deletes one recording if its time is up, ends it if nobody else will, and otherwise comes back when it is time to.
+// Reconcile deletes one recording if its time is up, ends it if nobody else will,
+// and otherwise comes back when it is time to.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	step := &metav1.PartialObjectMetadata{}
 	step.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStep"))
@@ -175,7 +179,8 @@ func (r *Reconciler) chat(ctx context.Context, step *metav1.PartialObjectMetadat
 	return chat, nil
 }
 
-// podGone reports whether a generation pod will write nothing any more. That there is none is not believed of the cache alone.
+// podGone reports whether a generation pod will write nothing any more.
+// That there is none is not believed of the cache alone.
 func (r *Reconciler) podGone(ctx context.Context, name types.NamespacedName) (bool, error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
 		pod := &corev1.Pod{}
@@ -209,13 +214,15 @@ func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMe
 		},
 		"spec": map[string]any{
 			"status": v1alpha1.DebugInterrupted, "finishedAt": ended,
-			"attempts": []any{map[string]any{"number": f.progress.attempt, "status": v1alpha1.DebugInterrupted, "finishedAt": ended}},
+			"attempts": []any{map[string]any{"number": f.progress.attempt, "status": v1alpha1.DebugInterrupted,
+				"finishedAt": ended}},
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("writing the end of ChatDebugStep %s: %w", step.Name, err)
 	}
-	err = r.Client.Patch(ctx, step, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	err = r.Client.Patch(ctx, step, client.RawPatch(types.ApplyPatchType, patch), client.FieldOwner(fieldOwner),
+		client.ForceOwnership)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("ending ChatDebugStep %s/%s: %w", step.Namespace, step.Name, err)
 	}

@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// patience is how long a recording may be in progress after its chat's fence has moved on: what is done beside an attempt, such
-// as writing a title, takes no longer.
+// patience is how long a recording may be in progress after its chat's fence has moved on: what is done beside an
+// attempt, such as writing a title, takes no longer.
 const patience = 5 * time.Minute
 
 // verdict is what is to be done with a recording.

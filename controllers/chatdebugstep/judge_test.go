@@ -22,14 +22,17 @@ func TestARecordingGoesOrEndsWhenItsTimeHasCome(t *testing.T) {
 		what  verdict
 		wait  time.Duration
 	}{
-		"its time is up":                         {facts{expires: now}, remove, 0},
-		"its chat is archived":                   {facts{expires: hour, archived: true, progress: begun(0)}, remove, 0},
-		"it has ended":                           {facts{expires: hour}, keep, time.Hour},
-		"its pod is gone":                        {facts{expires: hour, progress: begun(time.Second), podGone: true}, interrupt, 0},
-		"its attempt is under way":               {facts{expires: hour, progress: begun(time.Hour)}, keep, patience},
-		"its attempt is under way, but not long": {facts{expires: now.Add(time.Minute), progress: begun(time.Hour)}, keep, time.Minute},
-		"its chat has just moved on":             {facts{expires: hour, progress: begun(time.Minute), movedOn: true}, keep, 4 * time.Minute},
-		"its chat has long moved on":             {facts{expires: hour, progress: begun(patience), movedOn: true}, interrupt, 0},
+		"its time is up":       {facts{expires: now}, remove, 0},
+		"its chat is archived": {facts{expires: hour, archived: true, progress: begun(0)}, remove, 0},
+		"it has ended":         {facts{expires: hour}, keep, time.Hour},
+		"its pod is gone": {facts{expires: hour, progress: begun(time.Second), podGone: true},
+			interrupt, 0},
+		"its attempt is under way": {facts{expires: hour, progress: begun(time.Hour)}, keep, patience},
+		"its attempt is under way, but not long": {facts{expires: now.Add(time.Minute), progress: begun(time.Hour)}, keep,
+			time.Minute},
+		"its chat has just moved on": {facts{expires: hour, progress: begun(time.Minute), movedOn: true}, keep,
+			4 * time.Minute},
+		"its chat has long moved on": {facts{expires: hour, progress: begun(patience), movedOn: true}, interrupt, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.facts.now = now
@@ -43,9 +46,11 @@ func TestARecordingGoesOrEndsWhenItsTimeHasCome(t *testing.T) {
 func TestOnlyWhatAPodWritesIsAnAttemptUnderWay(t *testing.T) {
 	for value, want := range map[string]*progress{
 		"pod-1 2 2026-01-02T03:04:05Z": {pod: "pod-1", attempt: 2, since: now},
-		"":                             nil, "pod-1": nil, "pod-1 x 2026-01-02T03:04:05Z": nil, "pod-1 2 today": nil, "a b c d": nil,
+		"":                             nil, "pod-1": nil, "pod-1 x 2026-01-02T03:04:05Z": nil, "pod-1 2 today": nil,
+		"a b c d": nil,
 	} {
-		step := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInProgress: value}}}
+		step := &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationInProgress: value}}}
 		if got := progressOf(step); (got == nil) != (want == nil) || got != nil && (*got != *want) {
 			t.Errorf("%q is %+v", value, got)
 		}

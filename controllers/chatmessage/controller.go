@@ -41,7 +41,8 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").
-		For(&v1alpha1.ChatMessage{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
+		For(&v1alpha1.ChatMessage{},
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)

@@ -52,7 +52,8 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 }
 
 func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
-	if turn := s.chat.Status.Turn; s.chat.Status.History.Head == s.message.Name || turn != nil && turn.Parent == s.message.Name {
+	if turn := s.chat.Status.Turn; s.chat.Status.History.Head == s.message.Name || turn != nil &&
+		turn.Parent == s.message.Name {
 		s.followed = true
 		return nil
 	}

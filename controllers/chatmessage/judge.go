@@ -23,7 +23,8 @@ const (
 	removeStale
 )
 
-// judge decides from the cache what may have to go. Before a step with content goes, remove looks at the history itself.
+// judge decides from the cache what may have to go. Before a step with content goes,
+// remove looks at the history itself.
 func judge(s *scope) verdict {
 	m, g := s.message, s.message.Spec.Generation
 	switch uid := history.ChatUID(m); {

@@ -24,9 +24,11 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, v verdict) error {
 		return err
 	}
 	m := s.message
-	log.FromContext(ctx).V(1).Info("removing a message that belongs to no history", "message", client.ObjectKeyFromObject(m))
+	log.FromContext(ctx).V(1).Info("removing a message that belongs to no history", "message",
+		client.ObjectKeyFromObject(m))
 	uid := m.UID
-	if err := r.Client.Delete(ctx, m, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := r.Client.Delete(ctx, m, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return fmt.Errorf("removing message %s/%s: %w", m.Namespace, m.Name, err)
 	} else if err == nil && v == removeStale {
 		r.Metrics.ResultRefused(telemetry.FenceMovedOn)
@@ -62,7 +64,8 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, er
 // history is missing nobody can tell what came before it, so that stays until the chat has cut its history there.
 func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	var list v1alpha1.ChatMessageList
-	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace), client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+	if err := r.Live.List(ctx, &list, client.InNamespace(chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
 	parents := make(map[string]string, len(list.Items))

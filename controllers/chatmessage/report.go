@@ -41,8 +41,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// settled reports whether the status is final. That of a message whose turn begins again, after an edit or a deletion, is not. What an
-// old view of the chat says of a turn that is over counts for nothing: the chat controller may have recorded the end since.
+// settled reports whether the status is final. That of a message whose turn begins again, after an edit or a deletion,
+// is not. What an old view of the chat says of a turn that is over counts for nothing:
+// the chat controller may have recorded the end since.
 func settled(s *scope) bool {
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
 		switch age := conditions.Compare(s.chat.Status.Turn, &s.message.Status); {
@@ -59,13 +60,14 @@ func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	return chat.Turn != nil && chat.Turn.Message == m.Name
 }
 
-// describe says where the message stands. It returns false while that is about to change: the chat will take the message,
-// or an edit of it, up at any moment.
+// describe says where the message stands. It returns false while that is about to change: the chat will take the
+// message, or an edit of it, up at any moment.
 func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	name := s.message.Name
 	if s.chat == nil {
 		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+" does not exist: create it, or delete this message"), true
+		return conditions.Working(v1alpha1.ReasonChatNotFound, "Chat "+s.message.Spec.ChatRef.Name+
+			" does not exist: create it, or delete this message"), true
 	}
 	chat := &s.chat.Status
 	if s.message.Spec.Role == v1alpha1.RoleTool {
@@ -89,7 +91,8 @@ func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 	chat := &s.chat.Status
 	told := toldEnd(chat.Turn, st)
 	conditions.Commit(st, string(s.chat.UID), chat.Turn)
-	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil { // The message alone still knows how, or why.
+	// The message alone still knows how, or why.
+	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil {
 		return asBefore(st)
 	}
 	return ofTurn(chat)
@@ -101,13 +104,16 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 	switch {
 	case chat.Archived:
 		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
+		return conditions.Working(v1alpha1.ReasonChatArchived,
+			"Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
 	case archiving(chat):
 		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonChatArchived, "Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
+		return conditions.Working(v1alpha1.ReasonChatArchived,
+			"Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
 	case blocked(chat) || withoutPrompt(chat):
 		st.State = v1alpha1.MessagePending
-		return conditions.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"), true
+		return conditions.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),
+			true
 	}
 	return conditions.Summary{}, false
 }
@@ -124,7 +130,8 @@ func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
 // toldEnd reports whether the message says already how the turn ended, and the chat, in an older view, does not.
 func toldEnd(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) bool {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	return turn.Result == "" && conditions.Compare(turn, st) == 0 && ready != nil && ready.Status != metav1.ConditionUnknown
+	return turn.Result == "" && conditions.Compare(turn, st) == 0 && ready != nil &&
+		ready.Status != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
@@ -137,7 +144,8 @@ func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 		return conditions.Summary{}, false
 	}
 	st.State = v1alpha1.MessagePending
-	return conditions.Working(v1alpha1.ReasonWaitingForApproval, "Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
+	return conditions.Working(v1alpha1.ReasonWaitingForApproval,
+		"Waits until the other calls have been approved or denied"), anyUndecided(chat.RequiresAction)
 }
 
 func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
@@ -156,7 +164,8 @@ func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 }
 
 // cannotBegin are the reasons for which a chat takes no message up.
-var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled, v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
+var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled,
+	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
 
 // archiving reports whether the chat takes no message up until its family is at rest.
 func archiving(chat *v1alpha1.ChatStatus) bool {
@@ -172,7 +181,8 @@ func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
 
 func blocked(chat *v1alpha1.ChatStatus) bool {
 	for i := range chat.Conditions {
-		if c := &chat.Conditions[i]; c.Type == v1alpha1.ConditionStalled && slices.Contains(cannotBegin, v1alpha1.ErrorReason(c.Reason)) {
+		if c := &chat.Conditions[i]; c.Type == v1alpha1.ConditionStalled &&
+			slices.Contains(cannotBegin, v1alpha1.ErrorReason(c.Reason)) {
 			return true
 		}
 	}

@@ -37,21 +37,30 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 		changed bool // The message was changed since, in another way than its content.
 		want    string
 	}{
-		"the turn was resumed since the view":       {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), false, v1alpha1.ReasonAnswered},
-		"and the message was changed":               {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), true, v1alpha1.ReasonAnswered},
-		"the turn ended since the view":             {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), false, v1alpha1.ReasonInterrupted},
-		"the turn ended, and the message changed":   {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), true, v1alpha1.ReasonInterrupted},
-		"an edit was committed since the view":      {told(turn(5, 0), v1alpha1.TurnAnswered), turn(3, 0), false, v1alpha1.ReasonAnswered},
-		"the message was committed anew":            {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false, v1alpha1.ReasonBeingAnswered},
-		"the turn was resumed since the message":    {told(turn(3, 0), v1alpha1.TurnAnswered), turn(3, 7), false, v1alpha1.ReasonBeingAnswered},
-		"resumed once more since the message's end": {told(turn(3, 7), v1alpha1.TurnAnswered), turn(3, 9), false, v1alpha1.ReasonBeingAnswered},
+		"the turn was resumed since the view": {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), false,
+			v1alpha1.ReasonAnswered},
+		"and the message was changed": {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), true,
+			v1alpha1.ReasonAnswered},
+		"the turn ended since the view": {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), false,
+			v1alpha1.ReasonInterrupted},
+		"the turn ended, and the message changed": {told(turn(3, 0), v1alpha1.TurnInterrupted), turn(3, 0), true,
+			v1alpha1.ReasonInterrupted},
+		"an edit was committed since the view": {told(turn(5, 0), v1alpha1.TurnAnswered), turn(3, 0), false,
+			v1alpha1.ReasonAnswered},
+		"the message was committed anew": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false,
+			v1alpha1.ReasonBeingAnswered},
+		"the turn was resumed since the message": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(3, 7), false,
+			v1alpha1.ReasonBeingAnswered},
+		"resumed once more since the message's end": {told(turn(3, 7), v1alpha1.TurnAnswered), turn(3, 9), false,
+			v1alpha1.ReasonBeingAnswered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.changed {
 				c.message.Generation = 2
 			}
 			c.view.ContentHash = c.message.Status.ContentHash
-			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: v1alpha1.ChatStatus{Turn: c.view}}}
+			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"},
+				Status: v1alpha1.ChatStatus{Turn: c.view}}}
 			next := c.message.DeepCopy()
 			if !settled(s) {
 				if summary, ok := describe(&next.Status, s); ok {
@@ -72,11 +81,14 @@ func TestAMessageBehindAPromptThatCannotBeSaysThatItWaits(t *testing.T) {
 		v1alpha1.ReasonBeginning:       "", // The chat takes it up at any moment.
 	} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
-		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: reason}}
-		s := &scope{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
+		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown,
+			Reason: reason}}
+		s := &scope{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"},
+			Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
 		var st v1alpha1.ChatMessageStatus
 		summary, told := describe(&st, s)
-		if told != (want != "") || summary.Reason != want || told && (st.State != v1alpha1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {
+		if told != (want != "") || summary.Reason != want || told &&
+			(st.State != v1alpha1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {
 			t.Errorf("%s: the message is %s and says %+v", reason, st.State, summary)
 		}
 	}

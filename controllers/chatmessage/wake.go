@@ -47,7 +47,8 @@ func replaced(before, after client.Object) bool {
 	return before.GetUID() != after.GetUID() || !after.GetDeletionTimestamp().IsZero()
 }
 
-// wasCut reports whether the history lost messages: as long as one was missing, nobody could tell which others belonged to it.
+// wasCut reports whether the history lost messages: as long as one was missing,
+// nobody could tell which others belonged to it.
 func wasCut(before, after client.Object) bool {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)
@@ -59,7 +60,8 @@ func wasCut(before, after client.Object) bool {
 func (r *Reconciler) wake(ctx context.Context, q queue, chat client.Object, fields ...string) {
 	for _, field := range fields {
 		var messages v1alpha1.ChatMessageList
-		if !requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()), client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy) {
+		if !requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()),
+			client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy) {
 			return
 		}
 		for i := range messages.Items {

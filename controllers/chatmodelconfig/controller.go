@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. Nearly all that
-// one of them can be wrong about alone is refused at admission; what is left are the options of its provider, and what
-// concerns several.
+// Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. Nearly all
+// that one of them can be wrong about alone is refused at admission; what is left are the options of its provider, and
+// what concerns several.
 package chatmodelconfig
 
 import (

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chatquota tells the gate that chats pass before they generate what ChatQuotas and the ClusterChatQuota say, and
-// says in their conditions that they are in force: only after the gate knows them. A status is written when a quota changes,
-// and never because of what chats do.
+// Package chatquota tells the gate that chats pass before they generate what ChatQuotas and the ClusterChatQuota say,
+// and says in their conditions that they are in force: only after the gate knows them. A status is written when a quota
+// changes, and never because of what chats do.
 package chatquota
 
 import (
@@ -79,7 +79,8 @@ func (r *Reconciler) Load(ctx context.Context) error {
 	return nil
 }
 
-// setCluster tells the gate what the ClusterChatQuota says, and returns that; nil: there is none. The caller holds setting.
+// setCluster tells the gate what the ClusterChatQuota says, and returns that;
+// nil: there is none. The caller holds setting.
 func (r *Reconciler) setCluster(ctx context.Context) (*v1alpha1.ClusterChatQuota, error) {
 	quota := &v1alpha1.ClusterChatQuota{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterChatQuotaName}, quota)
@@ -114,7 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
-func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capacity.ClusterLimits, own capacity.Limits, err error) {
+func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capacity.ClusterLimits, own capacity.Limits,
+	err error) {
 	r.setting.Lock()
 	defer r.setting.Unlock()
 	quota, err := r.setCluster(ctx)

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generationaccess keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
-// RoleBinding, and the NetworkPolicy around them. The objects are created before the first pod, and put right whenever they change
-// while there are pods.
+// Package generationaccess keeps what the generation pods of a namespace run with as it must be: their ServiceAccount,
+// Role and RoleBinding, and the NetworkPolicy around them. The objects are created before the first pod, and put right
+// whenever they change while there are pods.
 package generationaccess
 
 import (
@@ -36,8 +36,8 @@ type Reconciler struct {
 	GatewayNamespace string
 }
 
-// SetupWithManager registers the reconciler and what wakes it: changes of the objects, and new pods, of which a process that begins
-// finds all.
+// SetupWithManager registers the reconciler and what wakes it: changes of the objects, and new pods, of which a process
+// that begins finds all.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -67,10 +67,12 @@ func created() predicate.Predicate {
 	}
 }
 
-// Reconcile puts the namespace's objects right as long as it has pods. A namespace that is being deleted takes them along.
+// Reconcile puts the namespace's objects right as long as it has pods.
+// A namespace that is being deleted takes them along.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(req.Name), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
+	err := r.Client.List(ctx, &pods, client.InNamespace(req.Name),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing generation pods: %w", err)
 	}

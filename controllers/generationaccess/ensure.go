@@ -48,7 +48,8 @@ func (r *Reconciler) ensure(ctx context.Context, want client.Object) error {
 	case same(there, want):
 		return nil
 	}
-	log.FromContext(ctx).Info("putting an object of generation pods right", "kind", fmt.Sprintf("%T", want), "object", client.ObjectKeyFromObject(want))
+	log.FromContext(ctx).Info("putting an object of generation pods right", "kind", fmt.Sprintf("%T", want), "object",
+		client.ObjectKeyFromObject(want))
 	if otherRole(there, want) {
 		// What a RoleBinding refers to cannot be changed.
 		uid := there.GetUID()
@@ -72,7 +73,8 @@ func (r *Reconciler) apply(ctx context.Context, want client.Object) error {
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(kind)
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership); err != nil {
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
+		client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying %T %s: %w", want, want.GetName(), err)
 	}
 	return nil
@@ -87,7 +89,8 @@ func same(have, want client.Object) bool {
 	}
 	switch h := have.(type) {
 	case *corev1.ServiceAccount:
-		return equality.Semantic.DeepEqual(h.AutomountServiceAccountToken, want.(*corev1.ServiceAccount).AutomountServiceAccountToken)
+		return equality.Semantic.DeepEqual(h.AutomountServiceAccountToken, want.(*corev1.ServiceAccount).
+			AutomountServiceAccountToken)
 	case *rbacv1.Role:
 		return equality.Semantic.DeepEqual(h.Rules, want.(*rbacv1.Role).Rules)
 	case *rbacv1.RoleBinding:

@@ -95,7 +95,8 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 		keep = 0
 	}
 	var chats v1alpha1.ChatList
-	if err := r.Client.List(ctx, &chats, client.InNamespace(pod.Namespace), client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
+	if err := r.Client.List(ctx, &chats, client.InNamespace(pod.Namespace),
+		client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
 		return 0, fmt.Errorf("listing the chats of pod %s: %w", pod.Name, err)
 	}
 	if len(chats.Items) > 0 || r.Ledger.Load(pod.Name) > 0 {

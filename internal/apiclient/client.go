@@ -85,14 +85,16 @@ type Resource[T, L any] struct {
 // Get reads an object by name.
 func (r Resource[T, L]) Get(ctx context.Context, name string) (*T, error) {
 	out := new(T)
-	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).Into(object(out))
+	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).
+		Into(object(out))
 	return out, err
 }
 
 // Create creates an object and returns it as it is stored.
 func (r Resource[T, L]) Create(ctx context.Context, in *T) (*T, error) {
 	out := new(T)
-	err := r.rest.Post().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Body(object(in)).Do(ctx).Into(object(out))
+	err := r.rest.Post().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Body(object(in)).Do(ctx).
+		Into(object(out))
 	return out, err
 }
 
@@ -103,7 +105,8 @@ func (r Resource[T, L]) Update(ctx context.Context, in *T) (*T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the name of %s to update: %w", r.name, err)
 	}
-	err = r.rest.Put().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(accessor.GetName()).Body(object(in)).Do(ctx).Into(object(out))
+	err = r.rest.Put().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(accessor.GetName()).
+		Body(object(in)).Do(ctx).Into(object(out))
 	return out, err
 }
 
@@ -115,14 +118,16 @@ func (r Resource[T, L]) Delete(ctx context.Context, name string) error {
 // List reads the objects that the options select, such as by metav1.ListOptions.FieldSelector.
 func (r Resource[T, L]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
 	out := new(L)
-	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).VersionedParams(&options, parameters).Do(ctx).Into(object(out))
+	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
+		VersionedParams(&options, parameters).Do(ctx).Into(object(out))
 	return out, err
 }
 
 // Watch follows the objects that the options select.
 func (r Resource[T, L]) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).VersionedParams(&options, parameters).Watch(ctx)
+	return r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
+		VersionedParams(&options, parameters).Watch(ctx)
 }
 
 // ListerWatcher is the source of an informer over the objects that the field selector selects; all, if it is empty.

@@ -80,7 +80,8 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 			return err
 		}, chats, "GET", "chats", ""},
 		"an informer's list": {func(ctx context.Context, c *apiclient.Client) error {
-			_, err := cache.ToListerWatcherWithContext(c.Chats("demo").ListerWatcher("status.generation.pod=p")).ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			_, err := cache.ToListerWatcherWithContext(c.Chats("demo").ListerWatcher("status.generation.pod=p")).
+				ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "0"})
 			return err
 		}, chats, "GET", "namespaces/demo/chats", "fieldSelector=status.generation.pod%3Dp&resourceVersion=0"},
 		"delete a configuration": {func(ctx context.Context, c *apiclient.Client) error {
@@ -93,7 +94,8 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 			if err := c.call(t.Context(), client); err != nil {
 				t.Fatal(err)
 			}
-			if asked.Method != c.method || asked.URL.Path != base+c.path || asked.URL.RawQuery != c.query || asked.UserAgent() != "parley-test/1" {
+			if asked.Method != c.method || asked.URL.Path != base+c.path || asked.URL.RawQuery != c.query ||
+				asked.UserAgent() != "parley-test/1" {
 				t.Errorf("%s %s?%s by %s", asked.Method, asked.URL.Path, asked.URL.RawQuery, asked.UserAgent())
 			}
 		})
@@ -133,7 +135,8 @@ func TestAWatchYieldsTypedEvents(t *testing.T) {
 
 func TestAnErrorOfTheApiServerCanBeToldApart(t *testing.T) {
 	client, _, _ := serve(t, http.StatusNotFound, metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: 404,
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonNotFound, Code: 404,
 	})
 	if _, err := client.Messages("demo").Get(t.Context(), "gone"); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)

@@ -1,12 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity bounds how many chats generate at once, in each namespace and in all of them, roots and sub-chats counted
-// apart, and hands free slots out in a fair order: first to the namespace that has the fewest, then to the chat that has
-// waited longest. It touches no cluster: callers tell it who generates, who waits, and what the quotas say.
+// Package capacity bounds how many chats generate at once, in each namespace and in all of them, roots and sub-chats
+// counted apart, and hands free slots out in a fair order: first to the namespace that has the fewest, then to the chat
+// that has waited longest. It touches no cluster: callers tell it who generates, who waits, and what the quotas say.
 //
-// The invariant that it keeps: whoever waits has no slot that is free. A slot that becomes free belongs at once to the chat
-// that is next, so that a newcomer overtakes nobody by being quick.
+// The invariant that it keeps: whoever waits has no slot that is free. A slot that becomes free belongs at once to the
+// chat that is next, so that a newcomer overtakes nobody by being quick.
 package capacity
 
 import (
@@ -40,8 +40,8 @@ func (c *Counts) of(sub bool) *int {
 	return &c.Chats
 }
 
-// Gate is the account of who has a slot and who waits for one. It lives in memory only: a new process fills it from what
-// the quotas and the chats' statuses say.
+// Gate is the account of who has a slot and who waits for one. It lives in memory only: a new process fills it from
+// what the quotas and the chats' statuses say.
 type Gate struct {
 	mu         sync.Mutex
 	cluster    ClusterLimits
@@ -73,7 +73,8 @@ func NewGate() *Gate {
 	}
 }
 
-// SetCluster sets the limits of all namespaces together, and of each that has none of its own. Nobody's step is cut off.
+// SetCluster sets the limits of all namespaces together, and of each that has none of its own.
+// Nobody's step is cut off.
 func (g *Gate) SetCluster(limits ClusterLimits) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,8 +120,8 @@ func (g *Gate) enqueue(key types.NamespacedName) {
 	}
 }
 
-// Requeue waits for chats to reconcile: those that were given a slot, in the order in which they were, and those that wait for
-// another reason than before. It returns nil when the context ends.
+// Requeue waits for chats to reconcile: those that were given a slot, in the order in which they were, and those that
+// wait for another reason than before. It returns nil when the context ends.
 func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 	select {
 	case <-ctx.Done():
@@ -168,9 +169,9 @@ func (g *Gate) Leave(key types.NamespacedName) {
 	}
 }
 
-// Enter gives the chat a slot for its next step if it has none and there is one. Else it says what holds it: that is also
-// said to a chat that has a slot while more generate than may, since a limit was lowered. The caller says afterwards, with
-// Hold, Wait or Leave, what became of that.
+// Enter gives the chat a slot for its next step if it has none and there is one. Else it says what holds it: that is
+// also said to a chat that has a slot while more generate than may, since a limit was lowered. The caller says
+// afterwards, with Hold, Wait or Leave, what became of that.
 func (g *Gate) Enter(chat Chat) *Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -236,7 +236,8 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 		case 4:
 			_ = g.Enter(c)
 		case 5:
-			g.SetNamespace(c.Key.Namespace, []Limits{{}, limits("q", 0, 1), limits("q", 2, 0), {Chats: Limit{5, "q"}}}[random.IntN(4)])
+			g.SetNamespace(c.Key.Namespace,
+				[]Limits{{}, limits("q", 0, 1), limits("q", 2, 0), {Chats: Limit{5, "q"}}}[random.IntN(4)])
 		case 6:
 			n := int32(random.IntN(8))
 			g.SetCluster(ClusterLimits{All: limits("default", n, 3), Namespace: limits("default", 3, n)})
@@ -294,7 +295,8 @@ func TestWhatHoldsAChatIsNamedWithTheWayOut(t *testing.T) {
 	}{
 		{
 			Held{Limit{2, "team"}, OwnNamespace, "demo", false},
-			"ChatQuota team allows 2 chats to generate at once in namespace demo: wait until a chat is done, or raise spec.generating.chats there",
+			"ChatQuota team allows 2 chats to generate at once in namespace demo: wait until a chat is done, or raise " +
+				"spec.generating.chats there",
 		},
 		{
 			Held{Limit{0, "team"}, OwnNamespace, "demo", true},
@@ -302,17 +304,20 @@ func TestWhatHoldsAChatIsNamedWithTheWayOut(t *testing.T) {
 		},
 		{
 			Held{Limit{1, "default"}, EachNamespace, "demo", false},
-			"ClusterChatQuota default allows 1 chat to generate at once in a namespace without a ChatQuota for them: wait until a chat is done, " +
+			"ClusterChatQuota default allows 1 chat to generate at once in a namespace without a ChatQuota for them: wait " +
+				"until a chat is done, " +
 				"or set spec.generating.chats in a ChatQuota of namespace demo",
 		},
 		{
 			Held{Limit{500, ""}, EachNamespace, "demo", false},
-			"Parley's default allows 500 chats to generate at once in a namespace without a ChatQuota for them: wait until a chat is done, " +
+			"Parley's default allows 500 chats to generate at once in a namespace without a ChatQuota for them: wait until a " +
+				"chat is done, " +
 				"or set spec.generating.chats in a ChatQuota of namespace demo",
 		},
 		{
 			Held{Limit{9, "default"}, AllNamespaces, "demo", false},
-			"ClusterChatQuota default allows 9 chats to generate at once in all namespaces together: wait until a chat is done, " +
+			"ClusterChatQuota default allows 9 chats to generate at once in all namespaces together: wait until a chat " +
+				"is done, " +
 				"or raise spec.generating.chats there",
 		},
 		{

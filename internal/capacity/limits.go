@@ -64,8 +64,8 @@ func orDefault(set *v1alpha1.GeneratingLimits, quota string, chats, subChats int
 	return limits
 }
 
-// OfNamespace is the smallest of each number that the ChatQuotas of one namespace say; of equal ones that of the first by
-// name. A Limit without a Quota is set by none of them.
+// OfNamespace is the smallest of each number that the ChatQuotas of one namespace say; of equal ones that of the first
+// by name. A Limit without a Quota is set by none of them.
 func OfNamespace(quotas []v1alpha1.ChatQuota) (own Limits) {
 	for i := range quotas {
 		generating := &quotas[i].Spec.Generating

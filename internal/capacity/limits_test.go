@@ -25,14 +25,19 @@ func TestOfSeveralQuotasTheSmallestOfEachNumberCounts(t *testing.T) {
 		quotas []v1alpha1.ChatQuota
 		want   Limits
 	}{
-		"none":                      {nil, Limits{}},
-		"one":                       {[]v1alpha1.ChatQuota{quota("a", n(2), n(3))}, Limits{Limit{2, "a"}, Limit{3, "a"}}},
-		"one with one number":       {[]v1alpha1.ChatQuota{quota("a", n(2), nil)}, Limits{Chats: Limit{2, "a"}}},
-		"each is smaller in one":    {[]v1alpha1.ChatQuota{quota("a", n(2), n(9)), quota("b", n(5), n(3))}, Limits{Limit{2, "a"}, Limit{3, "b"}}},
-		"equal ones":                {[]v1alpha1.ChatQuota{quota("b", n(2), n(2)), quota("a", n(2), n(2))}, Limits{Limit{2, "a"}, Limit{2, "a"}}},
-		"zero is the smallest":      {[]v1alpha1.ChatQuota{quota("a", n(2), nil), quota("b", n(0), nil)}, Limits{Chats: Limit{0, "b"}}},
-		"one number from each":      {[]v1alpha1.ChatQuota{quota("a", n(2), nil), quota("b", nil, n(3))}, Limits{Limit{2, "a"}, Limit{3, "b"}}},
-		"a number that is not zero": {[]v1alpha1.ChatQuota{quota("b", n(0), nil), quota("a", n(1), nil)}, Limits{Chats: Limit{0, "b"}}},
+		"none":                {nil, Limits{}},
+		"one":                 {[]v1alpha1.ChatQuota{quota("a", n(2), n(3))}, Limits{Limit{2, "a"}, Limit{3, "a"}}},
+		"one with one number": {[]v1alpha1.ChatQuota{quota("a", n(2), nil)}, Limits{Chats: Limit{2, "a"}}},
+		"each is smaller in one": {[]v1alpha1.ChatQuota{quota("a", n(2), n(9)), quota("b", n(5), n(3))},
+			Limits{Limit{2, "a"}, Limit{3, "b"}}},
+		"equal ones": {[]v1alpha1.ChatQuota{quota("b", n(2), n(2)), quota("a", n(2), n(2))},
+			Limits{Limit{2, "a"}, Limit{2, "a"}}},
+		"zero is the smallest": {[]v1alpha1.ChatQuota{quota("a", n(2), nil), quota("b", n(0), nil)},
+			Limits{Chats: Limit{0, "b"}}},
+		"one number from each": {[]v1alpha1.ChatQuota{quota("a", n(2), nil), quota("b", nil, n(3))},
+			Limits{Limit{2, "a"}, Limit{3, "b"}}},
+		"a number that is not zero": {[]v1alpha1.ChatQuota{quota("b", n(0), nil), quota("a", n(1), nil)},
+			Limits{Chats: Limit{0, "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, OfNamespace(c.quotas)); diff != "" {

@@ -39,15 +39,16 @@ func (g *Gate) next(sub bool) (best *namespace) {
 			best = n
 			continue
 		}
-		if x, y := *n.generating.of(sub), *best.generating.of(sub); x < y || x == y && n.queues[i][0].before(best.queues[i][0]) {
+		if x, y := *n.generating.of(sub), *best.generating.of(sub); x < y || x == y &&
+			n.queues[i][0].before(best.queues[i][0]) {
 			best = n
 		}
 	}
 	return best
 }
 
-// heldBy is what keeps a chat of the namespace from generating; nil if there is a slot for it. has is 1 for a chat that is
-// counted already, else 0. The limit that is the nearest to the chat comes first.
+// heldBy is what keeps a chat of the namespace from generating; nil if there is a slot for it. has is 1 for a chat that
+// is counted already, else 0. The limit that is the nearest to the chat comes first.
 func (g *Gate) heldBy(name string, n *namespace, sub bool, has int) *Held {
 	limit, scope := g.limitOf(n, sub)
 	if *n.generating.of(sub)-has >= int(limit.Max) {

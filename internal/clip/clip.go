@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clip cuts texts to a length. A character is kept whole or left out, so that a valid text stays valid; bytes that are
-// no UTF-8 count as one character each and are kept as they are. A text that is short enough comes back as it is. It is pure,
-// and knows the standard library alone.
+// Package clip cuts texts to a length. A character is kept whole or left out, so that a valid text stays valid; bytes
+// that are no UTF-8 count as one character each and are kept as they are. A text that is short enough comes back as it
+// is. It is pure, and knows the standard library alone.
 package clip
 
 import "unicode/utf8"

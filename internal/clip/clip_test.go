@@ -17,16 +17,17 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 	}{
 		"bytes":                     {Bytes, "aé€", []string{"", "a", "a", "aé", "aé", "aé", "aé€", "aé€"}},
 		"bytes of a wide character": {Bytes, "🙂b", []string{"", "", "", "", "🙂", "🙂b"}},
-		"bytes that are no UTF-8":   {Bytes, "\x80\x80\x80\x80\x80\x80", []string{"", "\x80", "\x80\x80", "\x80\x80\x80", "\x80\x80\x80\x80", "\x80\x80\x80\x80\x80"}},
-		"a character broken off":    {Bytes, "\xf0\x9fab", []string{"", "\xf0", "\xf0\x9f", "\xf0\x9fa", "\xf0\x9fab"}},
-		"the last bytes":            {LastBytes, "€éa", []string{"", "a", "a", "éa", "éa", "éa", "€éa", "€éa"}},
-		"the last wide character":   {LastBytes, "b🙂", []string{"", "", "", "", "🙂", "b🙂"}},
-		"the last, no UTF-8":        {LastBytes, "a\x80\x80", []string{"", "\x80", "\x80\x80", "a\x80\x80"}},
-		"runes":                     {Runes, "aé€🙂", []string{"", "a", "aé", "aé€", "aé€🙂", "aé€🙂"}},
-		"runes that are no UTF-8":   {Runes, "a\x80b", []string{"", "a", "a\x80", "a\x80b"}},
-		"an ellipsis":               {Ellipsis, "aé€🙂", []string{"", "…", "a…", "aé…", "aé€🙂", "aé€🙂"}},
-		"an ellipsis of one":        {Ellipsis, "é", []string{"", "é", "é"}},
-		"nothing":                   {Ellipsis, "", []string{"", ""}},
+		"bytes that are no UTF-8": {Bytes, "\x80\x80\x80\x80\x80\x80",
+			[]string{"", "\x80", "\x80\x80", "\x80\x80\x80", "\x80\x80\x80\x80", "\x80\x80\x80\x80\x80"}},
+		"a character broken off":  {Bytes, "\xf0\x9fab", []string{"", "\xf0", "\xf0\x9f", "\xf0\x9fa", "\xf0\x9fab"}},
+		"the last bytes":          {LastBytes, "€éa", []string{"", "a", "a", "éa", "éa", "éa", "€éa", "€éa"}},
+		"the last wide character": {LastBytes, "b🙂", []string{"", "", "", "", "🙂", "b🙂"}},
+		"the last, no UTF-8":      {LastBytes, "a\x80\x80", []string{"", "\x80", "\x80\x80", "a\x80\x80"}},
+		"runes":                   {Runes, "aé€🙂", []string{"", "a", "aé", "aé€", "aé€🙂", "aé€🙂"}},
+		"runes that are no UTF-8": {Runes, "a\x80b", []string{"", "a", "a\x80", "a\x80b"}},
+		"an ellipsis":             {Ellipsis, "aé€🙂", []string{"", "…", "a…", "aé…", "aé€🙂", "aé€🙂"}},
+		"an ellipsis of one":      {Ellipsis, "é", []string{"", "é", "é"}},
+		"nothing":                 {Ellipsis, "", []string{"", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n, want := range c.want {
@@ -48,7 +49,8 @@ func FuzzWhatIsCutFitsAndStaysValid(f *testing.F) {
 		room := max(0, n)
 		runes := utf8.RuneCountInString(text)
 		first, last, whole, short := Bytes(text, n), LastBytes(text, n), Runes(text, n), Ellipsis(text, n)
-		if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) || !strings.HasPrefix(text, whole) || !strings.HasPrefix(text, strings.TrimSuffix(short, "…")) {
+		if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) || !strings.HasPrefix(text, whole) ||
+			!strings.HasPrefix(text, strings.TrimSuffix(short, "…")) {
 			t.Errorf("%q cut at %d is %q, %q, %q, %q", text, n, first, last, whole, short)
 		}
 		for _, cut := range []string{first, last} {

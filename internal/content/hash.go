@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package content says by a hash what a User message says, so that edits are found without comparing texts: the manager keeps the
-// hash in place of the text, and a generation pod checks that it reads what was committed. It is pure.
+// Package content says by a hash what a User message says, so that edits are found without comparing texts: the manager
+// keeps the hash in place of the text, and a generation pod checks that it reads what was committed. It is pure.
 package content
 
 import (

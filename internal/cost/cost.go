@@ -66,8 +66,8 @@ func Micros(amount v1alpha1.Amount) (int64, bool) {
 	return int64(micros), err == nil // 15 digits fit.
 }
 
-// Add returns the costs with one more, which is added to those of its currency. There are at most MaxCurrencies: a cost in
-// yet another one is left out.
+// Add returns the costs with one more, which is added to those of its currency. There are at most MaxCurrencies: a cost
+// in yet another one is left out.
 func Add(costs []v1alpha1.Cost, more v1alpha1.Cost) []v1alpha1.Cost {
 	costs = slices.Clone(costs)
 	for i := range costs {

@@ -13,7 +13,8 @@ import (
 )
 
 func TestACallCostsItsTokensTimesTheirPricesRoundedUp(t *testing.T) {
-	full := &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "3", OutputPerMillion: "15", CacheReadPerMillion: "0.30", CacheWritePerMillion: "3.75"}
+	full := &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "3", OutputPerMillion: "15", CacheReadPerMillion: "0.30",
+		CacheWritePerMillion: "3.75"}
 	short := &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "2", OutputPerMillion: "0"}
 	cheap := &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0.000001", OutputPerMillion: "0.000001"}
 	for name, c := range map[string]struct {
@@ -21,13 +22,16 @@ func TestACallCostsItsTokensTimesTheirPricesRoundedUp(t *testing.T) {
 		usage   v1alpha1.TokenUsage
 		want    int64
 	}{
-		"everything has its price":             {full, v1alpha1.TokenUsage{InputTokens: 1000, OutputTokens: 200, CacheReadTokens: 100_000, CacheWriteTokens: 2000}, 3000 + 3000 + 30_000 + 7500},
+		"everything has its price": {full, v1alpha1.TokenUsage{InputTokens: 1000, OutputTokens: 200,
+			CacheReadTokens: 100_000, CacheWriteTokens: 2000}, 3000 + 3000 + 30_000 + 7500},
 		"reasoning is part of the output":      {full, v1alpha1.TokenUsage{OutputTokens: 200, ReasoningTokens: 150}, 3000},
 		"the sum is rounded up, not its terms": {full, v1alpha1.TokenUsage{CacheReadTokens: 1, CacheWriteTokens: 1}, 5},
 		"a whole sum stays":                    {full, v1alpha1.TokenUsage{InputTokens: 1}, 3},
 		"the smallest price is not lost":       {cheap, v1alpha1.TokenUsage{InputTokens: 1}, 1},
-		"the cache costs as much as input":     {short, v1alpha1.TokenUsage{CacheReadTokens: 10, CacheWriteTokens: 5, OutputTokens: 9}, 30},
-		"a number beyond all bounds stops":     {&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "999999999.999999", OutputPerMillion: "0"}, v1alpha1.TokenUsage{InputTokens: math.MaxInt64}, math.MaxInt64},
+		"the cache costs as much as input": {short, v1alpha1.TokenUsage{CacheReadTokens: 10, CacheWriteTokens: 5,
+			OutputTokens: 9}, 30},
+		"a number beyond all bounds stops": {&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "999999999.999999",
+			OutputPerMillion: "0"}, v1alpha1.TokenUsage{InputTokens: math.MaxInt64}, math.MaxInt64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := cost.Of(c.pricing, c.usage)
@@ -43,16 +47,19 @@ func TestWithoutPricesOrUsageThereIsNoCost(t *testing.T) {
 	if got := cost.Of(nil, usage); got != nil {
 		t.Errorf("without prices: %+v", got)
 	}
-	if got := cost.Of(&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}, v1alpha1.TokenUsage{}); got != nil {
+	if got := cost.Of(&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"},
+		v1alpha1.TokenUsage{}); got != nil {
 		t.Errorf("without usage: %+v", got)
 	}
-	if got := cost.Of(&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "a lot", OutputPerMillion: "1"}, usage); got != nil {
+	if got := cost.Of(&v1alpha1.Pricing{Currency: "USD", InputPerMillion: "a lot", OutputPerMillion: "1"},
+		usage); got != nil {
 		t.Errorf("with a price that is none: %+v", got)
 	}
 }
 
 func TestAmountsAreReadToTheMillionth(t *testing.T) {
-	for amount, want := range map[v1alpha1.Amount]int64{"0": 0, "3": 3_000_000, "0.30": 300_000, "3.75": 3_750_000, "0.000001": 1, "999999999.999999": 999_999_999_999_999} {
+	for amount, want := range map[v1alpha1.Amount]int64{"0": 0, "3": 3_000_000, "0.30": 300_000, "3.75": 3_750_000,
+		"0.000001": 1, "999999999.999999": 999_999_999_999_999} {
 		if got, ok := cost.Micros(amount); !ok || got != want {
 			t.Errorf("%s is %d, %v", amount, got, ok)
 		}
@@ -90,7 +97,8 @@ func TestCurrenciesAreNeverAddedToEachOther(t *testing.T) {
 func TestABudgetIsUsedUpWhenItIsReached(t *testing.T) {
 	budget := &v1alpha1.Budget{Currency: "USD", Amount: "0.01"}
 	for micros, want := range map[int64]bool{0: false, 9_999: false, 10_000: true, 10_001: true} {
-		if got := cost.UsedUp(budget, []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1 << 40}, {Currency: "USD", MicroUnits: micros}}); got != want {
+		if got := cost.UsedUp(budget,
+			[]v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1 << 40}, {Currency: "USD", MicroUnits: micros}}); got != want {
 			t.Errorf("%d micro-units: %v", micros, got)
 		}
 	}
@@ -100,7 +108,8 @@ func TestABudgetIsUsedUpWhenItIsReached(t *testing.T) {
 }
 
 func TestMoneyIsWrittenAsPeopleDo(t *testing.T) {
-	for micros, want := range map[int64]string{0: "0.00 USD", 10_000: "0.01 USD", 1_500_000: "1.50 USD", 12_345: "0.012345 USD", 2_000_010: "2.00001 USD"} {
+	for micros, want := range map[int64]string{0: "0.00 USD", 10_000: "0.01 USD", 1_500_000: "1.50 USD",
+		12_345: "0.012345 USD", 2_000_010: "2.00001 USD"} {
 		if got := cost.String(micros, "USD"); got != want {
 			t.Errorf("%d is written %s, not %s", micros, got, want)
 		}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fence names attempts. Whoever writes in the name of an attempt shows its fence, and what shows another fence than the
-// chat's own is refused. The package depends on nothing, because the relay has fences and no Kubernetes.
+// Package fence names attempts. Whoever writes in the name of an attempt shows its fence, and what shows another fence
+// than the chat's own is refused. The package depends on nothing, because the relay has fences and no Kubernetes.
 package fence
 
 import (
@@ -10,8 +10,8 @@ import (
 	"regexp"
 )
 
-// Fence names one attempt at one step of one chat. It never comes back: the history's version grows with every commit, and the attempt
-// with every try in between.
+// Fence names one attempt at one step of one chat. It never comes back: the history's version grows with every commit,
+// and the attempt with every try in between.
 type Fence struct {
 	// ChatUID is metadata.uid of the Chat.
 	ChatUID string
@@ -21,7 +21,8 @@ type Fence struct {
 	Attempt int32
 }
 
-// String is "<chat UID>/<history version>/<attempt>", which is also the path of the attempt's parts in the relay's URLs.
+// String is "<chat UID>/<history version>/<attempt>", which is also the path of the attempt's parts in the relay's
+// URLs.
 func (f Fence) String() string {
 	return fmt.Sprintf("%s/%d/%d", f.ChatUID, f.HistoryVersion, f.Attempt)
 }
@@ -32,8 +33,8 @@ func (f Fence) Before(other Fence) bool {
 		(f.HistoryVersion < other.HistoryVersion || f.HistoryVersion == other.HistoryVersion && f.Attempt < other.Attempt)
 }
 
-// ResultName is the name of the ChatMessage that answers the attempt. Two answers to one attempt have the same name, so that the API
-// server takes one of them. config/admission and the validation of ChatMessage know its form, too.
+// ResultName is the name of the ChatMessage that answers the attempt. Two answers to one attempt have the same name, so
+// that the API server takes one of them. config/admission and the validation of ChatMessage know its form, too.
 func (f Fence) ResultName(chat string) string {
 	return fmt.Sprintf("%s-%d-%d", chat, f.HistoryVersion, f.Attempt)
 }

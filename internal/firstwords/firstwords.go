@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package firstwords makes a title of how a conversation begins: one line of a few words that can be shown anywhere. It is pure, and
-// links no model, so that the manager has it as well as generation pods.
+// Package firstwords makes a title of how a conversation begins: one line of a few words that can be shown anywhere. It
+// is pure, and links no model, so that the manager has it as well as generation pods.
 package firstwords
 
 import (

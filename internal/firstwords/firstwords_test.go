@@ -19,14 +19,18 @@ func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 		want string
 	}{
 		"a short message stays as it is": {v1alpha1.ChatMessageSpec{Content: "What time is it?"}, "What time is it?"},
-		"more words are left out":        {v1alpha1.ChatMessageSpec{Content: "one two three four five six seven"}, "one two three four five six…"},
-		"parts count":                    {v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{text("one\ntwo"), text("three")}}, "one two three"},
+		"more words are left out": {v1alpha1.ChatMessageSpec{Content: "one two three four five six seven"},
+			"one two three four five six…"},
+		"parts count": {v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{text("one\ntwo"), text("three")}},
+			"one two three"},
 		"a file has no words": {v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{
 			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "a.png"}}, text("see\x1b[2J this"),
 		}}, "see [2J this"},
-		"what is meant for the model":   {v1alpha1.ChatMessageSpec{Content: "the build is red", Visibility: v1alpha1.VisibleToModel}, ""},
+		"what is meant for the model": {v1alpha1.ChatMessageSpec{Content: "the build is red",
+			Visibility: v1alpha1.VisibleToModel}, ""},
 		"what the cache keeps has none": {v1alpha1.ChatMessageSpec{}, ""},
-		"a megabyte is no worry":        {v1alpha1.ChatMessageSpec{Content: strings.Repeat("好", 300_000)}, strings.Repeat("好", 79) + "…"},
+		"a megabyte is no worry": {v1alpha1.ChatMessageSpec{Content: strings.Repeat("好", 300_000)},
+			strings.Repeat("好", 79) + "…"},
 	} {
 		if got := Of(&c.spec); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -30,7 +30,8 @@ func TestTheServerWaitsForNobodyForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := gateway.server(t.Context())
-	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second || server.IdleTimeout != 2*time.Minute || server.MaxHeaderBytes != 64<<10 {
+	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second ||
+		server.IdleTimeout != 2*time.Minute || server.MaxHeaderBytes != 64<<10 {
 		t.Errorf("got %+v", server)
 	}
 }
@@ -61,7 +62,8 @@ func TestAConnectionThatAnnouncesABodyAndDoesNotSendItEnds(t *testing.T) {
 	in.converse("chat")
 	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
 	head := "Host: gateway\r\nAuthorization: Bearer " + in.token + "\r\nContent-Length: 100\r\n\r\n"
-	if got := in.raw("GET " + in.path("chat") + " HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 400 ") || !strings.Contains(got, "without a body") {
+	if got := in.raw("GET " + in.path("chat") + " HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 400 ") ||
+		!strings.Contains(got, "without a body") {
 		t.Errorf("a stream: %s", got)
 	}
 	if got := in.raw("GET /healthz HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
@@ -113,13 +115,15 @@ func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
 	if got, _, _ := status(in.token); first.StatusCode != http.StatusOK || got != http.StatusOK {
 		t.Fatalf("got %d and %d", first.StatusCode, got)
 	}
-	if got, after, body := status(in.token); got != http.StatusTooManyRequests || after == "" || body.Reason != refusal.TooManyStreams {
+	if got, after, body := status(in.token); got != http.StatusTooManyRequests || after == "" ||
+		body.Reason != refusal.TooManyStreams {
 		t.Errorf("one too many of a caller: %d, after %q, %+v", got, after, body)
 	}
 	if got, _, _ := status(other); got != http.StatusOK {
 		t.Errorf("another caller: %d", got)
 	}
-	if got, after, body := status(other); got != http.StatusServiceUnavailable || after == "" || body.Reason != refusal.GatewayFull {
+	if got, after, body := status(other); got != http.StatusServiceUnavailable || after == "" ||
+		body.Reason != refusal.GatewayFull {
 		t.Errorf("one too many for the gateway: %d, after %q, %+v", got, after, body)
 	}
 	first.Body.Close()
@@ -144,7 +148,8 @@ func TestAStreamEndsWithAWordWhenTheRightToItIsGone(t *testing.T) {
 	if after := time.Since(began); after > 30*time.Second {
 		t.Errorf("it took %s", after)
 	}
-	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingWithdrawn) || strings.Contains(last.Data, in.token) {
+	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingWithdrawn) ||
+		strings.Contains(last.Data, in.token) {
 		t.Errorf("the last event is %+v", last)
 	}
 	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
@@ -182,7 +187,8 @@ func (e expiring) Check(ctx context.Context, token string, access auth.Access) (
 
 func TestATokenOfTheGatewaysAudienceIsEnoughAndTheOthersCanBeRefused(t *testing.T) {
 	in := install(t, func(g *Gateway) {
-		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{})
+		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
+			auth.Options{})
 	})
 	in.converse("chat")
 	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
@@ -215,18 +221,21 @@ type away struct {
 	authenticationclient.TokenReviewInterface
 }
 
-func (away) Create(context.Context, *authenticationv1.TokenReview, metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+func (away) Create(context.Context, *authenticationv1.TokenReview, metav1.CreateOptions) (*authenticationv1.TokenReview,
+	error) {
 	return nil, errors.New(`Post "https://10.96.0.1:443/apis": dial tcp 10.96.0.1:443: connect: connection refused`)
 }
 
 func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
 	in := install(t, func(g *Gateway) {
-		g.config.Checker = auth.New(away{}, core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true})
+		g.config.Checker = auth.New(away{}, core.AuthorizationV1().SubjectAccessReviews(),
+			auth.Options{APIServerTokens: true})
 	})
 	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || strings.Contains(string(body), "10.") {
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
+		strings.Contains(string(body), "10.") {
 		t.Errorf("got %s %s, %v", resp.Status, body, err)
 	}
 }
@@ -245,7 +254,8 @@ func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- gateway.Serve(ctx, listener, nil) }()
-	waitUntil(t, "it knows the chat", func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	waitUntil(t, "it knows the chat",
+		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
 	in.url = "http://" + listener.Addr().String()
 	l := in.listen("chat", "", 0)
 	l.waitName(follow.EventStatus)

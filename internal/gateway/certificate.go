@@ -14,8 +14,8 @@ import (
 // certificateAge is how long a certificate is served before its files are read again.
 const certificateAge = 10 * time.Second
 
-// certificate is served from two files that others replace. It reads them when a client comes, at most every ten seconds. A
-// pair that cannot be read, as may be in the middle of a replacement, leaves the last good one.
+// certificate is served from two files that others replace. It reads them when a client comes, at most every ten
+// seconds. A pair that cannot be read, as may be in the middle of a replacement, leaves the last good one.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -25,7 +25,8 @@ type certificate struct {
 	read   time.Time
 }
 
-// TLS is the configuration of a server whose certificate and key are in two PEM files. It fails if they cannot be read now.
+// TLS is the configuration of a server whose certificate and key are in two PEM files.
+// It fails if they cannot be read now.
 func TLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
 	if err := c.load(time.Now()); err != nil {

@@ -31,7 +31,8 @@ func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string, po
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,8 @@ func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string, po
 	certFile, keyFile, pool = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), x509.NewCertPool()
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool.AppendCertsFromPEM(certificate)
-	for file, data := range map[string][]byte{certFile: certificate, keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
+	for file, data := range map[string][]byte{certFile: certificate,
+		keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -110,9 +112,11 @@ func TestStreamsAreServedOverTLS(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	waitUntil(t, "it knows the chat", func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	waitUntil(t, "it knows the chat",
+		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
-		in.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}}
+		in.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+			MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}}
 		in.url = "https://" + listener.Addr().String()
 		resp := in.get(t.Context(), in.path("chat"), in.token, nil)
 		resp.Body.Close()

@@ -28,7 +28,8 @@ type chats struct {
 
 func newChats(source cache.ListerWatcher) (*chats, error) {
 	c := &chats{
-		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0,
+			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
 		logs:     chatlist.NewLogs(),
 		watchers: map[string]map[*watcher]struct{}{},
 	}
@@ -158,9 +159,10 @@ func newPods(source cache.ListerWatcher) (cache.SharedIndexInformer, error) {
 			return obj, nil
 		}
 		return &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
-			Spec:       corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName, HostNetwork: pod.Spec.HostNetwork},
-			Status:     corev1.PodStatus{PodIP: pod.Status.PodIP},
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+				ResourceVersion: pod.ResourceVersion},
+			Spec:   corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName, HostNetwork: pod.Spec.HostNetwork},
+			Status: corev1.PodStatus{PodIP: pod.Status.PodIP},
 		}, nil
 	})
 	if err != nil {

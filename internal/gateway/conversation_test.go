@@ -98,7 +98,8 @@ func (c *conversation) finish(role v1alpha1.MessageRole, text string) {
 		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: role, Parent: h.Head, Index: &index,
 		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
 		Generation: &v1alpha1.MessageGeneration{ChatUID: string(c.chat.UID), HistoryVersion: h.Version, Attempt: g.Attempt,
-			Action: g.Action, Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: g.StartedAt, FinishedAt: metav1.NowMicro()},
+			Action: g.Action, Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: g.StartedAt,
+			FinishedAt: metav1.NowMicro()},
 	}})
 	h.Version, h.Head, h.Length = h.Version+1, name, h.Length+1
 	c.chat.Status.Generation = nil

@@ -24,7 +24,8 @@ func (c *conversation) edit(msg *v1alpha1.ChatMessage, content string) {
 	}
 	h := &c.chat.Status.History
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, *msg.Status.Index+1
-	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index, HistoryVersion: h.Version}
+	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index,
+		HistoryVersion: h.Version}
 }
 
 // texts are what the messages say, by the ids of their events, since the last reset.
@@ -110,10 +111,12 @@ func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
 func (c *conversation) results(output string) *v1alpha1.ChatMessage {
 	msg := &v1alpha1.ChatMessage{ObjectMeta: c.in.meta("results"), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: v1alpha1.RoleTool,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: output}}}}}
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: output}}}}}
 	c.in.create(msg)
 	h := &c.chat.Status.History
-	c.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length, HistoryVersion: h.Version + 1}
+	c.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length,
+		HistoryVersion: h.Version + 1}
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, h.Length+1
 	c.chat.Status.Phase, c.chat.Status.RequiresAction = v1alpha1.ChatRunning, nil
 	return msg
@@ -122,8 +125,9 @@ func (c *conversation) results(output string) *v1alpha1.ChatMessage {
 // wantTicket lets the turn wait for a client.
 func (c *conversation) wantTicket() {
 	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.Now(), ToolCalls: []v1alpha1.PendingToolCall{
-		{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.AwaitsClient}}}
+	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.Now(),
+		ToolCalls: []v1alpha1.PendingToolCall{
+			{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.AwaitsClient}}}
 }
 
 func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
@@ -136,7 +140,8 @@ func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
 	c.wantTicket()
 	c.commit()
 	action := l.waitName(follow.EventAction)
-	if got := action[len(action)-1].Data; !strings.Contains(got, `"historyVersion":2`) || !strings.Contains(got, `"input":"{\"title\":\"CNI down\"}"`) {
+	if got := action[len(action)-1].Data; !strings.Contains(got, `"historyVersion":2`) ||
+		!strings.Contains(got, `"input":"{\"title\":\"CNI down\"}"`) {
 		t.Errorf("action %s", got)
 	}
 	old := c.results("4711")

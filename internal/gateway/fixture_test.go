@@ -100,7 +100,8 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 			in.gets.Add(1)
 			return api.Messages(namespace).Get(ctx, name)
 		},
-		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true}),
+		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
+			auth.Options{APIServerTokens: true}),
 		RelayPort:  in.relay.port,
 		RelayToken: in.mint,
 	})
@@ -147,7 +148,8 @@ func (in *installation) create(o client.Object) {
 // mint is the gateway's way to tokens.
 func (in *installation) mint(ctx context.Context, audience string) (string, time.Time, error) {
 	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(ctx, "parley-gateway",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -225,9 +227,11 @@ func (r *relaySidecar) start() {
 	}
 	r.port = public.Addr().(*net.TCPAddr).Port
 	verifier := relay.TokenVerifier{
-		Issuer: issuerOf(t, token), Keys: keys, Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
+		Issuer: issuerOf(t, token), Keys: keys,
+		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
 	}
-	server := &relay.Server{Local: local, Public: public, Keys: keys, Subscribers: &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}}
+	server := &relay.Server{Local: local, Public: public, Keys: keys,
+		Subscribers: &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
@@ -243,7 +247,8 @@ func (r *relaySidecar) start() {
 	}
 }
 
-// podRelays authorizes as the relays of all pods of the installation do, which are one relay here: a token must be for one of them.
+// podRelays authorizes as the relays of all pods of the installation do,
+// which are one relay here: a token must be for one of them.
 type podRelays struct {
 	in *installation
 	relay.TokenVerifier

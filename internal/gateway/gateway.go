@@ -1,14 +1,14 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway serves the streams of chats to people and programs, as server-sent events over HTTP: what is committed and
-// what is being said of one chat, as one story, and how the chats of a namespace stand. docs/stream.md is what a client has to
-// know.
+// Package gateway serves the streams of chats to people and programs, as server-sent events over HTTP: what is
+// committed and what is being said of one chat, as one story, and how the chats of a namespace stand. docs/stream.md is
+// what a client has to know.
 //
-// It keeps no state of its own. Packages follow and chatlist say what the events mean and how a client resumes; package auth
-// says who may listen, and the right is asked for again while a stream lasts. A client that is too slow is cut and resumes. A
-// relay that cannot be reached costs the preview only: committed messages come in any case. What callers can cost is bounded by
-// Limits.
+// It keeps no state of its own. Packages follow and chatlist say what the events mean and how a client resumes; package
+// auth says who may listen, and the right is asked for again while a stream lasts. A client that is too slow is cut and
+// resumes. A relay that cannot be reached costs the preview only: committed messages come in any case. What callers can
+// cost is bounded by Limits.
 package gateway
 
 import (
@@ -139,7 +139,8 @@ func (g *Gateway) Handler() http.Handler {
 	return mux
 }
 
-// feed tells a story to one client until ctx is done, the client takes no more, or the story is over, which is no error.
+// feed tells a story to one client until ctx is done, the client takes no more,
+// or the story is over, which is no error.
 type feed struct {
 	run  func(ctx context.Context, out *eventWriter) error
 	stop func()

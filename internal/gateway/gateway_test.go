@@ -55,7 +55,8 @@ func TestAClientThatHangsUpAtEveryEventHearsTheSameStory(t *testing.T) {
 	c.finish(v1alpha1.RoleAssistant, "last words")
 	until("5.0.6")
 
-	want := strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 4.0.4 4.0.5 4.1.1.5 5.0.6")
+	want := strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 4.0.4 4.0.5 " +
+		"4.1.1.5 5.0.6")
 	if diff := cmp.Diff(want, ids(whole.waitID("5.0.6"))); diff != "" {
 		t.Fatalf("the whole story (-want +got):\n%s", diff)
 	}
@@ -100,10 +101,11 @@ func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
 		status      int
 		message     string
 	}{
-		"no token":             {"", in.path("chat"), 401, "Authorization: Bearer"},
-		"a token of nobody":    {"nonsense", in.path("chat"), 401, "no JSON web token"},
-		"another audience":     {in.tokenOf("viewer", "elsewhere"), in.path("chat"), 401, "does not know this token"},
-		"no right":             {in.tokenOf("stranger"), in.path("chat"), 403, "may not get chats/stream in namespace " + in.namespace + ": ask for the ClusterRole parley-chat-viewer"},
+		"no token":          {"", in.path("chat"), 401, "Authorization: Bearer"},
+		"a token of nobody": {"nonsense", in.path("chat"), 401, "no JSON web token"},
+		"another audience":  {in.tokenOf("viewer", "elsewhere"), in.path("chat"), 401, "does not know this token"},
+		"no right": {in.tokenOf("stranger"), in.path("chat"), 403, "may not get chats/stream in namespace " +
+			in.namespace + ": ask for the ClusterRole parley-chat-viewer"},
 		"no right elsewhere":   {in.token, "/v1alpha1/namespaces/default/chats/chat/stream", 403, "in namespace default"},
 		"no such chat":         {in.token, in.path("other"), 404, "there is no chat other in namespace " + in.namespace},
 		"a bad id":             {in.token, in.path("chat") + "?lastEventId=7", 400, "CHAT.VERSION.ATTEMPT.NUMBER"},
@@ -229,7 +231,8 @@ func TestASlowClientIsCut(t *testing.T) {
 		defer in.gateway.chats.mu.Unlock()
 		return len(in.gateway.chats.watchers[in.namespace+"/chat"])
 	}
-	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+in.token+"\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+
+		in.token+"\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "it follows", func() bool { return watching() == 2 })
@@ -244,7 +247,8 @@ func TestASlowClientIsCut(t *testing.T) {
 
 func TestWhatIsRememberedOfChatsHoldsNoTexts(t *testing.T) {
 	in := install(t, nil)
-	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("secret"), Spec: v1alpha1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})
+	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("secret"),
+		Spec: v1alpha1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})
 	w := in.gateway.chats.watch(in.namespace, "secret")
 	defer w.stop()
 	waitUntil(t, "the chat is known", func() bool { return w.Latest() != nil })

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// recheckEvery is how often the right to a stream is checked while it lasts, less up to a third, so that streams that began
-	// together are not checked together. With the ten seconds that answers count here and in the API server each, a right
-	// that was withdrawn ends its streams within a minute.
+	// recheckEvery is how often the right to a stream is checked while it lasts, less up to a third, so that streams that
+	// began together are not checked together. With the ten seconds that answers count here and in the API server each, a
+	// right that was withdrawn ends its streams within a minute.
 	recheckEvery = 30 * time.Second
 	// recheckAgain is how soon it is checked again when the API server gave no answer.
 	recheckAgain = 5 * time.Second
@@ -80,7 +80,8 @@ func (l lease) gone(grant auth.Grant, now time.Time) *follow.Closing {
 	case !grant.Expires.IsZero() && !now.Before(grant.Expires):
 		return &follow.Closing{Reason: follow.ClosingExpired, Message: "the token has expired: come back with another one"}
 	case !now.Before(grant.At.Add(l.patience)):
-		return &follow.Closing{Reason: follow.ClosingUnverified, Message: "the API server has not said for a minute whether you may listen: come back"}
+		return &follow.Closing{Reason: follow.ClosingUnverified,
+			Message: "the API server has not said for a minute whether you may listen: come back"}
 	}
 	return nil
 }

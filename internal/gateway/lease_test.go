@@ -30,7 +30,8 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 		want          string
 		after, atMost time.Duration
 	}{
-		"as long as the API server says yes, until the token expires": {yes, follow.ClosingExpired, 10 * time.Minute, 10 * time.Minute},
+		"as long as the API server says yes, until the token expires": {yes, follow.ClosingExpired, 10 * time.Minute,
+			10 * time.Minute},
 		"when the right is withdrawn": {func(begin time.Time) recheck {
 			return func(ctx context.Context) (auth.Grant, *refusal.Error) {
 				if time.Since(begin) < 5*time.Minute {

@@ -21,8 +21,8 @@ type Limits struct {
 	Streams int
 	// StreamsPerCaller is how many of them one caller has. Default DefaultStreamsPerCaller.
 	StreamsPerCaller int
-	// StreamMemory is how many bytes of messages streams hold together, besides the 64 MiB of the newest ones that they share.
-	// Default DefaultStreamMemory.
+	// StreamMemory is how many bytes of messages streams hold together, besides the 64 MiB of the newest ones that they
+	// share. Default DefaultStreamMemory.
 	StreamMemory int64
 }
 
@@ -63,11 +63,14 @@ func (s *seats) take(caller string) (leave func(), refused *refusal.Error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.caller[caller] >= s.limits.StreamsPerCaller:
-		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyStreams, RetryAfter: 10 * time.Second,
-			Message: fmt.Sprintf("%s has %d streams open, as many as one caller may have: end one first", caller, s.limits.StreamsPerCaller)}
+		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyStreams,
+			RetryAfter: 10 * time.Second,
+			Message: fmt.Sprintf("%s has %d streams open, as many as one caller may have: end one first", caller,
+				s.limits.StreamsPerCaller)}
 	case s.taken >= s.limits.Streams:
-		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull, RetryAfter: 5 * time.Second,
-			Message: "the gateway has as many streams open as it may have, try again"}
+		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+			RetryAfter: 5 * time.Second,
+			Message:    "the gateway has as many streams open as it may have, try again"}
 	}
 	s.taken++
 	s.caller[caller]++
@@ -83,9 +86,9 @@ func (s *seats) leave(caller string) {
 	}
 }
 
-// memory bounds the bytes of messages that streams hold: one half for those that are kept while a history is walked, which is
-// never waited for, and one for those that are being sent. Who waits for that half holds nothing of it, so that no two wait
-// for each other. It implements follow.Memory.
+// memory bounds the bytes of messages that streams hold: one half for those that are kept while a history is walked,
+// which is never waited for, and one for those that are being sent. Who waits for that half holds nothing of it, so
+// that no two wait for each other. It implements follow.Memory.
 type memory struct {
 	kept, sent *semaphore.Weighted
 	most       int64 // of sent

@@ -45,14 +45,17 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.lister("viewer")
 	a := in.converse("a")
-	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"), Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
+	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"),
+		Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
 	waitUntil(t, "the gateway knows them", func() bool { return len(in.gateway.chats.List(in.namespace)) == 2 })
 	l := in.listenAt(in.list(), "")
 	events := l.waitName(chatlist.EventSynced)
-	if len(events) != 3 || summaryOf(t, events, "b").Parent != "a" || strings.Contains(events[0].Data+events[1].Data, "private") {
+	if len(events) != 3 || summaryOf(t, events, "b").Parent != "a" ||
+		strings.Contains(events[0].Data+events[1].Data, "private") {
 		t.Errorf("got %+v", events)
 	}
-	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1alpha1.ChatWaiting, "Look at the node's"
+	a.chat.Status.Title, a.chat.Status.Phase, a.chat.Status.LastReply = "Networks", v1alpha1.ChatWaiting,
+		"Look at the node's"
 	a.commit()
 	events = l.wait("the change", func(e event) bool { return strings.Contains(e.Data, "Networks") })
 	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1alpha1.ChatWaiting {
@@ -86,7 +89,8 @@ func TestTheListOfChatsIsForThoseWhoMayListChatsAndAskForIt(t *testing.T) {
 		"may list":              {in.tokenOf("second"), in.list(), http.StatusOK},
 		"no stream wanted":      {in.tokenOf("second"), strings.TrimSuffix(in.list(), "?watch"), http.StatusBadRequest},
 		"a bad id":              {in.tokenOf("second"), in.list() + "&lastEventId=1.0.1", http.StatusBadRequest},
-		"elsewhere":             {in.tokenOf("second"), "/v1alpha1/namespaces/default/chats?watch=true", http.StatusForbidden},
+		"elsewhere": {in.tokenOf("second"), "/v1alpha1/namespaces/default/chats?watch=true",
+			http.StatusForbidden},
 	} {
 		resp := in.get(t.Context(), tt.path, tt.token, nil)
 		resp.Body.Close()

@@ -52,7 +52,8 @@ type cached struct {
 }
 
 func newMessages(get GetMessage) *messages {
-	return &messages{get: get, slots: make(chan struct{}, maxFetches), order: list.New(), known: map[string]*list.Element{}, looks: map[string]look{}}
+	return &messages{get: get, slots: make(chan struct{}, maxFetches), order: list.New(),
+		known: map[string]*list.Element{}, looks: map[string]look{}}
 }
 
 // Get implements follow.Messages.
@@ -81,7 +82,8 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 	}
 }
 
-func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed, error) {
+func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed,
+	error) {
 	msg, err := m.read(ctx, chat.Namespace, place.Name)
 	if err != nil {
 		return nil, err

@@ -41,22 +41,25 @@ type relays struct {
 }
 
 func newRelays(pods cache.Store, port int, mint MintToken, log *slog.Logger) *relays {
-	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log, http: &http.Client{Transport: &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		DisableCompression:     true,
-		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        time.Minute,
-		MaxResponseHeaderBytes: maxRelayHeader,
-	}}}
+	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log,
+		http: &http.Client{Transport: &http.Transport{
+			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			DisableCompression:     true,
+			MaxIdleConnsPerHost:    4,
+			IdleConnTimeout:        time.Minute,
+			MaxResponseHeaderBytes: maxRelayHeader,
+		}}}
 }
 
 // Subscribe implements follow.Parts.
-func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
+func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence.Fence,
+	after int64) iter.Seq2[parts.Frame, error] {
 	pod, err := r.find(namespace, name)
 	if err != nil {
 		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
 	}
-	reader := subscribe.Client{HTTP: r.http, Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
+	reader := subscribe.Client{HTTP: r.http,
+		Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
 	frames := reader.Subscribe(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), ep, after)
 	return func(yield func(parts.Frame, error) bool) {
 		for frame, err := range frames {
@@ -81,8 +84,8 @@ func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }
 
-// find is the pod, if its relay may be asked. The chat's status names it, which the manager alone writes; its account is one that
-// the manager alone gives to pods; and its address is its own and not its node's.
+// find is the pod, if its relay may be asked. The chat's status names it, which the manager alone writes; its account
+// is one that the manager alone gives to pods; and its address is its own and not its node's.
 func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	obj, exists, err := r.pods.GetByKey(namespace + "/" + name)
 	if err != nil {

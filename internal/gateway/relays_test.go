@@ -53,7 +53,8 @@ func podAt(name, ip string, change func(*corev1.Pod)) *corev1.Pod {
 // endOf returns the error that ends the subscription.
 func endOf(t *testing.T, r *relays, pod string) error {
 	t.Helper()
-	for _, err := range r.Subscribe(t.Context(), "shop", pod, fence.Fence{ChatUID: "c", HistoryVersion: 1, Attempt: 1}, 0) {
+	for _, err := range r.Subscribe(t.Context(), "shop", pod, fence.Fence{ChatUID: "c", HistoryVersion: 1, Attempt: 1},
+		0) {
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,8 @@ func TestAPodIsShownATokenThatIsGoodForItAlone(t *testing.T) {
 	}
 	shown.mu.Lock()
 	defer shown.mu.Unlock()
-	if len(shown.tokens) != len(want) || shown.tokens["127.0.0.1"] != want["127.0.0.1"] || shown.tokens["127.0.0.2"] != want["127.0.0.2"] {
+	if len(shown.tokens) != len(want) || shown.tokens["127.0.0.1"] != want["127.0.0.1"] ||
+		shown.tokens["127.0.0.2"] != want["127.0.0.2"] {
 		t.Errorf("shown were %v, want %v", shown.tokens, want)
 	}
 	r.podGone(cache.DeletedFinalStateUnknown{Obj: podAt("one", "127.0.0.1", nil)})

@@ -21,11 +21,12 @@ const mintPause = time.Second
 // mintTimeout bounds one request for a token.
 const mintTimeout = 10 * time.Second
 
-// MintToken asks the API server for a token of the gateway's own account for an audience. It says when the token expires.
+// MintToken asks the API server for a token of the gateway's own account for an audience.
+// It says when the token expires.
 type MintToken func(ctx context.Context, audience string) (token string, expires time.Time, err error)
 
-// relayTokens are the gateway's tokens for the relays, one for each pod, because each relay sees the token that it is shown. They
-// are kept while the pod lives, and renewed in the last fifth of their time.
+// relayTokens are the gateway's tokens for the relays, one for each pod, because each relay sees the token that it is
+// shown. They are kept while the pod lives, and renewed in the last fifth of their time.
 type relayTokens struct {
 	mint    MintToken
 	now     func() time.Time
@@ -47,7 +48,8 @@ func newRelayTokens(mint MintToken) *relayTokens {
 	return &relayTokens{mint: mint, now: time.Now, byPod: map[types.UID]*relayToken{}}
 }
 
-// of returns the token for the relay of the pod. All who want it at once share one request, and each waits no longer than its ctx.
+// of returns the token for the relay of the pod. All who want it at once share one request,
+// and each waits no longer than its ctx.
 func (t *relayTokens) of(ctx context.Context, namespace string, pod types.UID) (string, error) {
 	own := t.entry(pod)
 	if token, known, err := t.known(own, t.now()); known {
@@ -98,7 +100,8 @@ func (t *relayTokens) known(own *relayToken, now time.Time) (token string, known
 }
 
 // keep keeps what came of a request that was made at that time.
-func (t *relayTokens) keep(own *relayToken, asked time.Time, token string, expires time.Time, failure error) (string, error) {
+func (t *relayTokens) keep(own *relayToken, asked time.Time, token string, expires time.Time, failure error) (string,
+	error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if failure != nil {

@@ -30,8 +30,8 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// Serve serves until ctx is done. Streams then end with a word, and their clients resume elsewhere. Certificates: see TLS; nil
-// serves plain HTTP. It returns when nothing of the gateway runs any more.
+// Serve serves until ctx is done. Streams then end with a word, and their clients resume elsewhere. Certificates: see
+// TLS; nil serves plain HTTP. It returns when nothing of the gateway runs any more.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates *tls.Config) error {
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)

@@ -27,8 +27,8 @@ func newEventWriter(w http.ResponseWriter, timeout time.Duration) *eventWriter {
 	return &eventWriter{w: w, rc: http.NewResponseController(w), timeout: timeout}
 }
 
-// begin sends the header, and how long a client should wait before it comes back. From now on the client has nothing to say,
-// so nothing is waited for.
+// begin sends the header, and how long a client should wait before it comes back. From now on the client has nothing to
+// say, so nothing is waited for.
 func (e *eventWriter) begin() error {
 	if err := e.rc.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return fmt.Errorf("putting the read deadline off: %w", err)
@@ -55,8 +55,8 @@ func (e *eventWriter) keepAlive() error { return e.write([]byte(": keep-alive\n\
 // end bounds how long the client may take to accept the end of the stream.
 func (e *eventWriter) end() { _ = e.rc.SetWriteDeadline(time.Now().Add(e.timeout)) }
 
-// write writes the pieces of one event, without a copy of a long one. The deadline holds while something is being written:
-// HTTP/2 ends a stream whose deadline passes, even an idle one.
+// write writes the pieces of one event, without a copy of a long one. The deadline holds while something is being
+// written: HTTP/2 ends a stream whose deadline passes, even an idle one.
 func (e *eventWriter) write(pieces ...[]byte) error {
 	if e.failed != nil {
 		return e.failed

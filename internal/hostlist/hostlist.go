@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// List are hosts such as models.example.com, models.example.com:8443 or *.example.com, as an administrator writes them. One
-// without a port stands for the scheme's own.
+// List are hosts such as models.example.com, models.example.com:8443 or *.example.com, as an administrator writes them.
+// One without a port stands for the scheme's own.
 type List []string
 
 // Names reports whether the list names the host of an http or https URL.
@@ -29,15 +29,16 @@ func (l List) Names(target *url.URL) bool {
 	return false
 }
 
-// metadata are the addresses, besides link-local ones, at which clouds tell a node's credentials to whoever asks from it: AWS and
-// Google by IPv6, Alibaba, Azure, and Oracle.
+// metadata are the addresses, besides link-local ones, at which clouds tell a node's credentials to whoever asks from
+// it: AWS and Google by IPv6, Alibaba, Azure, and Oracle.
 var metadata = map[netip.Addr]bool{
-	netip.MustParseAddr("fd00:ec2::254"): true, netip.MustParseAddr("fd20:ce::254"): true, netip.MustParseAddr("100.100.100.200"): true,
-	netip.MustParseAddr("168.63.129.16"): true, netip.MustParseAddr("192.0.0.192"): true,
+	netip.MustParseAddr("fd00:ec2::254"): true, netip.MustParseAddr("fd20:ce::254"): true,
+	netip.MustParseAddr("100.100.100.200"): true,
+	netip.MustParseAddr("168.63.129.16"):   true, netip.MustParseAddr("192.0.0.192"): true,
 }
 
-// OfTheNode reports whether the address belongs to the node or to its cloud: link-local ones and those of metadata services. No list
-// names these.
+// OfTheNode reports whether the address belongs to the node or to its cloud: link-local ones and those of metadata
+// services. No list names these.
 func OfTheNode(address netip.Addr) bool {
 	address = address.Unmap().WithZone("")
 	return address.IsLinkLocalUnicast() || metadata[address]

@@ -26,7 +26,8 @@ func withFile(m *v1alpha1.ChatMessage, file v1alpha1.MessageFile) *v1alpha1.Chat
 func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 	seen := map[string]string{}
 	for name, m := range map[string]*v1alpha1.ChatMessage{
-		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"), "part ab": text("", "ab"),
+		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"),
+		"part ab":                   text("", "ab"),
 		"a file":                    withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eA=="}),
 		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eQ=="}),
 		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: "eA=="}),

@@ -111,8 +111,8 @@ func reportsByChat(o client.Object) []string {
 	return []string{message.Spec.ChatRef.Name}
 }
 
-// IsReport reports whether a message is part of no history: it reports that an attempt yielded nothing, or what a model says of
-// a turn.
+// IsReport reports whether a message is part of no history: it reports that an attempt yielded nothing, or what a model
+// says of a turn.
 func IsReport(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	switch {

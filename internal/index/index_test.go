@@ -16,7 +16,8 @@ import (
 
 func TestTheCacheHoldsNoText(t *testing.T) {
 	message, err := StripMessage(&v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "secret words"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "m",
+			Annotations: map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "secret words"}},
 		Spec: v1alpha1.ChatMessageSpec{
 			Content:    "secret words",
 			Parts:      []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("secret words")}},
@@ -51,7 +52,8 @@ func TestAPromptStaysUntilItIsAMessage(t *testing.T) {
 
 func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 	message := func(change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
-		m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, ChatRef: v1alpha1.ChatReference{Name: "c"}}}
+		m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser,
+			ChatRef: v1alpha1.ChatReference{Name: "c"}}}
 		change(m)
 		return m
 	}
@@ -69,10 +71,11 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		message                              *v1alpha1.ChatMessage
 		unsettled, reports, parents, ofAChat []string
 	}{
-		"a new message":      {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
-		"an answered one":    {message(answered), nil, nil, []string{"before"}, []string{"c"}},
-		"a step":             {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
-		"a report of a loss": {message(generated(v1alpha1.OutcomeLost)), nil, []string{"c"}, []string{"before"}, []string{"c"}},
+		"a new message":   {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
+		"an answered one": {message(answered), nil, nil, []string{"before"}, []string{"c"}},
+		"a step":          {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
+		"a report of a loss": {message(generated(v1alpha1.OutcomeLost)), nil, []string{"c"}, []string{"before"},
+			[]string{"c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for what, pair := range map[string][2][]string{

@@ -8,8 +8,8 @@ import (
 	"parley.dev/parley/internal/content"
 )
 
-// StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which tells
-// of edits, and of an interrupted step or a client's results how many parts there are.
+// StripMessage leaves a message's text and other bulk out of the cache, all but a hash of what a person wrote, which
+// tells of edits, and of an interrupted step or a client's results how many parts there are.
 func StripMessage(o any) (any, error) {
 	if message, ok := o.(*v1alpha1.ChatMessage); ok {
 		message.ManagedFields = nil
@@ -75,7 +75,8 @@ func StripChat(o any) (any, error) {
 	return o, nil
 }
 
-// withoutContent is the parts of an interrupted step, which may be none, and of a client's results, without what they say.
+// withoutContent is the parts of an interrupted step, which may be none,
+// and of a client's results, without what they say.
 func withoutContent(m *v1alpha1.ChatMessage) []v1alpha1.MessagePart {
 	g := m.Spec.Generation
 	if g == nil && m.Spec.Role != v1alpha1.RoleTool || g != nil && g.Outcome != v1alpha1.OutcomeInterrupted {

@@ -18,11 +18,13 @@ import (
 func newAnswer(o *options) *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
-		Use:     "answer CHAT CALL=JSON [CALL=JSON...]",
-		Short:   "Bring the results of tool calls that wait for a client",
-		Long:    "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls that wait for a client must be answered at once, each with JSON.",
-		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage call_1='\"done\"' call_2=42",
-		Args:    cobra.MinimumNArgs(2),
+		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
+		Short: "Bring the results of tool calls that wait for a client",
+		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
+			"that wait for a client must be answered at once, each with JSON.",
+		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
+			"call_1='\"done\"' call_2=42",
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.connect()
 			if err != nil {
@@ -46,7 +48,8 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	}
 	message, err := s.parley.Messages(s.namespace).Create(ctx, &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-results-", Namespace: s.namespace},
-		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool, Parts: results},
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
+			Parts: results},
 	})
 	if err != nil {
 		return fmt.Errorf("creating the message: %w", err)
@@ -54,16 +57,18 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	if !w.wait {
 		return s.say(message, "chatmessage.parley.dev/%s created", message.Name)
 	}
-	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.parley.Messages(s.namespace).Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
-			message = now
-			return verdict(now.Status.Conditions, note)
+	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted",
+		func(ctx context.Context, note func(string)) error {
+			return await(ctx, s.parley.Messages(s.namespace).Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
+				message = now
+				return verdict(now.Status.Conditions, note)
+			})
 		})
-	})
 	if err != nil {
 		return err
 	}
-	return s.say(message, "chatmessage.parley.dev/%s answers %s: %s", message.Name, namesOf(calls), v1alpha1.ReasonResultsAccepted)
+	return s.say(message, "chatmessage.parley.dev/%s answers %s: %s", message.Name, namesOf(calls),
+		v1alpha1.ReasonResultsAccepted)
 }
 
 // resultsOf reads CALL=JSON arguments, which must answer each of the calls once.
@@ -73,11 +78,13 @@ func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]
 		call, output := callIn(calls, arg)
 		switch _, twice := outputs[call]; {
 		case call == "":
-			return nil, fmt.Errorf("%q answers no call of chat %s that waits for a client: give CALL=JSON for %s", arg, chat, namesOf(calls))
+			return nil, fmt.Errorf("%q answers no call of chat %s that waits for a client: give CALL=JSON for %s", arg, chat,
+				namesOf(calls))
 		case twice:
 			return nil, fmt.Errorf("call %s has two results: give one", call)
 		case !json.Valid([]byte(output)):
-			return nil, fmt.Errorf("the result of call %s is not JSON: %s; a text needs quotes of its own, such as %s='\"done\"'", call, oneLine(output), call)
+			return nil, fmt.Errorf("the result of call %s is not JSON: %s; a text needs quotes of its own, such as "+
+				"%s='\"done\"'", call, oneLine(output), call)
 		}
 		outputs[call] = output
 	}
@@ -88,7 +95,9 @@ func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]
 		if !given {
 			missing = append(missing, calls[i])
 		}
-		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: calls[i].ID, Output: output}})
+		parts = append(parts,
+			v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
+				ToolResult: &v1alpha1.ToolResult{ID: calls[i].ID, Output: output}})
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("all calls must be answered at once: %s has no result yet", namesOf(missing))

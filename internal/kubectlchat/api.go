@@ -57,5 +57,6 @@ func (s *session) createApproval(ctx context.Context, a *v1alpha1.ToolApproval) 
 
 func (s *session) watchApprovals(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return s.raw.Get().Namespace(s.namespace).Resource("toolapprovals").VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
+	return s.raw.Get().Namespace(s.namespace).Resource("toolapprovals").VersionedParams(&options, metav1.ParameterCodec).
+		Watch(ctx)
 }

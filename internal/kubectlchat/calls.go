@@ -18,9 +18,10 @@ import (
 
 func newCalls(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use:     "calls CHAT",
-		Short:   "List the tool calls of a chat that wait for a person or a client",
-		Long:    "Lists the tool calls that a chat waits for. A call of kind Approval is decided with approve or deny, those of kind Client are answered with answer. After the deadline they are cancelled.",
+		Use:   "calls CHAT",
+		Short: "List the tool calls of a chat that wait for a person or a client",
+		Long: "Lists the tool calls that a chat waits for. A call of kind Approval is decided with approve or deny, " +
+			"those of kind Client are answered with answer. After the deadline they are cancelled.",
 		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +52,9 @@ func (s *session) calls(ctx context.Context, name string) error {
 	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
 	for i := range required.ToolCalls {
 		call := &required.ToolCalls[i]
-		fmt.Fprintln(table, strings.Join([]string{flat(call.ID), flat(call.Name), string(call.Kind), oneLine(call.Input), decisionOf(call), left}, "\t"))
+		fmt.Fprintln(table,
+			strings.Join([]string{flat(call.ID), flat(call.Name), string(call.Kind), oneLine(call.Input), decisionOf(call),
+				left}, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -67,7 +70,8 @@ func decisionOf(call *v1alpha1.PendingToolCall) string {
 }
 
 // pending finds the calls of a kind that wait, and fails if the chat waits for none.
-func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAwaits) ([]v1alpha1.PendingToolCall, error) {
+func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAwaits) ([]v1alpha1.PendingToolCall,
+	error) {
 	chat, err := s.chat(ctx, name)
 	if err != nil {
 		return nil, err
@@ -81,13 +85,15 @@ func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAw
 		}
 	}
 	if len(calls) == 0 {
-		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, wanted[kind], chat.Status.Phase, s.command("calls", name))
+		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, wanted[kind], chat.Status.Phase,
+			s.command("calls", name))
 	}
 	return calls, nil
 }
 
 // wanted is what calls of a kind wait for.
-var wanted = map[v1alpha1.CallAwaits]string{v1alpha1.AwaitsApproval: "approval", v1alpha1.AwaitsClient: "a client's result"}
+var wanted = map[v1alpha1.CallAwaits]string{v1alpha1.AwaitsApproval: "approval",
+	v1alpha1.AwaitsClient: "a client's result"}
 
 func namesOf(calls []v1alpha1.PendingToolCall) string {
 	names := make([]string, 0, len(calls))

@@ -34,7 +34,8 @@ func (p *person) sent() *v1alpha1.ChatMessage {
 }
 
 func ready(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.Now()}}
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
+		LastTransitionTime: metav1.Now()}}
 }
 
 // commit puts a message at the chat's head, as the reconciler would, and writes nothing yet.
@@ -47,7 +48,8 @@ func (p *person) commit(name string) {
 func (p *person) begin(m *v1alpha1.ChatMessage) {
 	h := p.chat.Status.History
 	p.commit(m.Name)
-	p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length, HistoryVersion: h.Version + 1}
+	p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
+		HistoryVersion: h.Version + 1}
 	p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonGenerating, "")
 	p.updateStatus(p.chat)
 	p.settle(m, ready(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered, ""))
@@ -56,20 +58,24 @@ func (p *person) begin(m *v1alpha1.ChatMessage) {
 // settle writes what became of a message.
 func (p *person) settle(m *v1alpha1.ChatMessage, conditions []metav1.Condition) {
 	turn := p.chat.Status.Turn
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(p.chat.UID), Parent: turn.Parent,
-		Index: &turn.Index, HistoryVersion: turn.HistoryVersion, Conditions: conditions}
+	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(p.chat.UID),
+		Parent: turn.Parent,
+		Index:  &turn.Index, HistoryVersion: turn.HistoryVersion, Conditions: conditions}
 	p.updateStatus(m)
 }
 
 // answer ends the turn of a message with a reply.
 func (p *person) answer(m *v1alpha1.ChatMessage, text string) {
 	h := p.chat.Status.History
-	reply := &v1alpha1.ChatMessage{ObjectMeta: p.meta(fmt.Sprintf("triage-%d-1", h.Version)), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
-		Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1, Pod: "pod",
-			Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro()},
-	}}
+	reply := &v1alpha1.ChatMessage{ObjectMeta: p.meta(fmt.Sprintf("triage-%d-1", h.Version)),
+		Spec: v1alpha1.ChatMessageSpec{
+			ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
+			Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1,
+				Pod:    "pod",
+				Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(),
+				FinishedAt: metav1.NowMicro()},
+		}}
 	p.create(reply)
 	p.commit(reply.Name)
 	p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonAnswered, "")
@@ -123,7 +129,8 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 	}
 	rejected := p.start("token", "", "--gateway", p.gateway, "send", "triage", "one too many")
 	m = p.sent()
-	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected, Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
+	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected,
+		Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
 	if err := rejected.wait(); err == nil || err.Error() != "QueueFull: 20 messages wait" {
 		t.Errorf("a rejected message: %v", err)
@@ -197,7 +204,8 @@ func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
 	p := newPerson(t)
 	meta := p.meta("changed")
 	meta.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "first question"}})
+	p.create(&v1alpha1.ChatMessage{ObjectMeta: meta,
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "first question"}})
 	changed := p.sent()
 	p.begin(changed)
 	p.answer(changed, "first answer")
@@ -224,10 +232,12 @@ func TestErrorsNameTheWayOut(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such chat":      {[]string{"send", "other", "hello"}, "namespace " + p.namespace + " has no chat other: there is triage"},
+		"no such chat": {[]string{"send", "other", "hello"},
+			"namespace " + p.namespace + " has no chat other: there is triage"},
 		"no such chat here": {[]string{"tail", "other"}, "has no chat other: there is triage"},
-		"no gateway":        {[]string{"send", "triage", "hello", "--gateway-namespace", p.namespace}, "is Parley installed there?"},
-		"an odd output":     {[]string{"tail", "triage", "-o", "yaml"}, "it can be json"},
+		"no gateway": {[]string{"send", "triage", "hello", "--gateway-namespace", p.namespace},
+			"is Parley installed there?"},
+		"an odd output": {[]string{"tail", "triage", "-o", "yaml"}, "it can be json"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,10 +29,13 @@ func newDebug(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "debug CHAT",
 		Short: "Show what was recorded of a chat's model calls",
-		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its ChatModelConfig), turn by turn, or with --step shows one: " +
-			"what the model was asked, what it answered, and each attempt. With -o yaml or -o json it prints the recordings, headers and bodies of the HTTP requests included.",
-		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 -o yaml",
-		Args:    cobra.ExactArgs(1),
+		Long: "Lists the model calls that were recorded while debugging was on (spec.debug of the Chat or its " +
+			"ChatModelConfig), turn by turn, or with --step shows one: " +
+			"what the model was asked, what it answered, and each attempt. With -o yaml or -o json it prints the recordings, " +
+			"headers and bodies of the HTTP requests included.",
+		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 " +
+			"-o yaml",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.connect("yaml")
 			if err != nil {
@@ -52,7 +55,9 @@ func (s *session) debug(ctx context.Context, chat string, number int) error {
 	}
 	switch {
 	case len(steps) == 0:
-		fmt.Fprintf(s.options.ErrOut, "No model call of chat %s is recorded. To record the next ones:\n  kubectl patch chat %s --namespace %s --type merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.namespace)
+		fmt.Fprintf(s.options.ErrOut,
+			"No model call of chat %s is recorded. To record the next ones:\n  kubectl patch chat %s --namespace %s --type "+
+				"merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.namespace)
 		return nil
 	case number < 0 || number > len(steps):
 		return fmt.Errorf("chat %s has no recorded model call %d: there are 1 to %d", chat, number, len(steps))
@@ -111,7 +116,8 @@ func (s *session) printSteps(steps []v1alpha1.ChatDebugStep) error {
 			fmt.Fprintln(s.options.Out, "---")
 		}
 		raw, err := yaml.Marshal(step)
-		if err != nil || printable.Escape(string(raw)) != string(raw) { // JSON is YAML, too, and can escape what YAML here cannot.
+		// JSON is YAML, too, and can escape what YAML here cannot.
+		if err != nil || printable.Escape(string(raw)) != string(raw) {
 			if err := printJSON(s.options.Out, step); err != nil {
 				return err
 			}
@@ -156,7 +162,8 @@ func row(number int, spec *v1alpha1.ChatDebugStepSpec) string {
 		tokens = strconv.FormatInt(spec.Response.Usage.TotalTokens, 10)
 	}
 	return strings.Join([]string{
-		strconv.Itoa(number), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), flat(spec.Model.Name), string(spec.Status),
+		strconv.Itoa(number), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), flat(spec.Model.Name),
+		string(spec.Status),
 		reason, strconv.Itoa(int(spec.Attempt)), took(spec.StartedAt, spec.FinishedAt), tokens,
 	}, "\t")
 }

@@ -20,11 +20,13 @@ import (
 func (p *person) record(chat string, version int64, change func(*v1alpha1.ChatDebugStepSpec)) {
 	p.t.Helper()
 	began := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, int(version), 0, time.UTC))
-	step := &v1alpha1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)), Spec: v1alpha1.ChatDebugStepSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version, Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-		Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: began,
-		Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
-	}}
+	step := &v1alpha1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)),
+		Spec: v1alpha1.ChatDebugStepSpec{
+			ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version,
+			Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+			Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: began,
+			Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
+		}}
 	step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
 	if change != nil {
 		change(&step.Spec)
@@ -37,22 +39,30 @@ func whole(s *v1alpha1.ChatDebugStepSpec) {
 	until := metav1.NewMicroTime(s.StartedAt.Add(1500 * time.Millisecond))
 	s.Attempt, s.Status, s.FinishedAt = 2, v1alpha1.DebugCompleted, &until
 	s.Request = v1alpha1.DebugRequest{
-		OmittedMessages: 3, Options: `{"maxOutputTokens":77}`, ToolChoice: "auto", Tools: []v1alpha1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
+		OmittedMessages: 3, Options: `{"maxOutputTokens":77}`, ToolChoice: "auto",
+		Tools: []v1alpha1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
 		Messages: []v1alpha1.DebugMessage{{Role: "user", OmittedParts: 1, Parts: []v1alpha1.DebugPart{
-			{Type: v1alpha1.DebugText, Text: "What time\nis it?"}, {Type: v1alpha1.DebugFile, Name: "a.png", MediaType: "image/png", Bytes: 7},
+			{Type: v1alpha1.DebugText, Text: "What time\nis it?"},
+			{Type: v1alpha1.DebugFile, Name: "a.png", MediaType: "image/png", Bytes: 7},
 		}}},
 	}
 	s.Response = &v1alpha1.DebugResponse{
 		FinishReason: "tool-calls", Warnings: []string{"unsupported-setting: topK"},
-		Usage: v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20, TotalTokens: 150},
+		Usage: v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
+			TotalTokens: 150},
 		Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
 	}
 	s.Attempts = []v1alpha1.DebugAttempt{
-		{Number: 1, Pod: "generation-a", Model: s.Model, Status: v1alpha1.DebugError, StartedAt: s.StartedAt, FinishedAt: &until,
-			Error:     &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
-			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`, StartedAt: s.StartedAt}}},
-		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, Status: v1alpha1.DebugCompleted, StartedAt: s.StartedAt, FinishedAt: &until,
-			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages", Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
+		{Number: 1, Pod: "generation-a", Model: s.Model, Status: v1alpha1.DebugError, StartedAt: s.StartedAt,
+			FinishedAt: &until,
+			Error:      &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
+			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
+				StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`,
+				StartedAt: s.StartedAt}}},
+		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, Status: v1alpha1.DebugCompleted,
+			StartedAt: s.StartedAt, FinishedAt: &until,
+			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
+				Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
 	}
 }
 
@@ -140,10 +150,12 @@ func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
 	p.record("triage", 2, whole)
 	var step v1alpha1.ChatDebugStep
 	out, _ := p.shows("triage", "--step", "2", "-o", "yaml")
-	if err := yaml.UnmarshalStrict([]byte(out), &step); err != nil || step.Kind != "ChatDebugStep" || step.Spec.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
+	if err := yaml.UnmarshalStrict([]byte(out), &step); err != nil || step.Kind != "ChatDebugStep" ||
+		step.Spec.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
 		t.Errorf("printed %s, %v", out, err)
 	}
-	if out, _ := p.shows("triage", "-o", "yaml"); strings.Count(out, "kind: ChatDebugStep\n") != 2 || strings.Count(out, "---\n") != 1 {
+	if out, _ := p.shows("triage", "-o", "yaml"); strings.Count(out, "kind: ChatDebugStep\n") != 2 ||
+		strings.Count(out, "---\n") != 1 {
 		t.Errorf("printed %s", out)
 	}
 	out, _ = p.shows("triage", "-o", "json")
@@ -170,9 +182,11 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 
 func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
 	p := newPerson(t)
-	of := func(message string, version int64, by string, more func(*v1alpha1.ChatDebugStepSpec)) func(*v1alpha1.ChatDebugStepSpec) {
+	of := func(message string, version int64, by string,
+		more func(*v1alpha1.ChatDebugStepSpec)) func(*v1alpha1.ChatDebugStepSpec) {
 		return func(s *v1alpha1.ChatDebugStepSpec) {
-			s.Turn, s.Head, s.Status = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1", v1alpha1.DebugCompleted
+			s.Turn, s.Head, s.Status = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1",
+				v1alpha1.DebugCompleted
 			if more != nil {
 				more(s)
 			}
@@ -196,11 +210,13 @@ func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
 		}
 	}
 	want := []string{"STEP", "TURN of triage-prompt by alice: 2 model calls, 2 errors, 300 tokens, 0.0084 USD", "1", "2",
-		"TURN of triage-x: 1 model call, 0 errors, 0 tokens", "3", "TURN of triage-prompt: 1 model call, 0 errors, 0 tokens", "4"}
+		"TURN of triage-x: 1 model call, 0 errors, 0 tokens", "3", "TURN of triage-prompt: 1 model call, 0 errors, 0 tokens",
+		"4"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("listed\n%s\nwant %q", out, want)
 	}
-	if out, _ := p.shows("triage", "--step", "2"); !strings.Contains(out, "\npart of the turn of triage-prompt by alice, behind message triage-0-1\n") {
+	if out, _ := p.shows("triage", "--step", "2"); !strings.Contains(out,
+		"\npart of the turn of triage-prompt by alice, behind message triage-0-1\n") {
 		t.Errorf("shown %s", out)
 	}
 }

@@ -17,18 +17,23 @@ import (
 // printStep tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
 func (s *session) printStep(number int, step *v1alpha1.ChatDebugStep) {
 	out, spec := s.options.Out, &step.Spec
-	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name, flat(spec.Model.Name),
-		flat(strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)}, ", ")))
+	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name,
+		flat(spec.Model.Name),
+		flat(strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)},
+			", ")))
 	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", spec.Status, because(spec.Error), spec.Attempt,
 		spec.StartedAt.Local().Format(time.DateTime), took(spec.StartedAt, spec.FinishedAt))
-	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name, flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
+	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name,
+		flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
 	if t := spec.Turn; t != nil {
-		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, by(t.CreatedBy), cmp.Or(spec.Head, "none"))
+		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, by(t.CreatedBy),
+			cmp.Or(spec.Head, "none"))
 	}
 	printRequest(out, &spec.Request)
 	printResponse(out, spec.Response)
 	printAttempts(out, spec.Attempts)
-	fmt.Fprintf(s.options.ErrOut, "[headers and bodies: %s]\n", s.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
+	fmt.Fprintf(s.options.ErrOut, "[headers and bodies: %s]\n",
+		s.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
 }
 
 // by says who somebody is, if that is known.
@@ -87,7 +92,8 @@ func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
 	}
 	u := r.Usage
 	fmt.Fprintf(out, "  finished: %s; tokens: %d in, %d from and %d into the cache, %d out, %d of them reasoning\n",
-		flat(cmp.Or(r.FinishReason, "no")), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens, u.ReasoningTokens)
+		flat(cmp.Or(r.FinishReason, "no")), u.InputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.OutputTokens,
+		u.ReasoningTokens)
 	for _, warning := range r.Warnings {
 		fmt.Fprintf(out, "  warning: %s\n", flat(warning))
 	}
@@ -116,12 +122,14 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 	fmt.Fprintln(out, "\nATTEMPTS")
 	for i := range attempts {
 		a := &attempts[i]
-		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, flat(a.Model.Name), a.Status, because(a.Error), took(a.StartedAt, a.FinishedAt), a.Pod)
+		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, flat(a.Model.Name), a.Status, because(a.Error),
+			took(a.StartedAt, a.FinishedAt), a.Pod)
 		for j := range a.Exchanges {
 			e := &a.Exchanges[j]
 			answer := "no response"
 			if e.StatusCode != 0 {
-				answer = fmt.Sprintf("%d after %s, whole after %s", e.StatusCode, milliseconds(e.HeadersMilliseconds), milliseconds(e.DurationMilliseconds))
+				answer = fmt.Sprintf("%d after %s, whole after %s", e.StatusCode, milliseconds(e.HeadersMilliseconds),
+					milliseconds(e.DurationMilliseconds))
 			}
 			if e.Failure != "" {
 				answer += " (" + string(e.Failure) + ")"

@@ -19,14 +19,16 @@ type recordedTurn struct {
 	steps []v1alpha1.ChatDebugStep
 }
 
-// byTurn groups recordings, which come oldest first, by the turn that they are of. One that says nothing of a turn is of none.
+// byTurn groups recordings, which come oldest first, by the turn that they are of.
+// One that says nothing of a turn is of none.
 func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
 	for i := range steps {
 		var of v1alpha1.DebugTurn
 		if t := steps[i].Spec.Turn; t != nil {
 			of = *t
 		}
-		at := slices.IndexFunc(turns, func(t recordedTurn) bool { return t.turn.Message == of.Message && t.turn.Version == of.Version })
+		at := slices.IndexFunc(turns,
+			func(t recordedTurn) bool { return t.turn.Message == of.Message && t.turn.Version == of.Version })
 		if at < 0 {
 			turns = append(turns, recordedTurn{turn: of})
 			at = len(turns) - 1
@@ -70,7 +72,8 @@ func (t *recordedTurn) totals() []string {
 		}
 		failed += failures(spec)
 	}
-	totals := []string{plural(len(t.steps), "model call"), plural(failed, "error"), strconv.FormatInt(tokens, 10) + " tokens"}
+	totals := []string{plural(len(t.steps), "model call"), plural(failed, "error"),
+		strconv.FormatInt(tokens, 10) + " tokens"}
 	for _, c := range costs {
 		totals = append(totals, cost.String(c.MicroUnits, c.Currency))
 	}

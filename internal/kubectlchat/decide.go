@@ -15,22 +15,26 @@ import (
 )
 
 // decided is what a decision did to a call.
-var decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "approved", v1alpha1.DecisionDeny: "denied"}
+var decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "approved",
+	v1alpha1.DecisionDeny: "denied"}
 
 func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
-		Use:     "approve CHAT CALL",
-		Short:   "Let a tool call run that waits for approval",
-		Long:    "Creates a ToolApproval that approves the call, and waits until it counts. Once all calls that wait are decided and answered, the turn continues.",
-		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --comment 'agreed with the network team'",
+		Use:   "approve CHAT CALL",
+		Short: "Let a tool call run that waits for approval",
+		Long: "Creates a ToolApproval that approves the call, and waits until it counts. Once all calls that wait are " +
+			"decided and answered, the turn continues.",
+		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --comment 'agreed with the " +
+			"network team'",
 	})
 }
 
 func newDeny(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
-		Use:     "deny CHAT CALL",
-		Short:   "Keep a tool call from running that waits for approval",
-		Long:    "Creates a ToolApproval that denies the call, and waits until it counts. The model reads the comment, and the turn continues once all calls that wait are decided and answered.",
+		Use:   "deny CHAT CALL",
+		Short: "Keep a tool call from running that waits for approval",
+		Long: "Creates a ToolApproval that denies the call, and waits until it counts. The model reads the comment, " +
+			"and the turn continues once all calls that wait are decided and answered.",
 		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
 }
@@ -76,7 +80,8 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	return s.say(approval, "toolapproval.parley.dev/%s %s %s (%s): %s", approval.Name, decided[spec.Decision], call.ID, call.Name, v1alpha1.ReasonApplied)
+	return s.say(approval, "toolapproval.parley.dev/%s %s %s (%s): %s", approval.Name, decided[spec.Decision], call.ID,
+		call.Name, v1alpha1.ReasonApplied)
 }
 
 // undecided finds a call that waits for approval, or says what waits instead.

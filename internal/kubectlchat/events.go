@@ -32,7 +32,8 @@ type jsonEvent struct {
 	Data  json.RawMessage `json:"data"`
 }
 
-// refusedError is an answer of the gateway that another try would not change, unless it names a time to come back after.
+// refusedError is an answer of the gateway that another try would not change,
+// unless it names a time to come back after.
 type refusedError struct {
 	status  int
 	message string
@@ -46,16 +47,18 @@ func (e *refusedError) Error() string {
 // lines can be as long as a committed message of 1 MiB with its escapes.
 const maxLine = 16 << 20
 
-// reconnectAfter is the least wait before a lost stream is opened again, and reconnectWithin the longest that the gateway may ask for.
+// reconnectAfter is the least wait before a lost stream is opened again,
+// and reconnectWithin the longest that the gateway may ask for.
 const (
 	reconnectAfter  = time.Second
 	reconnectWithin = time.Minute
 )
 
-// follow calls each for every event of a chat, until each says that it has had enough or ctx is done. A stream that is lost
-// is resumed behind the last event that had an id, also if the gateway is too busy then. connected is called once the gateway has
-// begun to answer.
-func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (done bool, err error)) error {
+// follow calls each for every event of a chat, until each says that it has had enough or ctx is done. A stream that is
+// lost is resumed behind the last event that had an id, also if the gateway is too busy then. connected is called once
+// the gateway has begun to answer.
+func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+	each func(event) (done bool, err error)) error {
 	last, taken, begun := "", false, false
 	if connected == nil {
 		connected = func() {}
@@ -83,8 +86,10 @@ func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart 
 	}
 }
 
-func (g *gateway) stream(ctx context.Context, namespace, chat string, fromStart bool, last *string, connected func(), each func(event) (bool, error)) (bool, error) {
-	at := fmt.Sprintf("%s/v1alpha1/namespaces/%s/chats/%s/stream", strings.TrimSuffix(g.url, "/"), url.PathEscape(namespace), url.PathEscape(chat))
+func (g *gateway) stream(ctx context.Context, namespace, chat string, fromStart bool, last *string, connected func(),
+	each func(event) (bool, error)) (bool, error) {
+	at := fmt.Sprintf("%s/v1alpha1/namespaces/%s/chats/%s/stream", strings.TrimSuffix(g.url, "/"),
+		url.PathEscape(namespace), url.PathEscape(chat))
 	if !fromStart && *last == "" {
 		at += "?from=now"
 	}
@@ -112,7 +117,8 @@ func (g *gateway) stream(ctx context.Context, namespace, chat string, fromStart 
 	})
 }
 
-// pause returns how long to wait before a stream that ended like this is opened again, and the refusal if waiting does not end it.
+// pause returns how long to wait before a stream that ended like this is opened again,
+// and the refusal if waiting does not end it.
 func pause(err error, begun bool) (time.Duration, *refusedError) {
 	refused, _ := errors.AsType[*refusedError](err)
 	if refused != nil && refused.passes(begun) {
@@ -121,8 +127,8 @@ func pause(err error, begun bool) (time.Duration, *refusedError) {
 	return reconnectAfter, refused
 }
 
-// passes reports whether a refusal is over after a while: a fault of the gateway, or, once a stream has begun, that the caller has
-// too many.
+// passes reports whether a refusal is over after a while: a fault of the gateway, or, once a stream has begun, that the
+// caller has too many.
 func (e *refusedError) passes(begun bool) bool {
 	return e.status >= http.StatusInternalServerError || begun && e.status == http.StatusTooManyRequests
 }
@@ -137,7 +143,8 @@ func refusal(response *http.Response) error {
 	}
 	text, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	_ = json.Unmarshal(text, &body)
-	refused := &refusedError{status: response.StatusCode, message: cmp.Or(body.Message, http.StatusText(response.StatusCode))}
+	refused := &refusedError{status: response.StatusCode,
+		message: cmp.Or(body.Message, http.StatusText(response.StatusCode))}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		refused.after = min(time.Duration(seconds), reconnectWithin/time.Second) * time.Second
 	}
@@ -150,7 +157,8 @@ func refusal(response *http.Response) error {
 	return refused
 }
 
-// final reports whether a request failed for a reason that another try would not change: what serves there is not who it should be.
+// final reports whether a request failed for a reason that another try would not change:
+// what serves there is not who it should be.
 func final(err error) bool {
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	return unverified || errors.Is(err, http.ErrSchemeMismatch)

@@ -35,7 +35,8 @@ type gateway struct {
 	url  string
 	http *http.Client
 	stop func()
-	// open finds another way when this one is lost: the gateway pod that it led to may be gone. nil: there is only this one.
+	// open finds another way when this one is lost: the gateway pod that it led to may be gone.
+	// nil: there is only this one.
 	open func(ctx context.Context) (url string, stop func(), err error)
 	// renew finds a client with another token when the gateway takes this one no longer.
 	renew func(ctx context.Context) (*http.Client, error)
@@ -100,7 +101,8 @@ func (s *session) checkGateway(given string) error {
 		return nil
 	}
 	return fmt.Errorf("the gateway at %s would be shown your token over plain HTTP, where others can read it on the way: "+
-		"name a URL that begins with https://, leave it out for a port-forward, or take the risk with --insecure-gateway", u.Host)
+		"name a URL that begins with https://, leave it out for a port-forward, or take the risk with --insecure-gateway",
+		u.Host)
 }
 
 // ofThisMachine reports whether a URL leads to this very machine.
@@ -108,8 +110,8 @@ func ofThisMachine(u *url.URL) bool {
 	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
-// transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for the gateway's
-// Service where a forwarded port of this machine leads there.
+// transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for
+// the gateway's Service where a forwarded port of this machine leads there.
 func (s *session) transport() (http.RoundTripper, error) {
 	if s.options.gatewayCA == "" {
 		return http.DefaultTransport, nil
@@ -140,8 +142,9 @@ func (s *session) forwarded(port uint16) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
 }
 
-// identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the kubeconfig, whether
-// it is written there or comes from a program. It follows no redirects, which would show the token to somebody else.
+// identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the
+// kubeconfig, whether it is written there or comes from a program.
+// It follows no redirects, which would show the token to somebody else.
 func (s *session) identity(ctx context.Context) (*http.Client, error) {
 	auth := rest.AnonymousClientConfig(s.rest)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
@@ -164,11 +167,12 @@ func (s *session) identity(ctx context.Context) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
 	}
-	return &http.Client{Transport: wrapped, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return &http.Client{Transport: wrapped,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
 }
 
-// requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of the
-// caller, if that is one and may. Empty without an error means that there is nobody to ask for.
+// requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of
+// the caller, if that is one and may. Empty without an error means that there is nobody to ask for.
 func (s *session) requestToken(ctx context.Context, has bool) (string, error) {
 	namespace, name := s.namespace, s.options.serviceAccount
 	if name == "" && has {
@@ -188,7 +192,8 @@ func (s *session) requestToken(ctx context.Context, has bool) (string, error) {
 
 // whoAmI returns the service account that the kubeconfig's credentials are of; empty for others.
 func (s *session) whoAmI(ctx context.Context) (namespace, name string) {
-	review, err := s.core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := s.core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", ""
 	}
@@ -206,13 +211,15 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 	if err != nil {
 		return "", nil, err
 	}
-	target := s.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	target := s.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+		SubResource("portforward").URL()
 	dialer, err := portforward.NewSPDYOverWebsocketDialer(target, s.rest)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready,
+		io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
@@ -253,5 +260,6 @@ func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("no gateway pod is ready in namespace %s: is Parley installed there? Otherwise name its namespace with --gateway-namespace, or its URL with --gateway", s.options.gatewayNamespace)
+	return nil, fmt.Errorf("no gateway pod is ready in namespace %s: is Parley installed there? Otherwise name its "+
+		"namespace with --gateway-namespace, or its URL with --gateway", s.options.gatewayNamespace)
 }

@@ -42,16 +42,20 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
-	if _, refused := errors.AsType[*refusedError](err); !refused || !strings.Contains(err.Error(), "(307)") || asked != "Bearer kubeconfig" {
+	if _, refused := errors.AsType[*refusedError](err); !refused || !strings.Contains(err.Error(), "(307)") ||
+		asked != "Bearer kubeconfig" {
 		t.Errorf("asked as %q: %v", asked, err)
 	}
 }
 
 func TestATokenGoesOverPlainHTTPToThisMachineAlone(t *testing.T) {
 	for given, taken := range map[string]bool{
-		"https://gateway.test": true, "http://127.0.0.1:8080": true, "http://127.9.9.9": true, "http://[::1]:80": true, "http://localhost:1": true,
-		"http://gateway.test": false, "http://10.0.0.1": false, "http://parley-gateway.parley-system.svc": false, "http://localhost.test": false,
-		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false, "HTTP://gateway.test": false,
+		"https://gateway.test": true, "http://127.0.0.1:8080": true, "http://127.9.9.9": true, "http://[::1]:80": true,
+		"http://localhost:1":  true,
+		"http://gateway.test": false, "http://10.0.0.1": false, "http://parley-gateway.parley-system.svc": false,
+		"http://localhost.test": false,
+		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false,
+		"HTTP://gateway.test": false,
 	} {
 		for _, s := range []*session{caller(options{gateway: given}), caller(options{})} {
 			if s.options.gateway == "" {
@@ -72,11 +76,12 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 		user, named, want string
 		forbidden         bool
 	}{
-		"a service account":              {user: "system:serviceaccount:team:bot", want: "team/bot parley-gateway"},
-		"one that may not ask for it":    {user: "system:serviceaccount:team:bot", forbidden: true, want: "kubeconfig"},
-		"a person":                       {user: "alice", want: "kubeconfig"},
-		"a person who names an account":  {user: "alice", named: "person", want: "ns/person parley-gateway"},
-		"an account that names another":  {user: "system:serviceaccount:team:bot", named: "person", want: "ns/person parley-gateway"},
+		"a service account":             {user: "system:serviceaccount:team:bot", want: "team/bot parley-gateway"},
+		"one that may not ask for it":   {user: "system:serviceaccount:team:bot", forbidden: true, want: "kubeconfig"},
+		"a person":                      {user: "alice", want: "kubeconfig"},
+		"a person who names an account": {user: "alice", named: "person", want: "ns/person parley-gateway"},
+		"an account that names another": {user: "system:serviceaccount:team:bot", named: "person",
+			want: "ns/person parley-gateway"},
 		"a person who may name no other": {user: "alice", named: "person", forbidden: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +94,9 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 			s := caller(options{gateway: gateway.URL, serviceAccount: c.named})
 			api := fake.NewClientset()
 			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, &authenticationv1.SelfSubjectReview{Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: c.user}}}, nil
+				return true,
+					&authenticationv1.SelfSubjectReview{
+						Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: c.user}}}, nil
 			})
 			api.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
 				if c.forbidden {
@@ -135,7 +142,8 @@ func TestATokenThatHasExpiredIsRenewed(t *testing.T) {
 		return nil, errors.New("there is no other")
 	}}
 	err := g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
-	if refused, ok := errors.AsType[*refusedError](err); !ok || refused.status != http.StatusUnauthorized || asked != 4 || renewed != 2 {
+	if refused, ok := errors.AsType[*refusedError](err); !ok || refused.status != http.StatusUnauthorized || asked != 4 ||
+		renewed != 2 {
 		t.Errorf("asked %d times, renewed %d times: %v", asked, renewed, err)
 	}
 }

@@ -14,7 +14,8 @@ var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
 	v1alpha1.CallsEdited:      "the conversation was changed",
 }
 
-// gaveUp shows once why the calls of the newest reply have no result: the status tells it first, and then what follows the reply.
+// gaveUp shows once why the calls of the newest reply have no result:
+// the status tells it first, and then what follows the reply.
 func (p *printer) gaveUp(why v1alpha1.CallsGivenUp) {
 	if why != "" && why != p.givenUp {
 		if said, known := whyGivenUp[why]; known {

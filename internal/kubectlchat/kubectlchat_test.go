@@ -20,23 +20,34 @@ func status(turn, ready string) event {
 }
 
 func text(version int, text string) event {
-	return event{name: "message_part", data: fmt.Appendf(nil, `{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":{"type":"Text","text":%q}}`, version, text)}
+	return event{name: "message_part",
+		data: fmt.Appendf(nil,
+			`{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":{"type":"Text","text":%q}}`, version, text)}
 }
 
 func committed(version int, role, text string) event {
-	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`, version, role, text)}
+	return event{name: "message",
+		data: fmt.Appendf(nil,
+			`{"historyVersion":%d,"index":1,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`,
+			version, role, text)}
 }
 
 func asked(version int, name string) event {
-	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":%q,"role":"User","content":"question"}}`, version, name)}
+	return event{name: "message",
+		data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":%q,"role":"User","content":"question"}}`,
+			version, name)}
 }
 
 func called(version int, parts string) event {
-	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"parts":[%s]}}`, version, parts)}
+	return event{name: "message",
+		data: fmt.Appendf(nil,
+			`{"historyVersion":%d,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"parts":[%s]}}`, version,
+			parts)}
 }
 
 func streamed(version int, part string) event {
-	return event{name: "message_part", data: fmt.Appendf(nil, `{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":%s}`, version, part)}
+	return event{name: "message_part",
+		data: fmt.Appendf(nil, `{"historyVersion":%d,"attempt":1,"seq":1,"role":"Assistant","part":%s}`, version, part)}
 }
 
 const (
@@ -44,7 +55,8 @@ const (
 	result = `{"type":"ToolResult","toolResult":{"id":"1","name":"current_time","output":"noon\n"}}`
 )
 
-var hints = hint{chat: "triage", command: func(words ...string) string { return "kubectl chat " + strings.Join(words, " ") }}
+var hints = hint{chat: "triage",
+	command: func(words ...string) string { return "kubectl chat " + strings.Join(words, " ") }}
 
 func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -53,8 +65,9 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	}{
 		"a turn that begins at once": {
 			early: []event{status("old", "True")},
-			later: []event{status("mine", "Unknown"), text(3, "Hel"), text(3, "lo"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
-			want:  "Hello\n",
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), text(3, "lo"), committed(4, "Assistant", "Hello"),
+				status("mine", "True"), text(5, "later")},
+			want: "Hello\n",
 		},
 		"events that came before the name was known": {
 			early: []event{status("mine", "Unknown"), text(3, "Hel")},
@@ -63,24 +76,28 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 		},
 		"a turn that waits for another one": {
 			early: []event{status("other", "Unknown"), text(1, "not mine")},
-			later: []event{text(1, "nor this"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"), status("next", "Unknown"), text(5, "later")},
-			want:  "Hello\n",
+			later: []event{text(1, "nor this"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"),
+				status("next", "Unknown"), text(5, "later")},
+			want: "Hello\n",
 		},
 		"parts that were missed": {
-			later: []event{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"), status("mine", "True")},
-			want:  "Hello\n",
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"),
+				status("mine", "True")},
+			want: "Hello\n",
 		},
 		"a reply that comes with its question as one change": {
 			later: []event{asked(3, "mine"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
 			want:  "Hello\n",
 		},
 		"a reply whose commit begins the next turn": {
-			later: []event{asked(3, "mine"), status("mine", "Unknown"), committed(4, "Assistant", "Hello"), asked(4, "next"), status("next", "Unknown"), text(4, "later")},
-			want:  "Hello\n",
+			later: []event{asked(3, "mine"), status("mine", "Unknown"), committed(4, "Assistant", "Hello"), asked(4, "next"),
+				status("next", "Unknown"), text(4, "later")},
+			want: "Hello\n",
 		},
 		"a turn that was promoted by the reply before": {
-			later: []event{committed(3, "Assistant", "not mine"), asked(3, "mine"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"), status("mine", "True")},
-			want:  "Hello\n",
+			later: []event{committed(3, "Assistant", "not mine"), asked(3, "mine"), status("mine", "Unknown"), text(3, "Hello"),
+				committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want: "Hello\n",
 		},
 		"a reply that is not what was streamed": {
 			later: []event{asked(3, "mine"), text(3, "Hullo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
@@ -88,22 +105,30 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 		},
 		"a tool that is streamed": {
 			later: []event{
-				asked(3, "mine"), streamed(3, `{"type":"ToolCall","id":"1","name":"current_time","text":"{}"}`), called(4, call), status("mine", "Unknown"),
-				streamed(4, `{"type":"ToolResult","id":"1","name":"current_time","text":"noon\n"}`), called(5, result), text(5, "It is noon"), committed(6, "Assistant", "It is noon"), status("mine", "True"),
+				asked(3, "mine"), streamed(3, `{"type":"ToolCall","id":"1","name":"current_time","text":"{}"}`), called(4, call),
+				status("mine", "Unknown"),
+				streamed(4, `{"type":"ToolResult","id":"1","name":"current_time","text":"noon\n"}`), called(5, result),
+				text(5, "It is noon"), committed(6, "Assistant", "It is noon"), status("mine", "True"),
 			},
 			want: "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"a tool that is only committed": {
-			later: []event{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"), status("mine", "True")},
-			want:  "▎[current_time {}] -> noon\nIt is noon\n",
+			later: []event{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"),
+				status("mine", "True")},
+			want: "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"results of a client, which do not name the tools": {
-			later: []event{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)), {name: "message", data: []byte(`{"historyVersion":5,"index":2,"message":{"name":"r","role":"Tool","parts":[` + strings.ReplaceAll(result, `"name":"current_time",`, "") + `]}}`)}, committed(6, "Assistant", "It is noon"), status("mine", "True")},
-			want:  "▎[current_time {}]\n▎[current_time {}]\n▎[current_time] -> noon\nIt is noon\n",
+			later: []event{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)),
+				{name: "message",
+					data: []byte(`{"historyVersion":5,"index":2,"message":{"name":"r","role":"Tool","parts":[` +
+						strings.ReplaceAll(result, `"name":"current_time",`, "") + `]}}`)}, committed(6, "Assistant", "It is noon"),
+				status("mine", "True")},
+			want: "▎[current_time {}]\n▎[current_time {}]\n▎[current_time] -> noon\nIt is noon\n",
 		},
 		"an attempt that was lost": {
-			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)}, text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
-			want:  "Hel\nGood day\n",
+			later: []event{status("mine", "Unknown"), text(3, "Hel"), {name: "preview_reset", data: []byte(`{}`)},
+				text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
+			want: "Hel\nGood day\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +163,9 @@ func TestALostStreamIsResumedBehindItsLastEvent(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.RawQuery+"|"+r.Header.Get("Last-Event-ID"))
 		if len(asked) == 1 {
-			fmt.Fprint(w, "retry: 1000\n\nid: 3.1.1\nevent: message_part\ndata: {}\n\nevent: status\ndata: {}\n\nid: 3.1.2\nevent: message_part\ndata: {\"cut\":")
+			fmt.Fprint(w,
+				"retry: 1000\n\nid: 3.1.1\nevent: message_part\ndata: {}\n\nevent: status\ndata: {}\n\nid: 3.1.2\nevent: "+
+					"message_part\ndata: {\"cut\":")
 			return
 		}
 		fmt.Fprint(w, "id: 3.1.2\nevent: message_part\ndata: {}\n\nevent: deleted\ndata: {}\n\n")

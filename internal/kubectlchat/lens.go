@@ -11,7 +11,8 @@ import (
 )
 
 // lens makes a reset of the history what it is for somebody who reads along: what was said before the cut is not told
-// again, and the reset says what has changed. It holds everything back from a reset to the status that follows the messages.
+// again, and the reset says what has changed. It holds everything back from a reset to the status that follows the
+// messages.
 type lens struct {
 	// version and length of the history, as far as they are known; version is 0 before the first event that tells it.
 	version, length int64
@@ -63,8 +64,8 @@ func (l *lens) pass(e event) ([]event, error) {
 	return []event{e}, nil
 }
 
-// settle tells what a reset has changed, and then what is new. A chat's version never sinks: one that did is another chat's.
-// Messages that were committed before the reset were told, or not wanted.
+// settle tells what a reset has changed, and then what is new. A chat's version never sinks: one that did is another
+// chat's. Messages that were committed before the reset were told, or not wanted.
 func (l *lens) settle(e event, status follow.Status) (told []event, err error) {
 	c := change{Other: status.HistoryVersion < l.version, From: status.Length, Length: l.length}
 	for _, m := range l.messages {

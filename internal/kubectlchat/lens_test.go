@@ -14,18 +14,22 @@ import (
 
 // at is a message at its place, with the version of its commit.
 func at(index, version int, role, text string) event {
-	return event{name: "message", data: fmt.Appendf(nil, `{"historyVersion":%d,"index":%d,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`,
-		version, index, role, text)}
+	return event{name: "message",
+		data: fmt.Appendf(nil,
+			`{"historyVersion":%d,"index":%d,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`,
+			version, index, role, text)}
 }
 
 func stands(version, length int, turn, rest string) event {
-	return event{name: "status", data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version, length, turn, rest)}
+	return event{name: "status", data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version, length,
+		turn, rest)}
 }
 
 var reset = event{name: "history_reset", data: []byte(`{}`)}
 
 // talk is a conversation of four messages.
-var talk = []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"), at(3, 4, "Assistant", "TWO"), stands(4, 4, "two", "")}
+var talk = []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
+	at(3, 4, "Assistant", "TWO"), stands(4, 4, "two", "")}
 
 // read shows events as tail does.
 func read(t *testing.T, events ...event) (out, notes string) {
@@ -53,19 +57,23 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 		note   string
 	}{
 		"an edit": {
-			events: []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"), stands(5, 3, "two", "")},
-			want:   "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it continues like this:]\n",
+			events: []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"),
+				stands(5, 3, "two", "")},
+			want: "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it continues like this:]\n",
 		},
 		"an edit that was answered": {
 			events: []event{at(0, 5, "User", "1"), at(1, 6, "Assistant", "I"), stands(6, 2, "one", "")},
 			want:   "▎> 1\nI\n", note: "▎[the conversation was changed from message 1 on; it continues like this:]\n",
 		},
-		"a deleted reply":   {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"), stands(5, 3, "two", "")}, "", "▎[message 4 was deleted]\n"},
-		"deleted messages":  {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "", "▎[messages 2 to 4 were deleted]\n"},
+		"a deleted reply": {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
+			stands(5, 3, "two", "")}, "", "▎[message 4 was deleted]\n"},
+		"deleted messages": {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "",
+			"▎[messages 2 to 4 were deleted]\n"},
 		"everything":        {[]event{stands(5, 0, "", "")}, "", "▎[messages 1 to 4 were deleted]\n"},
 		"nothing that left": {append(talk[:4:4], at(4, 5, "User", "three"), stands(5, 5, "three", "")), "▎> three\n", ""},
 		"another chat": {
-			[]event{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "▎> hello\n", "▎[another chat of this name has begun]\n",
+			[]event{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "▎> hello\n",
+			"▎[another chat of this name has begun]\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +90,8 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 }
 
 func TestATextThatIsVoidedByAResetEndsItsLine(t *testing.T) {
-	out, notes := read(t, stands(1, 1, "one", ""), text(1, "Hel"), reset, at(0, 2, "User", "uno"), stands(2, 1, "one", ""), text(2, "Salve"), at(1, 3, "Assistant", "Salve"), stands(3, 2, "one", ""))
+	out, notes := read(t, stands(1, 1, "one", ""), text(1, "Hel"), reset, at(0, 2, "User", "uno"), stands(2, 1, "one", ""),
+		text(2, "Salve"), at(1, 3, "Assistant", "Salve"), stands(3, 2, "one", ""))
 	if out != "Hel\n▎> uno\nSalve\n" || !strings.Contains(notes, "changed from message 1 on") {
 		t.Errorf("shown %q, noted %q", out, notes)
 	}
@@ -93,15 +102,20 @@ func TestAnInterruptionIsNotedOnce(t *testing.T) {
 	ended := func(version, length int) event {
 		return stands(version, length, "one", `,"phase":"Waiting","result":"Interrupted"`)
 	}
-	partial := event{name: "message", data: []byte(`{"historyVersion":2,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"outcome":"Interrupted","parts":[{"type":"Text","text":"Hel"}]}}`)}
+	partial := event{name: "message",
+		data: []byte(
+			`{"historyVersion":2,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"outcome":"Interrupted","parts":[{"type":"Text","text":"Hel"}]}}`)}
 	for name, c := range map[string]struct {
 		events      []event
 		want, notes string
 	}{
-		"something was said":    {[]event{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n", "▎[interrupted]\n"},
-		"nothing was said":      {[]event{running, stopping, ended(2, 1)}, "", "▎[interrupted]\n"},
-		"nothing was kept":      {[]event{running, text(1, "Hel"), stopping, {name: "preview_reset", data: []byte(`{}`)}, ended(2, 1)}, "Hel\n", "▎[interrupted; nothing of this was kept]\n"},
-		"it was before we came": {[]event{ended(2, 1), stands(3, 1, "one", `,"phase":"Waiting","result":"Interrupted"`)}, "", ""},
+		"something was said": {[]event{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n",
+			"▎[interrupted]\n"},
+		"nothing was said": {[]event{running, stopping, ended(2, 1)}, "", "▎[interrupted]\n"},
+		"nothing was kept": {[]event{running, text(1, "Hel"), stopping, {name: "preview_reset", data: []byte(`{}`)},
+			ended(2, 1)}, "Hel\n", "▎[interrupted; nothing of this was kept]\n"},
+		"it was before we came": {[]event{ended(2, 1), stands(3, 1, "one", `,"phase":"Waiting","result":"Interrupted"`)}, "",
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, notes := read(t, c.events...); out != c.want || notes != c.notes {
@@ -113,7 +127,8 @@ func TestAnInterruptionIsNotedOnce(t *testing.T) {
 
 func TestARequiredActionSaysWhatToType(t *testing.T) {
 	action := func(version int, calls string) event {
-		return event{name: "action_required", data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
+		return event{name: "action_required",
+			data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
 	}
 	until := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
 	const (
@@ -126,10 +141,16 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 		events []event
 		want   string
 	}{
-		"a client's calls":  {[]event{action(2, ticket+","+mail)}, "▎[the chat waits for you until " + until + "]\n▎  call_1 (open_ticket) needs a result\n▎  call_3 (send_mail) needs a result\n▎    kubectl chat answer triage call_1=JSON call_3=JSON\n"},
-		"a call to approve": {[]event{action(2, clock)}, "▎[the chat waits for you until " + until + "]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny triage call_2\n"},
-		"nothing new":       {[]event{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until + "]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny triage call_2\n"},
-		"all is decided":    {[]event{action(2, done)}, ""},
+		"a client's calls": {[]event{action(2, ticket+","+mail)}, "▎[the chat waits for you until " + until +
+			"]\n▎  call_1 (open_ticket) needs a result\n▎  call_3 (send_mail) needs a result\n▎    kubectl chat answer " +
+			"triage call_1=JSON call_3=JSON\n"},
+		"a call to approve": {[]event{action(2, clock)}, "▎[the chat waits for you until " + until +
+			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
+			"triage call_2\n"},
+		"nothing new": {[]event{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until +
+			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
+			"triage call_2\n"},
+		"all is decided": {[]event{action(2, done)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, notes := read(t, c.events...); out != "" || notes != c.want {
@@ -140,7 +161,8 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 }
 
 func TestWordsAreQuotedForTheShell(t *testing.T) {
-	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'", "call_1=JSON": "call_1=JSON"} {
+	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''",
+		"$x": "'$x'", "call_1=JSON": "call_1=JSON"} {
 		if got := shellWord(word); got != want {
 			t.Errorf("%q became %s", word, got)
 		}
@@ -162,7 +184,8 @@ func TestResultsMustAnswerEachCallOnceWithJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parts, err := resultsOf("triage", calls, c.args)
 			if c.want == "" {
-				if err != nil || len(parts) != 2 || parts[0].ToolResult.Output != "4711" || parts[1].ToolResult.Output != `{"to":"a=b"}` {
+				if err != nil || len(parts) != 2 || parts[0].ToolResult.Output != "4711" ||
+					parts[1].ToolResult.Output != `{"to":"a=b"}` {
 					t.Errorf("got %+v, %v", parts, err)
 				}
 				return

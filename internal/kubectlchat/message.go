@@ -27,7 +27,8 @@ func (s *session) chat(ctx context.Context, name string) (*v1alpha1.Chat, error)
 		return chat, err
 	}
 	there := "there is none"
-	if list, err := s.parley.Chats(s.namespace).List(ctx, metav1.ListOptions{Limit: 10}); err == nil && len(list.Items) > 0 {
+	if list, err := s.parley.Chats(s.namespace).List(ctx, metav1.ListOptions{Limit: 10}); err == nil &&
+		len(list.Items) > 0 {
 		names := make([]string, 0, len(list.Items))
 		for i := range list.Items {
 			names = append(names, list.Items[i].Name)

@@ -76,15 +76,19 @@ func newPerson(t *testing.T) *person {
 	p.namespace = namespace.Name
 	p.create(&corev1.ServiceAccount{ObjectMeta: p.meta("person")})
 	p.create(&rbacv1.Role{ObjectMeta: p.meta("person"), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages", "toolapprovals", "chatdebugsteps"}, Verbs: []string{"get", "list", "watch", "create", "patch"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages", "toolapprovals", "chatdebugsteps"},
+			Verbs: []string{"get", "list", "watch", "create", "patch"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}})
-	p.create(&rbacv1.RoleBinding{ObjectMeta: p.meta("person"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "person"},
+	p.create(&rbacv1.RoleBinding{ObjectMeta: p.meta("person"),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "person"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: p.namespace, Name: "person"}}})
-	until.Until(t, 30*time.Second, "the person has their rights", p.mayGetChats) // The API server learns of a binding by a watch.
+	// The API server learns of a binding by a watch.
+	until.Until(t, 30*time.Second, "the person has their rights", p.mayGetChats)
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
-		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData, ClientKeyData: shared.cluster.Config.KeyData})}
+		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
+			ClientKeyData: shared.cluster.Config.KeyData})}
 	p.chat = &v1alpha1.Chat{ObjectMeta: p.meta("triage")}
 	p.create(p.chat)
 	p.gateway = p.startGateway()
@@ -93,8 +97,9 @@ func newPerson(t *testing.T) *person {
 
 func (p *person) mayGetChats() bool {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + p.namespace + ":person",
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Group: "parley.dev", Resource: "chats", Verb: "get"},
+		User: "system:serviceaccount:" + p.namespace + ":person",
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: p.namespace, Group: "parley.dev",
+			Resource: "chats", Verb: "get"},
 	}}
 	p.create(review)
 	return review.Status.Allowed
@@ -121,7 +126,8 @@ func (p *person) updateStatus(o client.Object) {
 func (p *person) token() string {
 	p.t.Helper()
 	core := kubernetes.NewForConfigOrDie(shared.cluster.Config)
-	request, err := core.CoreV1().ServiceAccounts(p.namespace).CreateToken(p.t.Context(), "person", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := core.CoreV1().ServiceAccounts(p.namespace).CreateToken(p.t.Context(), "person",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -132,7 +138,8 @@ func (p *person) kubeconfig(who *clientcmdapi.AuthInfo) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), "kubeconfig")
 	config := clientcmdapi.Config{CurrentContext: "c",
-		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: shared.cluster.Config.Host, CertificateAuthorityData: shared.cluster.Config.CAData}},
+		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: shared.cluster.Config.Host,
+			CertificateAuthorityData: shared.cluster.Config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": who},
 		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: p.namespace}}}
 	if err := clientcmd.WriteToFile(config, path); err != nil {
@@ -150,11 +157,13 @@ func (p *person) startGateway() string {
 	}
 	g, err := server.New(server.Config{
 		Chats: api.Chats(p.namespace).ListerWatcher(""),
-		Pods:  cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", p.namespace, func(*metav1.ListOptions) {}),
+		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", p.namespace,
+			func(*metav1.ListOptions) {}),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 			return api.Messages(namespace).Get(ctx, name)
 		},
-		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), auth.Options{APIServerTokens: true}),
+		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
+			auth.Options{APIServerTokens: true}),
 	})
 	if err != nil {
 		p.t.Fatal(err)

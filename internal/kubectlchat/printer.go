@@ -34,7 +34,8 @@ type printer struct {
 	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
 	midLine  bool
 	openCall string
-	// status is the last one that came, actionVersion that of the last action that was shown, and hint what it tells to type.
+	// status is the last one that came, actionVersion that of the last action that was shown,
+	// and hint what it tells to type.
 	status        follow.Status
 	actionVersion int64
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
@@ -43,7 +44,8 @@ type printer struct {
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
-	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{}, names: map[string]string{}, hint: hint}
+	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
+		names: map[string]string{}, hint: hint}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.

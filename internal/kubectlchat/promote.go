@@ -18,9 +18,10 @@ import (
 func newPromote(o *options) *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
-		Use:     "promote CHAT MESSAGE",
-		Short:   "Let a message that waits in the queue be next, and stop the turn under way",
-		Long:    "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered. The turn under way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
+		Use:   "promote CHAT MESSAGE",
+		Short: "Let a message that waits in the queue be next, and stop the turn under way",
+		Long: "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered. The turn under " +
+			"way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
 		Example: "  kubectl chat promote triage triage-x7k2p",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,7 +45,8 @@ func (s *session) promote(ctx context.Context, name, message string, w waiting) 
 		return fmt.Errorf("encoding the change: %w", err)
 	}
 	promoted := new(v1alpha1.ChatMessage)
-	if err := s.raw.Patch(types.MergePatchType).Namespace(s.namespace).Resource("chatmessages").Name(message).Body(patch).Do(ctx).Into(promoted); err != nil {
+	if err := s.raw.Patch(types.MergePatchType).Namespace(s.namespace).Resource("chatmessages").Name(message).Body(patch).
+		Do(ctx).Into(promoted); err != nil {
 		return fmt.Errorf("changing ChatMessage %s: %w", message, err)
 	}
 	if !w.wait {
@@ -82,5 +84,6 @@ func (s *session) checkQueued(ctx context.Context, name, message string) error {
 	if len(waits) > 0 {
 		there = "there is " + strings.Join(waits, ", ")
 	}
-	return fmt.Errorf("message %s does not wait in the queue of chat %s, which is %s: %s", message, name, chat.Status.Phase, there)
+	return fmt.Errorf("message %s does not wait in the queue of chat %s, which is %s: %s", message, name,
+		chat.Status.Phase, there)
 }

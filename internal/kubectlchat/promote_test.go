@@ -58,11 +58,13 @@ func TestAQueuedMessageCanBePromoted(t *testing.T) {
 
 func TestOnlyAMessageThatWaitsCanBePromoted(t *testing.T) {
 	p := newPerson(t)
-	if err := p.start("token", "", "promote", "triage", "other").wait(); err == nil || !strings.HasSuffix(err.Error(), "none does") {
+	if err := p.start("token", "", "promote", "triage", "other").wait(); err == nil ||
+		!strings.HasSuffix(err.Error(), "none does") {
 		t.Errorf("error %v", err)
 	}
 	m := p.queue()
-	if err := p.start("token", "", "promote", "triage", "other").wait(); err == nil || !strings.HasSuffix(err.Error(), "which is Running: there is "+m.Name) {
+	if err := p.start("token", "", "promote", "triage", "other").wait(); err == nil ||
+		!strings.HasSuffix(err.Error(), "which is Running: there is "+m.Name) {
 		t.Errorf("error %v", err)
 	}
 	c := p.start("token", "", "promote", "triage", m.Name, "--wait=false")

@@ -30,36 +30,42 @@ var (
 
 func newInterrupt(o *options) *cobra.Command {
 	return newRequest(o, interruptRequest, &cobra.Command{
-		Use:     "interrupt CHAT",
-		Short:   "Stop the turn of a chat and keep what was said so far",
-		Long:    "Annotates the chat with parley.dev/interrupt and waits until it has acted on it. What was said so far is kept; calls that wait for people are cancelled. Ends with 1 if there was nothing to interrupt.",
+		Use:   "interrupt CHAT",
+		Short: "Stop the turn of a chat and keep what was said so far",
+		Long: "Annotates the chat with parley.dev/interrupt and waits until it has acted on it. What was said so far " +
+			"is kept; calls that wait for people are cancelled. Ends with 1 if there was nothing to interrupt.",
 		Example: "  kubectl chat interrupt triage",
 	})
 }
 
 func newClear(o *options) *cobra.Command {
 	return newRequest(o, clearRequest, &cobra.Command{
-		Use:     "clear CHAT",
-		Short:   "Begin a new context: the model sees nothing of what came before",
-		Long:    "Annotates the chat with parley.dev/clear and waits until it has acted on it. The messages stay; the model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since the last time.",
+		Use:   "clear CHAT",
+		Short: "Begin a new context: the model sees nothing of what came before",
+		Long: "Annotates the chat with parley.dev/clear and waits until it has acted on it. The messages stay; the " +
+			"model no longer sees them. Ends with 1 if a turn is under way, or nothing was said since the last time.",
 		Example: "  kubectl chat clear triage",
 	})
 }
 
 func newCompact(o *options) *cobra.Command {
 	return newRequest(o, compactRequest, &cobra.Command{
-		Use:     "compact CHAT",
-		Short:   "Replace what the model sees of a chat by a summary",
-		Long:    "Annotates the chat with parley.dev/compact and waits until it has acted on it: a model is asked for a summary. The messages stay; the model sees the summary in their place. Ends with 1 if a turn is under way, or the model has said nothing since the last time.",
+		Use:   "compact CHAT",
+		Short: "Replace what the model sees of a chat by a summary",
+		Long: "Annotates the chat with parley.dev/compact and waits until it has acted on it: a model is asked for a " +
+			"summary. The messages stay; the model sees the summary in their place. Ends with 1 if a turn is under way, or " +
+			"the model has said nothing since the last time.",
 		Example: "  kubectl chat compact triage",
 	})
 }
 
 func newTitle(o *options) *cobra.Command {
 	return newRequest(o, titleRequest, &cobra.Command{
-		Use:     "title CHAT",
-		Short:   "Have a model write another title, beside the next reply",
-		Long:    "Annotates the chat with parley.dev/title and waits until it has acted on it: with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for the chat (spec.titles of its ChatModelConfig), or spec.title says the title.",
+		Use:   "title CHAT",
+		Short: "Have a model write another title, beside the next reply",
+		Long: "Annotates the chat with parley.dev/title and waits until it has acted on it: with the next reply comes " +
+			"another title, of the whole conversation. Ends with 1 if no model writes titles for the chat (spec.titles of " +
+			"its ChatModelConfig), or spec.title says the title.",
 		Example: "  kubectl chat title triage",
 	})
 }
@@ -88,20 +94,24 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 		return err
 	}
 	if !w.wait {
-		return s.say(map[string]string{"annotation": r.kind.Annotation(), "token": token}, "chat.parley.dev/%s annotated", chat)
+		return s.say(map[string]string{"annotation": r.kind.Annotation(), "token": token}, "chat.parley.dev/%s annotated",
+			chat)
 	}
 	var handled v1alpha1.HandledRequest
 	var phase v1alpha1.ChatPhase
 	err := w.until(ctx, "chat "+chat+" to act on "+r.kind.Annotation(), func(ctx context.Context, _ func(string)) error {
 		return await(ctx, s.parley.Chats(s.namespace).Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
 			phase = c.Status.Phase
-			i := slices.IndexFunc(c.Status.Requests, func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
+			i := slices.IndexFunc(c.Status.Requests,
+				func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
 			if i >= 0 {
 				handled = c.Status.Requests[i]
 				return true, nil
 			}
 			if c.Annotations[r.kind.Annotation()] != token {
-				return true, fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became of that", chat, r.kind.Annotation())
+				return true,
+					fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became "+
+						"of that", chat, r.kind.Annotation())
 			}
 			return false, nil
 		})

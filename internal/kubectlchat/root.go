@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubectlchat is the kubectl plug-in: kubectl chat with its verbs. It reaches the gateway through the API server,
-// with the identity of the kubeconfig, so that whoever may use kubectl in a namespace needs nothing else. Every verb but
-// send and tail does what kubectl could do to the resources, and waits for what becomes of it.
+// Package kubectlchat is the kubectl plug-in: kubectl chat with its verbs. It reaches the gateway through the API
+// server, with the identity of the kubeconfig, so that whoever may use kubectl in a namespace needs nothing else. Every
+// verb but send and tail does what kubectl could do to the resources, and waits for what becomes of it.
 package kubectlchat
 
 import (
@@ -51,13 +51,19 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	// kubectl's own --token is the identity for the gateway too.
 	flags := root.PersistentFlags()
 	o.config.AddFlags(flags)
-	flags.StringVar(&o.gateway, "gateway", "", "URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
-	flags.BoolVar(&o.insecure, "insecure-gateway", false, "show the token to a gateway over plain HTTP, where others can read it on the way")
-	flags.StringVar(&o.gatewayCA, "gateway-ca", "", "PEM file with the CA of the gateway's certificate; the port-forward then speaks TLS")
+	flags.StringVar(&o.gateway, "gateway", "",
+		"URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
+	flags.BoolVar(&o.insecure, "insecure-gateway", false,
+		"show the token to a gateway over plain HTTP, where others can read it on the way")
+	flags.StringVar(&o.gatewayCA, "gateway-ca", "",
+		"PEM file with the CA of the gateway's certificate; the port-forward then speaks TLS")
 	flags.StringVar(&o.gatewayNamespace, "gateway-namespace", "parley-system", "namespace of the gateway")
-	flags.StringVar(&o.serviceAccount, "service-account", "", "the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
-	flags.StringVarP(&o.output, "output", "o", "", "json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
-	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
+	flags.StringVar(&o.serviceAccount, "service-account", "",
+		"the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
+	flags.StringVarP(&o.output, "output", "o", "",
+		"json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
+	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o),
+		newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
 	return root
 }
 
@@ -97,13 +103,15 @@ func (o *options) connect(outputs ...string) (*session, error) {
 	return s, nil
 }
 
-// command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said so.
+// command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said
+// so.
 func (s *session) command(words ...string) string {
 	out := []string{"kubectl", "chat"}
 	for _, flag := range []struct {
 		name  string
 		value *string
-	}{{"--kubeconfig", s.options.config.KubeConfig}, {"--context", s.options.config.Context}, {"--namespace", s.options.config.Namespace}} {
+	}{{"--kubeconfig", s.options.config.KubeConfig}, {"--context", s.options.config.Context},
+		{"--namespace", s.options.config.Namespace}} {
 		if flag.value != nil && *flag.value != "" {
 			out = append(out, flag.name, shellWord(*flag.value))
 		}

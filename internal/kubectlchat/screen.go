@@ -15,8 +15,9 @@ import (
 	"parley.dev/parley/internal/printable"
 )
 
-// mark begins every line that the plug-in writes among what is said in a conversation. It stands nowhere in what others say, so
-// that nobody can imitate such a line: there it is spelled out, wherever it stands, because a terminal wraps long lines.
+// mark begins every line that the plug-in writes among what is said in a conversation. It stands nowhere in what others
+// say, so that nobody can imitate such a line: there it is spelled out,
+// wherever it stands, because a terminal wraps long lines.
 const mark = "▎"
 
 // What terminals are told: the plug-in's own words are cyan, a model's reasoning is faint.

@@ -41,16 +41,20 @@ func theStory(said string) []event {
 	}
 	return []event{
 		message(follow.Message{Name: "q", Role: v1alpha1.RoleUser, Content: said}),
-		part(parts.Part{Type: parts.Reasoning, Text: said[:half]}), part(parts.Part{Type: parts.Reasoning, Text: said[half:]}),
+		part(parts.Part{Type: parts.Reasoning, Text: said[:half]}),
+		part(parts.Part{Type: parts.Reasoning, Text: said[half:]}),
 		part(parts.Part{Type: parts.Text, Text: said[:half]}), part(parts.Part{Type: parts.Text, Text: said[half:]}),
 		part(parts.Part{Type: parts.ToolCall, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: "2", Name: said, Text: said}),
 		message(follow.Message{Name: "m", Role: v1alpha1.RoleAssistant, Attempt: 1, Parts: []v1alpha1.MessagePart{
 			{Type: v1alpha1.PartText, Text: &said},
-			{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "3", Name: v1alpha1.ToolAdvisor, Input: fmt.Sprintf(`{"question":%q}`, "a"+strings.ToValidUTF8(said, ""))}},
-			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "3", Name: v1alpha1.ToolAdvisor, Output: string(encode("", advice{Type: "advice", Advice: said, Model: said}).data)}},
-			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "4", Name: v1alpha1.ToolAdvisor, Output: string(encode("", advice{Type: "error", Error: said}).data)}},
+			{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "3", Name: v1alpha1.ToolAdvisor,
+				Input: fmt.Sprintf(`{"question":%q}`, "a"+strings.ToValidUTF8(said, ""))}},
+			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "3", Name: v1alpha1.ToolAdvisor,
+				Output: string(encode("", advice{Type: "advice", Advice: said, Model: said}).data)}},
+			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "4", Name: v1alpha1.ToolAdvisor,
+				Output: string(encode("", advice{Type: "error", Error: said}).data)}},
 		}}),
 		encode(follow.EventError, follow.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
 		encode(follow.EventRetry, follow.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
@@ -121,7 +125,8 @@ func TestEventsAreExactForProgramsAndHarmlessForTerminals(t *testing.T) {
 	for _, e := range story {
 		var got jsonEvent
 		var data, want any
-		if err := errors.Join(decoder.Decode(&got), json.Unmarshal(got.Data, &data), json.Unmarshal(e.data, &want)); err != nil {
+		if err := errors.Join(decoder.Decode(&got), json.Unmarshal(got.Data, &data),
+			json.Unmarshal(e.data, &want)); err != nil {
 			t.Fatal(err)
 		}
 		if got.Event != e.name || got.ID != e.id || fmt.Sprint(data) != fmt.Sprint(want) {
@@ -136,11 +141,16 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	o.config = genericclioptions.NewConfigFlags(true)
 	s := &session{options: o}
 	spec := v1alpha1.ChatDebugStepSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile, Config: hostile},
-		Request: v1alpha1.DebugRequest{Options: hostile, ToolChoice: hostile, Tools: []v1alpha1.DebugTool{{Name: hostile}}, Messages: []v1alpha1.DebugMessage{
-			{Role: hostile, Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Name: hostile, ID: hostile, MediaType: hostile, Text: hostile}}}}},
+		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile,
+			Config: hostile},
+		Request: v1alpha1.DebugRequest{Options: hostile, ToolChoice: hostile, Tools: []v1alpha1.DebugTool{{Name: hostile}},
+			Messages: []v1alpha1.DebugMessage{
+				{Role: hostile,
+					Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Name: hostile, ID: hostile, MediaType: hostile,
+						Text: hostile}}}}},
 		Response: &v1alpha1.DebugResponse{FinishReason: hostile, Warnings: []string{hostile}},
-		Attempts: []v1alpha1.DebugAttempt{{Number: 1, Model: v1alpha1.ModelIdentity{Name: hostile}, Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
+		Attempts: []v1alpha1.DebugAttempt{{Number: 1, Model: v1alpha1.ModelIdentity{Name: hostile},
+			Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
 	}
 	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, Spec: spec}
 	s.printStep(1, &step)
@@ -181,9 +191,13 @@ func FuzzNothingButReadableCharactersIsPrinted(f *testing.F) {
 func TestAdviceIsShownAsProse(t *testing.T) {
 	const asked = `{"type":"ToolCall","toolCall":{"id":"1","name":"advisor","input":"{\"question\":\"Is it\\nthe CNI?\"}"}}`
 	for name, c := range map[string]struct{ output, want string }{
-		"advice":            {`{"type":"advice","advice":"Look at the kubelet.\n\n1. its log","advisor_model":"big","remaining_uses":2}`, "▎[advice of big, 2 more may be asked for in this turn:]\n▎  Look at the kubelet.\n▎  \n▎  1. its log\n"},
-		"the limit":         {`{"type":"limit_reached","remaining_uses":0}`, "▎[the advisor was not asked: the turn has had all the advice that it may have]\n"},
-		"an error":          {`{"type":"error","error":"the provider\nis overloaded","remaining_uses":2}`, "▎[the advisor gave no advice: the provider is overloaded]\n"},
+		"advice": {
+			`{"type":"advice","advice":"Look at the kubelet.\n\n1. its log","advisor_model":"big","remaining_uses":2}`,
+			"▎[advice of big, 2 more may be asked for in this turn:]\n▎  Look at the kubelet.\n▎  \n▎  1. its log\n"},
+		"the limit": {`{"type":"limit_reached","remaining_uses":0}`,
+			"▎[the advisor was not asked: the turn has had all the advice that it may have]\n"},
+		"an error": {`{"type":"error","error":"the provider\nis overloaded","remaining_uses":2}`,
+			"▎[the advisor gave no advice: the provider is overloaded]\n"},
 		"no advice at all":  {`{"type":"other"}`, "▎[advisor] -> {\"type\":\"other\"}\n"},
 		"nothing like JSON": {`interrupted`, "▎[advisor] -> interrupted\n"},
 	} {
@@ -194,7 +208,8 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, e := range []event{called(4, asked), called(5, `{"type":"ToolResult","toolResult":{"id":"1","name":"advisor","output":`+string(output)+`}}`)} {
+			for _, e := range []event{called(4, asked),
+				called(5, `{"type":"ToolResult","toolResult":{"id":"1","name":"advisor","output":`+string(output)+`}}`)} {
 				if err := p.show(e, false); err != nil {
 					t.Fatal(err)
 				}

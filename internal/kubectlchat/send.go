@@ -25,11 +25,13 @@ type sendOptions struct {
 func newSend(o *options) *cobra.Command {
 	var so sendOptions
 	cmd := &cobra.Command{
-		Use:     "send CHAT TEXT...",
-		Short:   "Send a message to a chat and show the reply, as the model says it",
-		Long:    "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard input. Ends with 0 when the message was answered, with 1 when it failed or was rejected.",
-		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt \"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -",
-		Args:    cobra.MinimumNArgs(2),
+		Use:   "send CHAT TEXT...",
+		Short: "Send a message to a chat and show the reply, as the model says it",
+		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
+			"input. Ends with 0 when the message was answered, with 1 when it failed or was rejected.",
+		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
+			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -",
+		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text := strings.Join(args[1:], " ")
 			if text == "-" {
@@ -51,7 +53,8 @@ func newSend(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
-	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false, "do not wait for the turn under way: stop it, keep what was said, and be next")
+	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false,
+		"do not wait for the turn under way: stop it, keep what was said, and be next")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
 }
@@ -83,7 +86,8 @@ func (s *session) create(ctx context.Context, chat, text string, so sendOptions)
 	}
 	m, err := s.parley.Messages(s.namespace).Create(ctx, &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: s.namespace},
-		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser, Content: text, WhenBusy: whenBusy},
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
+			Content: text, WhenBusy: whenBusy},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the message: %w", err)

@@ -18,7 +18,8 @@ import (
 // source is where the events of a chat come from. follow calls each for every event, until each says that it has had
 // enough or ctx is done; connected is called once the first events are there.
 type source interface {
-	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (done bool, err error)) error
+	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+		each func(event) (done bool, err error)) error
 	close()
 }
 
@@ -26,8 +27,9 @@ type source interface {
 func (s *session) source(ctx context.Context) (source, error) {
 	g, err := s.dial(ctx)
 	if errors.Is(err, errNoToken) {
-		fmt.Fprintf(s.options.ErrOut, "%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
-			"or name a service account that may get chats/stream with --service-account.\n", err)
+		fmt.Fprintf(s.options.ErrOut,
+			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
+				"or name a service account that may get chats/stream with --service-account.\n", err)
 		return apiServer{s}, nil
 	}
 	if err != nil {
@@ -43,7 +45,8 @@ func (a apiServer) close() {}
 
 var errEnough = errors.New("had enough")
 
-func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(), each func(event) (bool, error)) error {
+func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+	each func(event) (bool, error)) error {
 	chats, err := a.watch(ctx, namespace, chat)
 	if err != nil {
 		return err
@@ -85,7 +88,8 @@ type watched struct {
 
 // watch follows one chat until ctx is done.
 func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched, error) {
-	informer := cache.NewSharedIndexInformer(a.session.parley.Chats(namespace).ListerWatcher("metadata.name="+chat), &v1alpha1.Chat{}, 0, cache.Indexers{})
+	informer := cache.NewSharedIndexInformer(a.session.parley.Chats(namespace).ListerWatcher("metadata.name="+chat),
+		&v1alpha1.Chat{}, 0, cache.Indexers{})
 	w := &watched{store: informer.GetStore(), key: namespace + "/" + chat, changed: make(chan struct{}, 1)}
 	notify := func() {
 		select {

@@ -16,9 +16,10 @@ import (
 func newTail(o *options) *cobra.Command {
 	history := false
 	cmd := &cobra.Command{
-		Use:     "tail CHAT",
-		Short:   "Show what is said in a chat, as it is said",
-		Long:    "Shows what is said in a chat from now on, as it is said. A lost connection is resumed where it was. Ends with ctrl-C, or when the chat is deleted.",
+		Use:   "tail CHAT",
+		Short: "Show what is said in a chat, as it is said",
+		Long: "Shows what is said in a chat from now on, as it is said. A lost connection is resumed where it was. " +
+			"Ends with ctrl-C, or when the chat is deleted.",
 		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

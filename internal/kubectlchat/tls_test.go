@@ -32,7 +32,8 @@ func serveTLS(t *testing.T, name string) (server *httptest.Server, caFile string
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		DNSNames: []string{name}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ func serveTLS(t *testing.T, name string) (server *httptest.Server, caFile string
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "event: deleted\ndata: {}\n\n")
 	}))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -89,12 +91,17 @@ func TestAGatewayThatCannotBeSpokenToIsRefusedAndSaysWhatToDo(t *testing.T) {
 		o    options
 		want string
 	}{
-		"plain HTTP to TLS":            {options{gateway: strings.Replace(server.URL, "https", "http", 1)}, "name the file with its CA with --gateway-ca"},
-		"TLS to plain HTTP":            {options{gateway: strings.Replace(plain.URL, "http", "https", 1), gatewayCA: ca}, "it speaks plain HTTP"},
-		"no CA":                        {options{gateway: server.URL}, "--gateway-ca names the file"},
-		"another CA":                   {options{gateway: server.URL, gatewayCA: other, gatewayNamespace: "chats"}, "--gateway-ca names the file"},
-		"the Service of another one":   {options{gateway: server.URL, gatewayCA: ca, gatewayNamespace: "parley-system"}, "parley-gateway.parley-system.svc"},
-		"a file that is not there":     {options{gateway: server.URL, gatewayCA: ca + ".gone"}, "reading the CA of the gateway"},
+		"plain HTTP to TLS": {options{gateway: strings.Replace(server.URL, "https", "http", 1)},
+			"name the file with its CA with --gateway-ca"},
+		"TLS to plain HTTP": {options{gateway: strings.Replace(plain.URL, "http", "https", 1), gatewayCA: ca},
+			"it speaks plain HTTP"},
+		"no CA": {options{gateway: server.URL}, "--gateway-ca names the file"},
+		"another CA": {options{gateway: server.URL, gatewayCA: other, gatewayNamespace: "chats"},
+			"--gateway-ca names the file"},
+		"the Service of another one": {options{gateway: server.URL, gatewayCA: ca, gatewayNamespace: "parley-system"},
+			"parley-gateway.parley-system.svc"},
+		"a file that is not there": {options{gateway: server.URL, gatewayCA: ca + ".gone"},
+			"reading the CA of the gateway"},
 		"a file without a certificate": {options{gateway: server.URL, gatewayCA: none}, "there is no certificate in"},
 		"an answer that is no JSON":    {options{gateway: plain.URL}, "the gateway refused (404): Not Found"},
 	} {

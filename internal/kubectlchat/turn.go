@@ -147,9 +147,9 @@ func (t *turn) take(e event) error {
 	return err
 }
 
-// show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends before the
-// next User message or with a status that tells it: several changes of a chat may come as one, with the reply before the
-// first status that names the turn.
+// show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends
+// before the next User message or with a status that tells it: several changes of a chat may come as one, with the
+// reply before the first status that names the turn.
 func (t *turn) show(e event) error {
 	if t.ended {
 		return nil
@@ -176,7 +176,8 @@ func (t *turn) show(e event) error {
 	return err
 }
 
-// concerns reports whether an event is to be shown to a person. What the chat waits for holds up a message in its queue too.
+// concerns reports whether an event is to be shown to a person.
+// What the chat waits for holds up a message in its queue too.
 func (t *turn) concerns(e event) bool {
 	waits := e.name == follow.EventAction && !t.cutsIn
 	return !t.printer.json && !t.ended && (t.began || waits)

@@ -44,9 +44,11 @@ func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
 		done       string
 	}{
 		"interrupt": {v1alpha1.RequestInterrupt, v1alpha1.AnnotationInterrupt, "chat.parley.dev/triage interrupted: Done\n"},
-		"compact":   {v1alpha1.RequestCompact, v1alpha1.AnnotationCompact, "chat.parley.dev/triage is being compacted: Done\n"},
-		"title":     {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle, "chat.parley.dev/triage gets another title beside its next reply: Done\n"},
-		"clear":     {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
+		"compact": {v1alpha1.RequestCompact, v1alpha1.AnnotationCompact,
+			"chat.parley.dev/triage is being compacted: Done\n"},
+		"title": {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle,
+			"chat.parley.dev/triage gets another title beside its next reply: Done\n"},
+		"clear": {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
 	} {
 		t.Run(verb, func(t *testing.T) {
 			p := newPerson(t)
@@ -67,8 +69,10 @@ func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
 				t.Error("the token was used before")
 			}
 			p.chat.Status.Phase = v1alpha1.ChatWaiting
-			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused, Message: "this is not possible in the chat's phase"})
-			if err := refused.wait(); err == nil || err.Error() != "Refused: this is not possible in the chat's phase; chat triage is Waiting" {
+			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused,
+				Message: "this is not possible in the chat's phase"})
+			if err := refused.wait(); err == nil ||
+				err.Error() != "Refused: this is not possible in the chat's phase; chat triage is Waiting" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -78,11 +82,13 @@ func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
 func TestARequestNeedNotBeFollowed(t *testing.T) {
 	p := newPerson(t)
 	c := p.start("token", "", "interrupt", "triage", "--wait=false")
-	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/triage annotated\n" || p.annotated(v1alpha1.AnnotationInterrupt) == "" {
+	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/triage annotated\n" ||
+		p.annotated(v1alpha1.AnnotationInterrupt) == "" {
 		t.Errorf("shown %q, %v", c.out.String(), err)
 	}
 	c = p.start("token", "", "clear", "triage", "--timeout", "50ms")
-	if err := c.wait(); err == nil || !strings.HasPrefix(err.Error(), "waited 50ms in vain for chat triage to act on parley.dev/clear: ") {
+	if err := c.wait(); err == nil ||
+		!strings.HasPrefix(err.Error(), "waited 50ms in vain for chat triage to act on parley.dev/clear: ") {
 		t.Errorf("error %v", err)
 	}
 	c = p.start("token", "", "interrupt", "triage")
@@ -101,7 +107,8 @@ func TestARequestNeedNotBeFollowed(t *testing.T) {
 func (p *person) want() {
 	p.t.Helper()
 	p.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	p.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().Add(5*time.Minute + 500*time.Millisecond)), ToolCalls: []v1alpha1.PendingToolCall{
+	p.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().
+		Add(5*time.Minute + 500*time.Millisecond)), ToolCalls: []v1alpha1.PendingToolCall{
 		{ID: "call_1", Name: "open_ticket", Kind: v1alpha1.AwaitsClient, Input: "{\"title\":\n\"CNI down\"}"},
 		{ID: "call_2", Name: "current_time", Kind: v1alpha1.AwaitsApproval, Input: `{}`},
 		{ID: "call_3", Name: "current_time", Kind: v1alpha1.AwaitsApproval, Input: `{}`,
@@ -113,7 +120,8 @@ func (p *person) want() {
 func TestCallsListsWhatWaits(t *testing.T) {
 	p := newPerson(t)
 	none := p.start("token", "", "calls", "triage")
-	if err := none.wait(); err != nil || none.out.String() != "" || !strings.HasPrefix(none.errOut.String(), "No tool call of chat triage waits") {
+	if err := none.wait(); err != nil || none.out.String() != "" ||
+		!strings.HasPrefix(none.errOut.String(), "No tool call of chat triage waits") {
 		t.Errorf("shown %q and %q, %v", none.out.String(), none.errOut.String(), err)
 	}
 	p.want()
@@ -131,7 +139,8 @@ call_3   current_time   Approval   {}                      Approve    5m
 	}
 	asJSON := p.start("token", "", "calls", "triage", "-o", "json")
 	var required v1alpha1.RequiresActionStatus
-	if err := asJSON.wait(); err != nil || json.Unmarshal([]byte(asJSON.out.String()), &required) != nil || len(required.ToolCalls) != 3 {
+	if err := asJSON.wait(); err != nil || json.Unmarshal([]byte(asJSON.out.String()), &required) != nil ||
+		len(required.ToolCalls) != 3 {
 		t.Errorf("shown %s, %v", asJSON.out.String(), err)
 	}
 }
@@ -159,12 +168,14 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	p.want()
 	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on")
 	a := p.approval()
-	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_2", Decision: v1alpha1.DecisionApprove, Comment: "go on"}); a.Spec != want {
+	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_2",
+		Decision: v1alpha1.DecisionApprove, Comment: "go on"}); a.Spec != want {
 		t.Errorf("created %+v", a.Spec)
 	}
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
 	p.updateStatus(a)
-	if err := approve.wait(); err != nil || approve.out.String() != "toolapproval.parley.dev/"+a.Name+" approved call_2 (current_time): Applied\n" {
+	if err := approve.wait(); err != nil || approve.out.String() != "toolapproval.parley.dev/"+a.Name+
+		" approved call_2 (current_time): Applied\n" {
 		t.Errorf("shown %q, %v", approve.out.String(), err)
 	}
 	deny := p.start("token", "", "deny", "triage", "call_2", "-o", "json")
@@ -203,21 +214,24 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	}
 	accepted := p.start("token", "", "answer", "triage", `call_1={"number": 4711}`)
 	m := sent()
-	if m.Spec.Role != v1alpha1.RoleTool || len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult.ID != "call_1" || m.Spec.Parts[0].ToolResult.Output != `{"number": 4711}` {
+	if m.Spec.Role != v1alpha1.RoleTool || len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult.ID != "call_1" ||
+		m.Spec.Parts[0].ToolResult.Output != `{"number": 4711}` {
 		t.Errorf("created %+v", m.Spec)
 	}
 	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval, "call_2 waits for approval")
 	p.updateStatus(m)
 	m.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted, "")
 	p.updateStatus(m)
-	if err := accepted.wait(); err != nil || accepted.out.String() != "chatmessage.parley.dev/"+m.Name+" answers call_1 (open_ticket): ResultsAccepted\n" {
+	if err := accepted.wait(); err != nil || accepted.out.String() != "chatmessage.parley.dev/"+m.Name+
+		" answers call_1 (open_ticket): ResultsAccepted\n" {
 		t.Errorf("shown %q, %v", accepted.out.String(), err)
 	}
 	waits := p.start("token", "", "answer", "triage", `call_1=1`, "--timeout", "2s")
 	m = sent()
 	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval, "call_2 waits for approval")
 	p.updateStatus(m)
-	if err := waits.wait(); err == nil || !strings.HasSuffix(err.Error(), "to be accepted: WaitingForApproval: call_2 waits for approval") {
+	if err := waits.wait(); err == nil ||
+		!strings.HasSuffix(err.Error(), "to be accepted: WaitingForApproval: call_2 waits for approval") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -225,15 +239,17 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 func TestWhatCannotBeDecidedOrAnsweredIsSaidBeforeAnythingIsCreated(t *testing.T) {
 	p := newPerson(t)
 	idle := p.start("token", "", "approve", "triage", "call_1")
-	if err := idle.wait(); err == nil || !strings.Contains(err.Error(), "no call of chat triage waits for approval") || !strings.Contains(err.Error(), "calls triage") {
+	if err := idle.wait(); err == nil || !strings.Contains(err.Error(), "no call of chat triage waits for approval") ||
+		!strings.Contains(err.Error(), "calls triage") {
 		t.Errorf("error %v", err)
 	}
 	p.want()
 	for want, args := range map[string][]string{
-		"chat triage has no call call_1 that waits for approval: there is call_2 (current_time), call_3 (current_time)": {"approve", "triage", "call_1"},
-		"call call_3 was approved by ToolApproval triage-x already":                                                     {"deny", "triage", "call_3"},
-		"give CALL=JSON for call_1 (open_ticket)":                                                                       {"answer", "triage", "call_2=1"},
-		"has no chat other: there is triage":                                                                            {"calls", "other"},
+		"chat triage has no call call_1 that waits for approval: there is call_2 (current_time), call_3 (current_time)": {
+			"approve", "triage", "call_1"},
+		"call call_3 was approved by ToolApproval triage-x already": {"deny", "triage", "call_3"},
+		"give CALL=JSON for call_1 (open_ticket)":                   {"answer", "triage", "call_2=1"},
+		"has no chat other: there is triage":                        {"calls", "other"},
 	} {
 		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v", args, err)
@@ -268,8 +284,10 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 			partial := &v1alpha1.ChatMessage{ObjectMeta: p.meta("triage-1-1"), Spec: v1alpha1.ChatMessageSpec{
 				ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
 				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
-				Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1, Pod: "pod",
-					Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeInterrupted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro()},
+				Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1,
+					Pod:    "pod",
+					Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeInterrupted, StartedAt: metav1.NowMicro(),
+					FinishedAt: metav1.NowMicro()},
 			}}
 			p.create(partial)
 			p.commit(partial.Name)
@@ -316,7 +334,8 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			}
 			notes := tail.errOut.String()
 			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2\n"
-			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it continues like this:]\n") || !strings.Contains(notes, command) {
+			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it continues like this:]\n") ||
+				!strings.Contains(notes, command) {
 				t.Errorf("noted %q", notes)
 			}
 		})

@@ -29,7 +29,8 @@ func (w *waiting) addFlags(cmd *cobra.Command) {
 }
 
 // until waits within the timeout. What it says when time is over names what was last known.
-func (w *waiting) until(ctx context.Context, what string, wait func(ctx context.Context, note func(string)) error) error {
+func (w *waiting) until(ctx context.Context, what string,
+	wait func(ctx context.Context, note func(string)) error) error {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	known := "nothing was heard of it; is Parley's manager running?"

@@ -10,8 +10,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Advisor is the advisor that a chat has, nil if it has none. answers is the ChatModelConfig that the chat names, nil if there is
-// none: its policy fills in what the chat does not say, and bounds what it does.
+// Advisor is the advisor that a chat has, nil if it has none. answers is the ChatModelConfig that the chat names, nil
+// if there is none: its policy fills in what the chat does not say, and bounds what it does.
 func Advisor(spec *v1alpha1.ChatSpec, answers *v1alpha1.ChatModelConfig) *v1alpha1.ChatAdvisor {
 	policy := &v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn}
 	if answers != nil && answers.Spec.Advisor != nil {
@@ -44,8 +44,8 @@ func atMost[N int32 | int64](value, ceiling *N) *N {
 	return new(min(*value, *ceiling))
 }
 
-// AdvisorOf is the name of the ChatModelConfig that gives the chat advice; empty if the chat has no advisor, or the model that
-// answers is its own.
+// AdvisorOf is the name of the ChatModelConfig that gives the chat advice; empty if the chat has no advisor, or the
+// model that answers is its own.
 func AdvisorOf(spec *v1alpha1.ChatSpec, answers *v1alpha1.ChatModelConfig) string {
 	if advisor := Advisor(spec, answers); advisor != nil && advisor.ModelConfigRef != nil {
 		return advisor.ModelConfigRef.Name
@@ -53,8 +53,8 @@ func AdvisorOf(spec *v1alpha1.ChatSpec, answers *v1alpha1.ChatModelConfig) strin
 	return ""
 }
 
-// NoAdvice is why the advisor of a chat can give no advice, as far as it is known before it is asked; nil if it can. answers is the
-// ChatModelConfig that the chat names, config the one that AdvisorOf names, nil if it does not exist.
+// NoAdvice is why the advisor of a chat can give no advice, as far as it is known before it is asked; nil if it can.
+// answers is the ChatModelConfig that the chat names, config the one that AdvisorOf names, nil if it does not exist.
 func NoAdvice(spec *v1alpha1.ChatSpec, answers, config *v1alpha1.ChatModelConfig) *v1alpha1.GenerationError {
 	name := AdvisorOf(spec, answers)
 	if name == "" {
@@ -72,9 +72,10 @@ func NoAdvice(spec *v1alpha1.ChatSpec, answers, config *v1alpha1.ChatModelConfig
 	}
 	if budget := spec.Limits.Budget; config.Spec.Pricing == nil || config.Spec.Pricing.Currency != budget.Currency {
 		return &v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorModelConfigInvalid,
-			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s, which %s names, has no prices in it", budget.Currency, name, named),
-			Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat",
+			Reason: v1alpha1.ErrorModelConfigInvalid,
+			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s, which %s names, has no prices in it",
+				budget.Currency, name, named),
+			Advice: "Set spec.pricing there, or change spec.limits.budget of the chat",
 		}
 	}
 	return nil

@@ -28,16 +28,26 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 		reason v1alpha1.ErrorReason
 		says   string
 	}{
-		"no advisor":                 {spec: v1alpha1.ChatSpec{}},
-		"one that is off":            {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
-		"one of a sub-chat":          {spec: v1alpha1.ChatSpec{Advisor: &named, ParentRef: &v1alpha1.ChatReference{Name: "p"}}},
-		"the model that answers":     {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}},
-		"one that can be asked":      {spec: v1alpha1.ChatSpec{Advisor: &named}, config: &usable},
-		"one with prices":            {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
-		"limits that are no budget":  {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: &v1alpha1.ChatLimits{}}, config: &usable},
-		"a missing ChatModelConfig":  {v1alpha1.ChatSpec{Advisor: &named}, nil, v1alpha1.ErrorModelConfigNotFound, "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the reference"},
-		"an invalid ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, &invalid, v1alpha1.ErrorModelConfigInvalid, "ChatModelConfig strong, which spec.advisor.modelConfigRef names, cannot be used: spec.providerOptions.usr is not known here"},
-		"a budget without prices":    {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable, v1alpha1.ErrorModelConfigInvalid, "The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no prices in it. Set"},
+		"no advisor": {spec: v1alpha1.ChatSpec{}},
+		"one that is off": {
+			spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
+		"one of a sub-chat": {spec: v1alpha1.ChatSpec{Advisor: &named,
+			ParentRef: &v1alpha1.ChatReference{Name: "p"}}},
+		"the model that answers": {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}},
+		"one that can be asked":  {spec: v1alpha1.ChatSpec{Advisor: &named}, config: &usable},
+		"one with prices":        {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
+		"limits that are no budget": {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: &v1alpha1.ChatLimits{}},
+			config: &usable},
+		"a missing ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, nil, v1alpha1.ErrorModelConfigNotFound,
+			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the " +
+				"reference"},
+		"an invalid ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, &invalid, v1alpha1.ErrorModelConfigInvalid,
+			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, cannot be used: spec.providerOptions.usr is " +
+				"not known here"},
+		"a budget without prices": {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable,
+			v1alpha1.ErrorModelConfigInvalid,
+			"The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no " +
+				"prices in it. Set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := NoAdvice(&c.spec, nil, c.config)
@@ -64,20 +74,30 @@ func TestTheChatModelConfigThatAnswersBoundsTheAdvisor(t *testing.T) {
 		answers *v1alpha1.ChatModelConfig
 		want    *v1alpha1.ChatAdvisor
 	}{
-		"nobody says anything":         {v1alpha1.ChatSpec{}, nil, nil},
-		"a chat that asks for one":     {v1alpha1.ChatSpec{Advisor: on}, nil, on},
-		"a chat that turns it off":     {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{}}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
-		"one that is there by default": {v1alpha1.ChatSpec{}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut, ModelConfigRef: strong}), &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: strong}},
-		"none by default":              {v1alpha1.ChatSpec{}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: strong}), nil},
-		"one that is forbidden":        {v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorForbidden}), nil},
-		"a sub-chat":                   {v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "p"}}, policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
+		"nobody says anything":     {v1alpha1.ChatSpec{}, nil, nil},
+		"a chat that asks for one": {v1alpha1.ChatSpec{Advisor: on}, nil, on},
+		"a chat that turns it off": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{}},
+			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
+		"one that is there by default": {v1alpha1.ChatSpec{},
+			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut, ModelConfigRef: strong}),
+			&v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: strong}},
+		"none by default": {v1alpha1.ChatSpec{},
+			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: strong}), nil},
+		"one that is forbidden": {v1alpha1.ChatSpec{Advisor: on},
+			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorForbidden}), nil},
+		"a sub-chat": {v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "p"}},
+			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
 		"ceilings": {
-			v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(9)), MaxOutputTokens: new(int64(500))}},
-			policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(2)), MaxOutputTokens: new(int64(1000)), ReasoningEffort: v1alpha1.EffortLow}),
-			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(2)), MaxOutputTokens: new(int64(500)), ReasoningEffort: v1alpha1.EffortLow},
+			v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(9)),
+				MaxOutputTokens: new(int64(500))}},
+			policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(2)), MaxOutputTokens: new(int64(1000)),
+				ReasoningEffort: v1alpha1.EffortLow}),
+			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(2)), MaxOutputTokens: new(int64(500)),
+				ReasoningEffort: v1alpha1.EffortLow},
 		},
 		"ceilings that are defaults": {
-			v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(1))}), &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(1))},
+			v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(1))}),
+			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(1))},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

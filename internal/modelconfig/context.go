@@ -10,15 +10,16 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Limit is how many tokens a model's context holds, and where that is known from. The zero Limit is one that is not known.
+// Limit is how many tokens a model's context holds, and where that is known from.
+// The zero Limit is one that is not known.
 type Limit struct {
 	Tokens int64
 	Source v1alpha1.ContextLimitSource
 }
 
-// ContextLimit is how many tokens the context of the configuration's model holds: as spec.contextLimit says, or else as the
-// provider said when it refused one, or else as it is known of the model. learned can be of another configuration; nil: nothing
-// was learned.
+// ContextLimit is how many tokens the context of the configuration's model holds: as spec.contextLimit says, or else as
+// the provider said when it refused one, or else as it is known of the model. learned can be of another configuration;
+// nil: nothing was learned.
 func ContextLimit(config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) Limit {
 	spec := &config.Spec
 	switch {
@@ -33,10 +34,11 @@ func ContextLimit(config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedCon
 	return Limit{}
 }
 
-// makersOf are the makers whose models a provider names without the maker; empty: it names the maker, too. How much a server of
-// one's own holds is how it was started, whatever the model could.
+// makersOf are the makers whose models a provider names without the maker; empty: it names the maker, too. How much a
+// server of one's own holds is how it was started, whatever the model could.
 var makersOf = map[v1alpha1.ModelProvider]string{
-	v1alpha1.ProviderAnthropic: "anthropic", v1alpha1.ProviderBedrock: "", v1alpha1.ProviderOpenAI: "openai", v1alpha1.ProviderAzure: "openai",
+	v1alpha1.ProviderAnthropic: "anthropic", v1alpha1.ProviderBedrock: "", v1alpha1.ProviderOpenAI: "openai",
+	v1alpha1.ProviderAzure:  "openai",
 	v1alpha1.ProviderGoogle: "google", v1alpha1.ProviderOpenRouter: "", v1alpha1.ProviderVercel: "",
 }
 
@@ -46,7 +48,8 @@ var (
 	// maker is how a name begins that says who made the model.
 	maker = regexp.MustCompile(`^(anthropic|openai|google)[./]`)
 	// edition is how a name ends that says which edition of a model is meant. They hold the same.
-	edition = regexp.MustCompile(`(-latest|-\d{8}|-\d{4}-\d{2}-\d{2}|-preview(-\d{2}-\d{2,4})?|-exp|-\d{3,4}|-v\d+|[:@][a-z0-9.-]+)$`)
+	edition = regexp.MustCompile(
+		`(-latest|-\d{8}|-\d{4}-\d{2}-\d{2}|-preview(-\d{2}-\d{2,4})?|-exp|-\d{3,4}|-v\d+|[:@][a-z0-9.-]+)$`)
 )
 
 // knownLimit is how many tokens the context of a model holds by the table; 0: it is not in it.

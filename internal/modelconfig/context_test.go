@@ -70,10 +70,14 @@ func TestTheContextLimitIsTheOneThatIsKnownBest(t *testing.T) {
 		learned *v1alpha1.LearnedContextLimit
 		want    Limit
 	}{
-		"what a person says":                {config("gpt-4o", new(int64(9000))), learned, Limit{9000, v1alpha1.ContextLimitConfigured}},
-		"what the provider said":            {config("gpt-4o", nil), learned, Limit{64_000, v1alpha1.ContextLimitRefusal}},
-		"what it said of another model":     {config("gpt-4.1", nil), learned, Limit{1_047_576, v1alpha1.ContextLimitKnownModel}},
-		"what it said of another's config":  {config("gpt-4o", nil), &v1alpha1.LearnedContextLimit{ModelConfig: "b", Model: "gpt-4o", Tokens: 5000}, Limit{128_000, v1alpha1.ContextLimitKnownModel}},
+		"what a person says": {config("gpt-4o", new(int64(9000))), learned,
+			Limit{9000, v1alpha1.ContextLimitConfigured}},
+		"what the provider said": {config("gpt-4o", nil), learned, Limit{64_000, v1alpha1.ContextLimitRefusal}},
+		"what it said of another model": {config("gpt-4.1", nil), learned,
+			Limit{1_047_576, v1alpha1.ContextLimitKnownModel}},
+		"what it said of another's config": {config("gpt-4o", nil),
+			&v1alpha1.LearnedContextLimit{ModelConfig: "b", Model: "gpt-4o", Tokens: 5000},
+			Limit{128_000, v1alpha1.ContextLimitKnownModel}},
 		"what is known of the model":        {config("gpt-4o", nil), nil, Limit{128_000, v1alpha1.ContextLimitKnownModel}},
 		"nothing of a model that is no one": {config("x", nil), nil, Limit{}},
 	} {

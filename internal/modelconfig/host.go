@@ -19,9 +19,9 @@ var ownURLs = map[v1alpha1.ModelProvider]string{
 	v1alpha1.ProviderVercel:     "https://ai-gateway.vercel.sh",
 }
 
-// ForbiddenHost is the host that the configuration leads to, if models may not be called there; else it is empty. An empty list
-// forbids none but addresses of the node. What a name resolves to, and the region of Bedrock that the environment of a pod names,
-// is seen only when the model is called.
+// ForbiddenHost is the host that the configuration leads to, if models may not be called there; else it is empty. An
+// empty list forbids none but addresses of the node. What a name resolves to, and the region of Bedrock that the
+// environment of a pod names, is seen only when the model is called.
 func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List) string {
 	target, err := url.Parse(urlOf(spec))
 	if err != nil || target.Host == "" {

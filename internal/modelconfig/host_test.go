@@ -18,16 +18,24 @@ func TestAConfigurationLeadsToHostsOfTheListAlone(t *testing.T) {
 		hosts hostlist.List
 		want  string
 	}{
-		"a provider of the list":              {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, list, ""},
-		"a provider that is not on it":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, list, "api.openai.com"},
-		"a provider of the list elsewhere":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://evil.example/v1"}, list, "evil.example"},
-		"a server of the list":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "http://ollama.models:11434/v1"}, list, ""},
-		"another port of it":                  {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "http://ollama.models:22/v1"}, list, "ollama.models:22"},
-		"a region":                            {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Region: "eu-central-1"}, list, ""},
-		"the region of the environment":       {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, list, ""},
-		"anything without a list":             {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "http://10.0.0.1/v1"}, nil, ""},
-		"the metadata service":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "http://169.254.169.254/v1"}, nil, "169.254.169.254"},
-		"the metadata service, by a list too": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "http://169.254.169.254/v1"}, hostlist.List{"169.254.169.254"}, "169.254.169.254"},
+		"a provider of the list": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, list, ""},
+		"a provider that is not on it": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, list,
+			"api.openai.com"},
+		"a provider of the list elsewhere": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
+			BaseURL: "https://evil.example/v1"}, list, "evil.example"},
+		"a server of the list": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://ollama.models:11434/v1"}, list, ""},
+		"another port of it": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://ollama.models:22/v1"}, list, "ollama.models:22"},
+		"a region": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock,
+			Region: "eu-central-1"}, list, ""},
+		"the region of the environment": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, list, ""},
+		"anything without a list": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://10.0.0.1/v1"}, nil, ""},
+		"the metadata service": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://169.254.169.254/v1"}, nil, "169.254.169.254"},
+		"the metadata service, by a list too": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://169.254.169.254/v1"}, hostlist.List{"169.254.169.254"}, "169.254.169.254"},
 	} {
 		if got := modelconfig.ForbiddenHost(&c.spec, c.hosts); got != c.want {
 			t.Errorf("%s: %q is forbidden", name, got)

@@ -3,12 +3,13 @@
 
 package modelconfig
 
-// knownLimits are the tokens that a prompt may have, by maker and model. Where a maker tells what prompt and reply may have
-// together as well as the prompt alone, it is the latter.
+// knownLimits are the tokens that a prompt may have, by maker and model. Where a maker tells what prompt and reply may
+// have together as well as the prompt alone, it is the latter.
 //
-// Source: the catalogue models.dev (github.com/anomalyco/models.dev, providers/anthropic, openai and google, limit.input or else
-// limit.context), as of 2026-07-02. Models that are neither called for text nor served any more are left out. A name that is not
-// here is no model of which anything is known, also if it looks like the next one of a family.
+// Source: the catalogue models.dev (github.com/anomalyco/models.dev, providers/anthropic, openai and google,
+// limit.input or else limit.context), as of 2026-07-02. Models that are neither called for text nor served any more are
+// left out. A name that is not here is no model of which anything is known,
+// also if it looks like the next one of a family.
 var knownLimits = map[string]map[string]int64{
 	"anthropic": {
 		"claude-3-haiku":    200_000,

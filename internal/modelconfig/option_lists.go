@@ -5,8 +5,8 @@ package modelconfig
 
 import "parley.dev/parley/api/v1alpha1"
 
-// optionsOf are the options that the configuration's provider takes, by their names in fantasy. A test beside the code that
-// decodes them holds the two together.
+// optionsOf are the options that the configuration's provider takes, by their names in fantasy. A test beside the code
+// that decodes them holds the two together.
 func optionsOf(spec *v1alpha1.ChatModelConfigSpec) map[string]option {
 	if spec.Transport == v1alpha1.TransportResponses {
 		return responsesOptions
@@ -78,9 +78,10 @@ var anthropicOptions = map[string]option{
 var googleOptions = map[string]option{
 	"cached_content":  text,
 	"safety_settings": listOf(object(map[string]option{"category": text, "threshold": text})),
-	"thinking_config": {kind: isObject, exclusive: [2]string{"thinking_budget", "thinking_level"}, fields: map[string]option{
-		"include_thoughts": boolean, "thinking_budget": integer, "thinking_level": text,
-	}},
+	"thinking_config": {kind: isObject, exclusive: [2]string{"thinking_budget", "thinking_level"},
+		fields: map[string]option{
+			"include_thoughts": boolean, "thinking_budget": integer, "thinking_level": text,
+		}},
 }
 
 var openRouterOptions = map[string]option{
@@ -90,23 +91,27 @@ var openRouterOptions = map[string]option{
 	"logit_bias":          mapOf(integer),
 	"parallel_tool_calls": boolean,
 	"provider": object(map[string]option{
-		"allow_fallbacks": boolean, "data_collection": text, "ignore": listOf(text), "only": listOf(text), "order": listOf(text),
+		"allow_fallbacks": boolean, "data_collection": text, "ignore": listOf(text), "only": listOf(text),
+		"order":         listOf(text),
 		"quantizations": listOf(text), "require_parameters": boolean, "sort": text,
 	}),
 	"reasoning": gatewayReasoning,
 	"user":      text,
 }
 
-var gatewayReasoning = object(map[string]option{"effort": gatewayEffort, "enabled": boolean, "exclude": boolean, "max_tokens": integer})
+var gatewayReasoning = object(map[string]option{"effort": gatewayEffort, "enabled": boolean, "exclude": boolean,
+	"max_tokens": integer})
 
 var vercelOptions = map[string]option{
-	"byok":                {refused: "a ChatModelConfig is no place for keys, since everybody may read it who may read the object"},
+	"byok": {refused: "a ChatModelConfig is no place for keys, since everybody may read it who may read " +
+		"the object"},
 	"extra_body":          mapOf(option{}),
 	"logit_bias":          mapOf(integer),
 	"logprobs":            boolean,
 	"parallel_tool_calls": boolean,
-	"providerOptions":     object(map[string]option{"models": listOf(text), "order": listOf(text), "zeroDataRetention": boolean}),
-	"reasoning":           gatewayReasoning,
-	"top_logprobs":        integer,
-	"user":                text,
+	"providerOptions": object(map[string]option{"models": listOf(text), "order": listOf(text),
+		"zeroDataRetention": boolean}),
+	"reasoning":    gatewayReasoning,
+	"top_logprobs": integer,
+	"user":         text,
 }

@@ -31,7 +31,8 @@ func (e *OptionError) Error() string {
 	return "spec.providerOptions." + e.Field + " " + e.Problem
 }
 
-// CheckOptions reports whether spec.providerOptions are such as the provider takes; nil if they are, or if there are none.
+// CheckOptions reports whether spec.providerOptions are such as the provider takes;
+// nil if they are, or if there are none.
 func CheckOptions(spec *v1alpha1.ChatModelConfigSpec) *OptionError {
 	if spec.ProviderOptions == nil || len(spec.ProviderOptions.Raw) == 0 {
 		return nil
@@ -147,7 +148,8 @@ func (o option) checkField(path, name string, given any) *OptionError {
 	}
 	field, known := o.fields[name]
 	if !known {
-		return &OptionError{path, "is not known here: the options are " + strings.Join(slices.Sorted(maps.Keys(o.fields)), ", ")}
+		return &OptionError{path, "is not known here: the options are " + strings.Join(slices.Sorted(maps.Keys(o.fields)),
+			", ")}
 	}
 	return field.check(path, given)
 }

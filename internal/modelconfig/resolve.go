@@ -11,9 +11,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Resolve picks the configuration that answers a chat: the one that it names, or the namespace's default if it names none, or if
-// the one that it names cannot be used and the chat allows that. If there is none, the error says what to do about it.
-func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
+// Resolve picks the configuration that answers a chat: the one that it names, or the namespace's default if it names
+// none, or if the one that it names cannot be used and the chat allows that.
+// If there is none, the error says what to do about it.
+func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1alpha1.ChatModelConfig,
+	*v1alpha1.GenerationError) {
 	if spec.ModelConfigRef == nil {
 		return resolveDefault(configs)
 	}
@@ -21,14 +23,15 @@ func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1al
 	if why == nil {
 		return Find(configs, spec.ModelConfigRef.Name), nil
 	}
-	if standIn := FirstDefault(configs); standIn != nil && spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault {
+	if standIn := FirstDefault(configs); standIn != nil &&
+		spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault {
 		return standIn, nil
 	}
 	return nil, why
 }
 
-// Unavailable is why the configuration that spec.modelConfigRef names cannot be used by anybody; nil if it can. of is the object if
-// it is not the one that is spoken of.
+// Unavailable is why the configuration that spec.modelConfigRef names cannot be used by anybody; nil if it can. of is
+// the object if it is not the one that is spoken of.
 func Unavailable(configs []v1alpha1.ChatModelConfig, name, of string) *v1alpha1.GenerationError {
 	switch named := Find(configs, name); {
 	case named == nil:
@@ -59,8 +62,8 @@ func Enabled(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatMode
 	return nil
 }
 
-// NotFound says that a ChatModelConfig does not exist, which spec.modelConfigRef names; of is the object if it is not the one
-// that is spoken of.
+// NotFound says that a ChatModelConfig does not exist, which spec.modelConfigRef names; of is the object if it is not
+// the one that is spoken of.
 func NotFound(name, of string) *v1alpha1.GenerationError {
 	if of != "" {
 		of = " of " + of
@@ -82,7 +85,8 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 	return nil
 }
 
-// Missing names the configurations that config names, as fallbacks or to write something, and that do not exist or are disabled.
+// Missing names the configurations that config names, as fallbacks or to write something,
+// and that do not exist or are disabled.
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
 	named := config.Spec.Fallbacks
 	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
@@ -116,7 +120,8 @@ func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConf
 func FirstDefault(configs []v1alpha1.ChatModelConfig) *v1alpha1.ChatModelConfig {
 	var first *v1alpha1.ChatModelConfig
 	for i := range configs {
-		if c := &configs[i]; c.Spec.Default && !c.Spec.Disabled && c.DeletionTimestamp.IsZero() && (first == nil || c.Name < first.Name) {
+		if c := &configs[i]; c.Spec.Default && !c.Spec.Disabled && c.DeletionTimestamp.IsZero() &&
+			(first == nil || c.Name < first.Name) {
 			first = c
 		}
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 func config(name string, isDefault bool) v1alpha1.ChatModelConfig {
-	return v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatModelConfigSpec{Default: isDefault}}
+	return v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ChatModelConfigSpec{Default: isDefault}}
 }
 
 func TestResolve(t *testing.T) {
@@ -41,7 +42,8 @@ func TestResolve(t *testing.T) {
 			switch {
 			case c.want != "" && (missing != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, missing)
-			case c.want == "" && (missing == nil || missing.Reason != v1alpha1.ErrorModelConfigNotFound || !strings.Contains(missing.Text(), c.says)):
+			case c.want == "" && (missing == nil || missing.Reason != v1alpha1.ErrorModelConfigNotFound ||
+				!strings.Contains(missing.Text(), c.says)):
 				t.Errorf("got %v, %+v", got, missing)
 			}
 		})
@@ -54,7 +56,8 @@ func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
 	c.Spec.Fallbacks = []v1alpha1.ModelConfigReference{*ref("c"), *ref("gone")}
 	c.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
 	c.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
-	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer", "cheap"}; !slices.Equal(got, want) {
+	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer", "cheap"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %v", got)
 	}
 	c.Spec.Titles.Enabled = new(false)
@@ -68,9 +71,15 @@ func TestAReferenceToADisabledConfigurationLeadsNowhere(t *testing.T) {
 	off.Spec.Disabled = true
 	ref := &v1alpha1.ModelConfigReference{Name: "off"}
 	for name, refer := range map[string]func(*v1alpha1.ChatModelConfigSpec){
-		"a fallback":            func(s *v1alpha1.ChatModelConfigSpec) { s.Fallbacks = []v1alpha1.ModelConfigReference{*ref} },
-		"what writes summaries": func(s *v1alpha1.ChatModelConfigSpec) { s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref} },
-		"what writes titles":    func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref} },
+		"a fallback": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Fallbacks = []v1alpha1.ModelConfigReference{*ref}
+		},
+		"what writes summaries": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref}
+		},
+		"what writes titles": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
+		},
 		"what sums turns up": func(s *v1alpha1.ChatModelConfigSpec) {
 			s.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
 		},
@@ -94,13 +103,16 @@ func TestADisabledConfigurationAnswersNobody(t *testing.T) {
 		want    string
 		reason  v1alpha1.ErrorReason
 	}{
-		"it is no default":                              {all, "", "", "b", ""},
-		"it is the only default":                        {all[:1], "", "", "", v1alpha1.ErrorModelConfigNotFound},
-		"it is named":                                   {all, "a", "", "", v1alpha1.ErrorModelConfigDisabled},
-		"it is named, and the chat waits":               {all, "a", v1alpha1.ModelConfigUnavailableFail, "", v1alpha1.ErrorModelConfigDisabled},
-		"it is named, and the default answers":          {all, "a", v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
-		"it is named, and there is no default":          {all[:1], "a", v1alpha1.ModelConfigUnavailableUseDefault, "", v1alpha1.ErrorModelConfigDisabled},
-		"one that is gone is named, and none answers":   {all, missing, v1alpha1.ModelConfigUnavailableFail, "", v1alpha1.ErrorModelConfigNotFound},
+		"it is no default":       {all, "", "", "b", ""},
+		"it is the only default": {all[:1], "", "", "", v1alpha1.ErrorModelConfigNotFound},
+		"it is named":            {all, "a", "", "", v1alpha1.ErrorModelConfigDisabled},
+		"it is named, and the chat waits": {all, "a", v1alpha1.ModelConfigUnavailableFail, "",
+			v1alpha1.ErrorModelConfigDisabled},
+		"it is named, and the default answers": {all, "a", v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
+		"it is named, and there is no default": {all[:1], "a", v1alpha1.ModelConfigUnavailableUseDefault, "",
+			v1alpha1.ErrorModelConfigDisabled},
+		"one that is gone is named, and none answers": {all, missing, v1alpha1.ModelConfigUnavailableFail, "",
+			v1alpha1.ErrorModelConfigNotFound},
 		"one that is gone is named, and the default":    {all, missing, v1alpha1.ModelConfigUnavailableUseDefault, "b", ""},
 		"another is named, and the default has to wait": {all, "c", v1alpha1.ModelConfigUnavailableUseDefault, "c", ""},
 	} {

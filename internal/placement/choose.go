@@ -7,9 +7,9 @@ package placement
 
 import "time"
 
-// DefaultCapacity is how many chats one generation pod serves at once: 100, since model calls are waiting for the network.
-// Every pod watches its chats, so that fewer pods mean less work for the API server; a pod that is lost costs its chats
-// one attempt.
+// DefaultCapacity is how many chats one generation pod serves at once: 100, since model calls are waiting for the
+// network. Every pod watches its chats, so that fewer pods mean less work for the API server; a pod that is lost costs
+// its chats one attempt.
 const DefaultCapacity = 100
 
 // Pod is a generation pod, as far as placement goes.

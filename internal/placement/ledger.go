@@ -68,7 +68,8 @@ func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 	l.book(chat, pod.Name)
 }
 
-// MaxUnseen is how long a cache may take to show a pod that was created: 10 s. One that it does not show by then is gone.
+// MaxUnseen is how long a cache may take to show a pod that was created:
+// 10 s. One that it does not show by then is gone.
 const MaxUnseen = 10 * time.Second
 
 // JustCreated reports whether the pod was created by this process a moment ago and no cache has shown it yet.

@@ -26,18 +26,22 @@ func TestChoice(t *testing.T) {
 		load map[string]int
 		pick string
 	}{
-		"no pod":                              {nil, want, nil, ""},
-		"the only pod":                        {[]Pod{pod("a", nil)}, want, nil, "a"},
-		"the least loaded":                    {[]Pod{pod("a", nil), pod("b", nil)}, want, map[string]int{"a": 1}, "b"},
-		"none that is full":                   {[]Pod{pod("a", nil)}, want, map[string]int{"a": 2}, ""},
-		"none that cannot be used":            {[]Pod{pod("a", func(p *Pod) { p.Usable = false })}, want, nil, ""},
-		"none of another template":            {[]Pod{pod("a", func(p *Pod) { p.Template = "old" })}, want, nil, ""},
-		"a ready one before a starting one":   {[]Pod{pod("a", func(p *Pod) { p.Ready = false }), pod("b", nil)}, want, map[string]int{"b": 1}, "b"},
-		"a starting one before a new one":     {[]Pod{pod("a", func(p *Pod) { p.Ready = false })}, want, nil, "a"},
-		"the preferred one":                   {[]Pod{pod("a", nil), pod("b", nil)}, Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 1}, "b"},
-		"not the preferred one if it is full": {[]Pod{pod("a", nil), pod("b", nil)}, Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 2}, "a"},
-		"none that is too old":                {[]Pod{pod("a", nil)}, Want{Template: "t", Capacity: 2, After: t0}, nil, ""},
-		"one that is young enough":            {[]Pod{pod("a", func(p *Pod) { p.Created = t0.Add(1) })}, Want{Template: "t", Capacity: 2, After: t0}, nil, "a"},
+		"no pod":                   {nil, want, nil, ""},
+		"the only pod":             {[]Pod{pod("a", nil)}, want, nil, "a"},
+		"the least loaded":         {[]Pod{pod("a", nil), pod("b", nil)}, want, map[string]int{"a": 1}, "b"},
+		"none that is full":        {[]Pod{pod("a", nil)}, want, map[string]int{"a": 2}, ""},
+		"none that cannot be used": {[]Pod{pod("a", func(p *Pod) { p.Usable = false })}, want, nil, ""},
+		"none of another template": {[]Pod{pod("a", func(p *Pod) { p.Template = "old" })}, want, nil, ""},
+		"a ready one before a starting one": {[]Pod{pod("a", func(p *Pod) { p.Ready = false }), pod("b", nil)}, want,
+			map[string]int{"b": 1}, "b"},
+		"a starting one before a new one": {[]Pod{pod("a", func(p *Pod) { p.Ready = false })}, want, nil, "a"},
+		"the preferred one": {[]Pod{pod("a", nil), pod("b", nil)},
+			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 1}, "b"},
+		"not the preferred one if it is full": {[]Pod{pod("a", nil), pod("b", nil)},
+			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 2}, "a"},
+		"none that is too old": {[]Pod{pod("a", nil)}, Want{Template: "t", Capacity: 2, After: t0}, nil, ""},
+		"one that is young enough": {[]Pod{pod("a", func(p *Pod) { p.Created = t0.Add(1) })},
+			Want{Template: "t", Capacity: 2, After: t0}, nil, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := choose(c.pods, c.want, func(name string) int { return c.load[name] })

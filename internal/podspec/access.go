@@ -20,8 +20,8 @@ func Account(namespace string) *corev1.ServiceAccount {
 }
 
 // Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, create
-// messages, record model calls, and read a ConfigMap that it knows the name of. It can write no status, read no Secret and change
-// nothing else that exists.
+// messages, record model calls, and read a ConfigMap that it knows the name of. It can write no status, read no Secret
+// and change nothing else that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
 	group := []string{v1alpha1.GroupVersion.Group}

@@ -47,8 +47,9 @@ type Settings struct {
 	Tracing []Variable `json:",omitempty"`
 }
 
-// Mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that it refuses
-// would keep every pod of the namespace from being created, and one that is a path would keep them from starting.
+// Mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
+// it refuses would keep every pod of the namespace from being created,
+// and one that is a path would keep them from starting.
 func Mountable(key v1alpha1.SecretKeyReference) bool {
 	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
 }
@@ -109,8 +110,8 @@ func Generation(s Settings, name string) *corev1.Pod {
 	}
 }
 
-// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes. It listens on the
-// network, and has neither the pod's token nor any key of a model.
+// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes. It
+// listens on the network, and has neither the pod's token nor any key of a model.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
@@ -124,12 +125,13 @@ func relayContainer(s Settings) corev1.Container {
 		args = append(args, "--allow-subject="+subject)
 	}
 	return corev1.Container{
-		Name:            "relay",
-		Image:           s.Image,
-		Command:         []string{"/relay"},
-		Args:            args,
-		RestartPolicy:   new(corev1.ContainerRestartPolicyAlways),
-		Ports:           []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort}, {Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
+		Name:          "relay",
+		Image:         s.Image,
+		Command:       []string{"/relay"},
+		Args:          args,
+		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		Ports: []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort},
+			{Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
 		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
 		ReadinessProbe:  probe("/readyz", RelayPort, 10, 3),
 		Resources:       resources("32Mi", "384Mi", "1"),
@@ -178,7 +180,8 @@ func generatorContainer(s Settings) corev1.Container {
 			{Name: "KEYS_DIR", Value: KeysDir},
 			{Name: "GOMEMLIMIT", Value: "900MiB"},
 		}, tracingEnv(s)...),
-		Ports:           []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort}, {Name: "metrics", ContainerPort: MetricsPort}},
+		Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort},
+			{Name: "metrics", ContainerPort: MetricsPort}},
 		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
 		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
 		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
@@ -242,11 +245,12 @@ func secretsOf(keys []v1alpha1.SecretKeyReference) []secretKeys {
 func keyVolume(i int) string { return fmt.Sprintf("key-%d", i) }
 
 func fieldEnv(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+	return corev1.EnvVar{Name: name,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// probe asks every period seconds. Its patience is for nodes that are short of CPU: a pod that is called unready there would
-// lose its attempts for nothing, and more pods would not help. A crash is noticed by other means.
+// probe asks every period seconds. Its patience is for nodes that are short of CPU: a pod that is called unready there
+// would lose its attempts for nothing, and more pods would not help. A crash is noticed by other means.
 func probe(path string, port, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}},
@@ -256,8 +260,8 @@ func probe(path string, port, period, failures int32) *corev1.Probe {
 	}
 }
 
-// hostUsers is false where the pod gets users of its own. It is left out otherwise: a kubelet does not start a pod for which its
-// runtime cannot do that.
+// hostUsers is false where the pod gets users of its own. It is left out otherwise: a kubelet does not start a pod for
+// which its runtime cannot do that.
 func hostUsers(s Settings) *bool {
 	if s.UserNamespaces {
 		return new(false)
@@ -265,10 +269,10 @@ func hostUsers(s Settings) *bool {
 	return nil
 }
 
-// resources are requests that let many pods share a node, and limits that a pod which works as it should does not meet. A limit of
-// CPU that is met delays every stream of the pod: it is whole cores, for a pod that mostly waits for the network, so that it stops
-// only what has run wild. Ephemeral storage is logs alone, since the root is read-only and the volumes are in memory; a kubelet
-// keeps 50 MiB of a container's by default.
+// resources are requests that let many pods share a node, and limits that a pod which works as it should does not meet.
+// A limit of CPU that is met delays every stream of the pod: it is whole cores, for a pod that mostly waits for the
+// network, so that it stops only what has run wild. Ephemeral storage is logs alone, since the root is read-only and
+// the volumes are in memory; a kubelet keeps 50 MiB of a container's by default.
 func resources(memory, memoryLimit, cpuLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{

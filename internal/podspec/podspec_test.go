@@ -42,7 +42,8 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 			}
 		})
 	}
-	if first, second := settings().Hash(), settings().Hash(); first != second || Generation(settings(), "p").Labels[LabelTemplate] != settings().Hash() {
+	if first, second := settings().Hash(), settings().Hash(); first != second || Generation(settings(), "p").
+		Labels[LabelTemplate] != settings().Hash() {
 		t.Error("the same settings have two hashes, or the pod does not carry its own")
 	}
 }
@@ -65,7 +66,8 @@ func TestKeysAreCollectedOnceAndInOrder(t *testing.T) {
 func TestTheGeneratorIsToldFromWhereToFetchFiles(t *testing.T) {
 	s := settings()
 	s.FileHosts = []string{"a", "*.b"}
-	if args := Generation(s, "p").Spec.Containers[0].Args; !slices.Equal(args[2:], []string{"--file-host=a", "--file-host=*.b"}) {
+	if args := Generation(s, "p").Spec.Containers[0].Args; !slices.Equal(args[2:],
+		[]string{"--file-host=a", "--file-host=*.b"}) {
 		t.Errorf("got %q", args)
 	}
 }
@@ -93,20 +95,24 @@ func TestKeysAreMountedIntoTheGeneratorAloneAndMayBeMissing(t *testing.T) {
 	}
 }
 
-// TestThePodIsRestricted holds the rules of the Pod Security level "restricted"; that the API server agrees, the end-to-end
-// tests show, whose namespaces enforce it.
+// TestThePodIsRestricted holds the rules of the Pod Security level "restricted"; that the API server agrees, the
+// end-to-end tests show, whose namespaces enforce it.
 func TestThePodIsRestricted(t *testing.T) {
 	pod := Generation(settings(), "p")
 	spec := pod.Spec
-	if !*spec.SecurityContext.RunAsNonRoot || spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || *spec.AutomountServiceAccountToken {
+	if !*spec.SecurityContext.RunAsNonRoot ||
+		spec.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
+		*spec.AutomountServiceAccountToken {
 		t.Errorf("the pod's security context is %+v", spec.SecurityContext)
 	}
 	for _, c := range append(spec.InitContainers, spec.Containers...) {
 		s := c.SecurityContext
-		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+			!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 			t.Errorf("the security context of %s is %+v", c.Name, s)
 		}
-		for _, limit := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		for _, limit := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory,
+			corev1.ResourceEphemeralStorage} {
 			if _, ok := c.Resources.Limits[limit]; !ok {
 				t.Errorf("%s has no limit of %s", c.Name, limit)
 			}
@@ -115,14 +121,16 @@ func TestThePodIsRestricted(t *testing.T) {
 			t.Errorf("%s lacks a probe", c.Name)
 		}
 	}
-	if relay := spec.InitContainers[0]; relay.RestartPolicy == nil || *relay.RestartPolicy != corev1.ContainerRestartPolicyAlways {
+	if relay := spec.InitContainers[0]; relay.RestartPolicy == nil ||
+		*relay.RestartPolicy != corev1.ContainerRestartPolicyAlways {
 		t.Error("the relay is no sidecar")
 	}
 }
 
 func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T) {
 	for _, rule := range Role("demo").Rules {
-		if slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.Verbs, []string{"get"}) && slices.Equal(rule.APIGroups, []string{""}) {
+		if slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.Verbs, []string{"get"}) &&
+			slices.Equal(rule.APIGroups, []string{""}) {
 			continue
 		}
 		if !slices.Equal(rule.APIGroups, []string{"parley.dev"}) {
@@ -144,9 +152,11 @@ func TestANameThatIsNoneStopsNoPod(t *testing.T) {
 	var configs []v1alpha1.ChatModelConfig
 	for _, ref := range []v1alpha1.SecretKeyReference{
 		{Name: "good", Key: "api-key"}, {Name: "good", Key: ".."}, {Name: "good", Key: "a/b"}, {Name: "good", Key: "..x"},
-		{Name: "../../secrets/kubernetes.io/serviceaccount", Key: "token"}, {Name: "Upper", Key: "k"}, {Name: "", Key: "k"}, {Name: "good", Key: ""},
+		{Name: "../../secrets/kubernetes.io/serviceaccount", Key: "token"}, {Name: "Upper", Key: "k"}, {Name: "", Key: "k"},
+		{Name: "good", Key: ""},
 	} {
-		configs = append(configs, v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{APIKey: &v1alpha1.APIKeySource{SecretKeyRef: ref}}})
+		configs = append(configs,
+			v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{APIKey: &v1alpha1.APIKeySource{SecretKeyRef: ref}}})
 	}
 	if keys := KeysOf(configs); len(keys) != 1 || keys[0] != (v1alpha1.SecretKeyReference{Name: "good", Key: "api-key"}) {
 		t.Errorf("mounted are %+v", keys)
@@ -160,7 +170,8 @@ func TestTheRelayHasNeitherTheTokenOfThePodNorAKey(t *testing.T) {
 		t.Errorf("the relay mounts %+v", relay.VolumeMounts)
 	}
 	for _, name := range []string{"POD_NAMESPACE", "POD_UID"} {
-		if !slices.ContainsFunc(relay.Env, func(e corev1.EnvVar) bool { return e.Name == name && e.ValueFrom.FieldRef != nil }) {
+		if !slices.ContainsFunc(relay.Env,
+			func(e corev1.EnvVar) bool { return e.Name == name && e.ValueFrom.FieldRef != nil }) {
 			t.Errorf("the relay does not know %s, for which tokens must be meant", name)
 		}
 	}
@@ -201,14 +212,16 @@ func within(address, cidr string) bool {
 }
 
 func TestNoMetadataServiceOfACloudIsReached(t *testing.T) {
-	for address, port := range map[string]int32{"169.254.169.254": 80, "169.254.170.23": 80, "169.254.170.2": 80, "fd00:ec2::254": 80, "fd00:ec2::23": 80, "fe80::a9fe:a9fe": 80,
+	for address, port := range map[string]int32{"169.254.169.254": 80, "169.254.170.23": 80, "169.254.170.2": 80,
+		"fd00:ec2::254": 80, "fd00:ec2::23": 80, "fe80::a9fe:a9fe": 80,
 		"100.100.100.200": 80, "168.63.129.16": 80, "192.0.0.192": 80, "fd20:ce::254": 80} {
 		if reaches(address, port) {
 			t.Errorf("%s is reached", address)
 		}
 	}
 	for address, port := range map[string]int32{
-		"203.0.113.7": 443, "10.1.2.3": 11434, "2001:db8::1": 8000, "fd12:3456::1": 80, "192.168.0.10": 6443, "169.254.20.10": 53, "169.253.255.255": 80,
+		"203.0.113.7": 443, "10.1.2.3": 11434, "2001:db8::1": 8000, "fd12:3456::1": 80, "192.168.0.10": 6443,
+		"169.254.20.10": 53, "169.253.255.255": 80,
 		"168.63.129.16": 53, "100.100.100.201": 80, "fd20:ce::255": 80,
 	} {
 		if !reaches(address, port) {

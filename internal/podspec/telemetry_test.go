@@ -61,12 +61,15 @@ func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 
 func TestOnlyWhatIsNoSecretIsHandedOn(t *testing.T) {
 	got := Tracing([]string{
-		"PATH=/bin", "OTEL_SERVICE_NAME=parley-manager", "OTEL_BSP_SCHEDULE_DELAY=100", "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer secret",
-		"OTEL_EXPORTER_OTLP_TRACES_HEADERS=x=secret", "OTEL_EXPORTER_OTLP_CLIENT_KEY=/key", "OTEL_EXPORTER_OTLP_CERTIFICATE=/ca", "OTEL_TRACES_SAMPLER=",
+		"PATH=/bin", "OTEL_SERVICE_NAME=parley-manager", "OTEL_BSP_SCHEDULE_DELAY=100",
+		"OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer secret",
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS=x=secret", "OTEL_EXPORTER_OTLP_CLIENT_KEY=/key",
+		"OTEL_EXPORTER_OTLP_CERTIFICATE=/ca", "OTEL_TRACES_SAMPLER=",
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://a=b", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
 	})
 	want := []Variable{
-		{"OTEL_BSP_SCHEDULE_DELAY", "100"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a=b"}, {"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"},
+		{"OTEL_BSP_SCHEDULE_DELAY", "100"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a=b"},
+		{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)

@@ -18,12 +18,12 @@ import (
 // restart of the generator takes; that reports its lost attempts itself.
 const Grace = 10 * time.Second
 
-// DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes longer lacks
-// something (an image, a node, a volume), which another pod may not.
+// DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes
+// longer lacks something (an image, a node, a volume), which another pod may not.
 const DefaultStart = 2 * time.Minute
 
-// outdated is how long a pod of an older template may take to start: 10 s, as long as pods that lack nothing need. What the template was
-// changed for may be what keeps it.
+// outdated is how long a pod of an older template may take to start: 10 s, as long as pods that lack nothing need. What
+// the template was changed for may be what keeps it.
 const outdated = 10 * time.Second
 
 // Terms are what a generation pod is measured by.
@@ -69,7 +69,8 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	return State{Lost: true, By: firstTrouble(pod)}
 }
 
-// stillStarting is the state of a pod that has not been ready yet. It has done nothing so far, so that nothing is lost with it.
+// stillStarting is the state of a pod that has not been ready yet.
+// It has done nothing so far, so that nothing is lost with it.
 func stillStarting(pod *corev1.Pod, starting string, now time.Time, terms Terms) State {
 	patience, by := terms.Start, fmt.Sprintf("it did not start within %s: %s", terms.Start, starting)
 	if pod.Labels[podspec.LabelTemplate] != terms.Template && patience > outdated {
@@ -122,8 +123,8 @@ func condition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// firstReady is how long a generator may take from its start until the pod is Ready for the first time: several rounds of
-// the kubelet's readiness probe.
+// firstReady is how long a generator may take from its start until the pod is Ready for the first time: several rounds
+// of the kubelet's readiness probe.
 const firstReady = time.Minute
 
 // starting says what the pod waits for before it is ready for the first time; empty if it was, or should be by now.
@@ -142,17 +143,19 @@ func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string
 			}
 		}
 	}
-	if unscheduled := condition(pod, corev1.PodScheduled); unscheduled != nil && unscheduled.Status == corev1.ConditionFalse {
+	if unscheduled := condition(pod, corev1.PodScheduled); unscheduled != nil &&
+		unscheduled.Status == corev1.ConditionFalse {
 		return unscheduled.Reason + ": " + unscheduled.Message
 	}
 	return "containers are being created"
 }
 
-// gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and is
-// no longer has changed since its generator started.
+// gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and
+// is no longer has changed since its generator started.
 func gettingReady(generator *corev1.ContainerStatus, ready *corev1.PodCondition, now time.Time) string {
 	running := generator.State.Running
-	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) || now.Sub(running.StartedAt.Time) > firstReady {
+	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) ||
+		now.Sub(running.StartedAt.Time) > firstReady {
 		return ""
 	}
 	return "the generator is getting ready"

@@ -35,7 +35,8 @@ func generator(started bool, restarts int32, waiting string) func(*corev1.Pod) {
 
 func running(since time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-since))}
+		p.Status.ContainerStatuses[0].State.Running = &corev1.ContainerStateRunning{
+			StartedAt: metav1.NewTime(now.Add(-since))}
 	}
 }
 
@@ -58,18 +59,29 @@ func TestStateOfAPod(t *testing.T) {
 	}{
 		"just created": {nil, State{Starting: "containers are being created", LostIn: time.Minute}},
 		"cannot be scheduled": {[]func(*corev1.Pod){func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no room"}}
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: "Unschedulable", Message: "no room"}}
 		}}, State{Starting: "Unschedulable: no room", LostIn: time.Minute}},
-		"has no image":                {[]func(*corev1.Pod){generator(false, 0, "ErrImagePull")}, State{Starting: "container generator: ErrImagePull why", LostIn: time.Minute}},
-		"is ready":                    {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)}, State{Ready: true}},
-		"runs and is not ready yet":   {[]func(*corev1.Pod){generator(true, 0, ""), running(20 * time.Second), ready(corev1.ConditionFalse, 30*time.Second)}, State{Starting: "the generator is getting ready", LostIn: time.Minute}},
-		"runs and does not get ready": {[]func(*corev1.Pod){generator(true, 0, ""), running(2 * time.Minute), ready(corev1.ConditionFalse, 3*time.Minute)}, State{Lost: true}},
-		"runs and is ready no longer": {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second), ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
-		"is ready and being removed":  {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute), deleted}, State{Ready: true}},
-		"was ready a moment ago":      {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
-		"was ready long ago":          {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionFalse, 11*time.Second)}, State{Lost: true}},
-		"was restarted and is not up": {[]func(*corev1.Pod){generator(false, 1, "CrashLoopBackOff"), ready(corev1.ConditionFalse, time.Minute)}, State{Lost: true, By: "container generator: CrashLoopBackOff why"}},
-		"has failed":                  {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, State{Lost: true}},
+		"has no image": {[]func(*corev1.Pod){generator(false, 0, "ErrImagePull")},
+			State{Starting: "container generator: ErrImagePull why", LostIn: time.Minute}},
+		"is ready": {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)},
+			State{Ready: true}},
+		"runs and is not ready yet": {[]func(*corev1.Pod){generator(true, 0, ""), running(20 * time.Second),
+			ready(corev1.ConditionFalse, 30*time.Second)},
+			State{Starting: "the generator is getting ready", LostIn: time.Minute}},
+		"runs and does not get ready": {[]func(*corev1.Pod){generator(true, 0, ""), running(2 * time.Minute),
+			ready(corev1.ConditionFalse, 3*time.Minute)}, State{Lost: true}},
+		"runs and is ready no longer": {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second),
+			ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
+		"is ready and being removed": {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute),
+			deleted}, State{Ready: true}},
+		"was ready a moment ago": {[]func(*corev1.Pod){generator(true, 0, ""),
+			ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
+		"was ready long ago": {[]func(*corev1.Pod){generator(true, 0, ""),
+			ready(corev1.ConditionFalse, 11*time.Second)}, State{Lost: true}},
+		"was restarted and is not up": {[]func(*corev1.Pod){generator(false, 1, "CrashLoopBackOff"),
+			ready(corev1.ConditionFalse, time.Minute)}, State{Lost: true, By: "container generator: CrashLoopBackOff why"}},
+		"has failed": {[]func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }}, State{Lost: true}},
 		"was evicted": {[]func(*corev1.Pod){func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 		}}, State{Lost: true, By: "Evicted: low on memory"}},
@@ -78,17 +90,21 @@ func TestStateOfAPod(t *testing.T) {
 			State{Lost: true, By: "it did not start within 2m0s: container generator: ErrImagePull why"},
 		},
 		"cannot mount a volume for too long": {
-			[]func(*corev1.Pod){created(time.Hour)}, State{Lost: true, By: "it did not start within 2m0s: containers are being created"},
+			[]func(*corev1.Pod){created(time.Hour)},
+			State{Lost: true, By: "it did not start within 2m0s: containers are being created"},
 		},
 		"was just built from settings that changed": {
-			[]func(*corev1.Pod){created(time.Second), template("old")}, State{Starting: "containers are being created", LostIn: 9 * time.Second},
+			[]func(*corev1.Pod){created(time.Second), template("old")},
+			State{Starting: "containers are being created", LostIn: 9 * time.Second},
 		},
 		"does not start with settings that changed": {
 			[]func(*corev1.Pod){template("old")},
-			State{Lost: true, By: "it was still starting when the settings that it was built from changed: containers are being created"},
+			State{Lost: true,
+				By: "it was still starting when the settings that it was built from changed: containers are being created"},
 		},
 		"is ready with settings that changed": {
-			[]func(*corev1.Pod){template("old"), generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)}, State{Ready: true},
+			[]func(*corev1.Pod){template("old"), generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)},
+			State{Ready: true},
 		},
 		"is removed before it started": {[]func(*corev1.Pod){deleted}, State{Lost: true}},
 	} {

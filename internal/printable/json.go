@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is the same JSON with what does not pass escaped, as it can only stand in strings: who decodes it gets what was encoded.
-// Spaces and line breaks between values stay. Bytes that are no UTF-8 become U+FFFD, which decoders take them for.
+// JSON is the same JSON with what does not pass escaped, as it can only stand in strings: who decodes it gets what was
+// encoded. Spaces and line breaks between values stay. Bytes that are no UTF-8 become U+FFFD,
+// which decoders take them for.
 func JSON(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for len(raw) > 0 {

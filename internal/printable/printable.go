@@ -1,16 +1,17 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package printable keeps texts of models, tools and other people from doing anything but being read. Terminals act on control
-// characters: they rewrite what stands above, set titles and clipboards, and answer as if somebody had typed. Bidirectional
-// formats and characters of no width make a text look like another one. None of them pass:
+// Package printable keeps texts of models, tools and other people from doing anything but being read. Terminals act on
+// control characters: they rewrite what stands above, set titles and clipboards, and answer as if somebody had typed.
+// Bidirectional formats and characters of no width make a text look like another one. None of them pass:
 //
 //   - control characters (C0, DEL, C1), but for newlines and tabs where a text may have several lines;
-//   - line and paragraph separators (U+2028, U+2029), formats (Unicode category Cf), and what else Unicode would not show;
+//   - line and paragraph separators (U+2028, U+2029), formats (Unicode category Cf),
+//     and what else Unicode would not show;
 //   - private use, noncharacters, and bytes that are no UTF-8.
 //
-// Two joiners (U+200C, U+200D) pass where scripts and emojis need them: once, behind what they can join. Escape and JSON show
-// what does not pass, Line and Text leave it out. The package is pure, and knows the standard library alone.
+// Two joiners (U+200C, U+200D) pass where scripts and emojis need them: once, behind what they can join. Escape and
+// JSON show what does not pass, Line and Text leave it out. The package is pure, and knows the standard library alone.
 package printable
 
 import (
@@ -25,8 +26,8 @@ const (
 	joiner    = '\u200d'
 )
 
-// Line is the text in one line: each run of spaces, line breaks and control characters is one space, and what else does not
-// pass is left out.
+// Line is the text in one line: each run of spaces, line breaks and control characters is one space, and what else does
+// not pass is left out.
 func Line(text string) string {
 	return strings.Join(strings.Fields(strip(text, func(rune) rune { return ' ' })), " ")
 }
@@ -41,8 +42,8 @@ func Text(text string) string {
 	})
 }
 
-// strip leaves out what does not pass. Of a control character or a separator instead says what takes its place; a negative
-// rune is nothing.
+// strip leaves out what does not pass. Of a control character or a separator instead says what takes its place; a
+// negative rune is nothing.
 func strip(text string, instead func(rune) rune) string {
 	if clean(text) {
 		return text
@@ -67,8 +68,8 @@ func strip(text string, instead func(rune) rune) string {
 	return b.String()
 }
 
-// Escape is the text with what does not pass spelled out, such as \u001b for an escape, and \x9b for a byte that is no UTF-8.
-// A carriage return before a newline is part of that and not shown.
+// Escape is the text with what does not pass spelled out, such as \u001b for an escape, and \x9b for a byte that is no
+// UTF-8. A carriage return before a newline is part of that and not shown.
 func Escape(text string) string {
 	if clean(text) {
 		return text
@@ -175,8 +176,10 @@ func passes(r, before rune) bool {
 
 // joining are the scripts whose letters take other forms where a joiner stands between them.
 var joining = []*unicode.RangeTable{
-	unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada, unicode.Khmer,
-	unicode.Malayalam, unicode.Mongolian, unicode.Myanmar, unicode.Oriya, unicode.Sinhala, unicode.Syriac, unicode.Tamil, unicode.Telugu,
+	unicode.Arabic, unicode.Bengali, unicode.Devanagari, unicode.Gujarati, unicode.Gurmukhi, unicode.Kannada,
+	unicode.Khmer,
+	unicode.Malayalam, unicode.Mongolian, unicode.Myanmar, unicode.Oriya, unicode.Sinhala, unicode.Syriac, unicode.Tamil,
+	unicode.Telugu,
 }
 
 func joins(r rune) bool { return r > 0 && unicode.In(r, joining...) }

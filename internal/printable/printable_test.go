@@ -31,12 +31,13 @@ var hostile = map[string]struct{ text, escaped, line string }{
 	"private use":                  {"\ue0b0\U000f0000", `\ue0b0\U000f0000`, ""},
 	"noncharacters":                {"\ufdd0\U0001ffff", `\ufdd0\U0001ffff`, ""},
 	"invalid bytes":                {"a\xff\xc3(b\xe2\x82", `a\xff\xc3(b\xe2\x82`, "a(b"},
-	"a family":                     {"👩\u200d👩\u200d👧 ❤️\u200d🔥", "👩\u200d👩\u200d👧 ❤️\u200d🔥", "👩\u200d👩\u200d👧 ❤️\u200d🔥"},
-	"Persian and Hindi":            {"می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"},
-	"joiners that join nothing":    {"a\u200db \u200c👩\u200d\u200d", "a\\u200db \\u200c👩\u200d\\u200d", "ab 👩\u200d"},
-	"an Arabic number sign":        {"\u0600123", "\u0600123", "\u0600123"},
-	"a replacement character":      {"a\ufffdb", "a\ufffdb", "a\ufffdb"},
-	"the name of an escape":        {`\u001b`, `\u001b`, `\u001b`},
+	"a family": {"👩\u200d👩\u200d👧 ❤️\u200d🔥", "👩\u200d👩\u200d👧 ❤️\u200d🔥",
+		"👩\u200d👩\u200d👧 ❤️\u200d🔥"},
+	"Persian and Hindi":         {"می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष", "می\u200cخواهم क्\u200dष"},
+	"joiners that join nothing": {"a\u200db \u200c👩\u200d\u200d", "a\\u200db \\u200c👩\u200d\\u200d", "ab 👩\u200d"},
+	"an Arabic number sign":     {"\u0600123", "\u0600123", "\u0600123"},
+	"a replacement character":   {"a\ufffdb", "a\ufffdb", "a\ufffdb"},
+	"the name of an escape":     {`\u001b`, `\u001b`, `\u001b`},
 }
 
 func TestWhatTerminalsActOnIsShownOrLeftOut(t *testing.T) {
@@ -64,7 +65,8 @@ func readable(text string) bool {
 		formats := r == '\u200c' || r == '\u200d' || unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 		switch {
 		case r == '\n' || r == '\t' || formats:
-		case r < ' ', r >= 0x7f && r < 0xa0, r == '\u2028', r == '\u2029', unicode.Is(unicode.Cf, r), unicode.Is(unicode.Co, r):
+		case r < ' ', r >= 0x7f && r < 0xa0, r == '\u2028', r == '\u2029', unicode.Is(unicode.Cf, r),
+			unicode.Is(unicode.Co, r):
 			return false
 		}
 	}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requeue is what controllers share of their work queues: how long a reconcile that failed waits before it is tried again, and
-// which objects an event requeues.
+// Package requeue is what controllers share of their work queues: how long a reconcile that failed waits before it is
+// tried again, and which objects an event requeues.
 package requeue
 
 import (
@@ -23,16 +23,18 @@ const (
 	Most = 30 * time.Second
 )
 
-// Limiter is the work queue's rate limiter. Objects do not wait for each other: one that fails for ever delays no other.
+// Limiter is the work queue's rate limiter. Objects do not wait for each other:
+// one that fails for ever delays no other.
 func Limiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](First, Most)
 }
 
-// List lists the objects that an event may requeue. It reports whether it could: a watch cannot fail, so that otherwise nothing but the
-// log says that the event is lost.
+// List lists the objects that an event may requeue. It reports whether it could: a watch cannot fail, so that otherwise
+// nothing but the log says that the event is lost.
 func List(ctx context.Context, reader client.Reader, into client.ObjectList, opts ...client.ListOption) bool {
 	if err := reader.List(ctx, into, opts...); err != nil {
-		log.FromContext(ctx).Error(err, "An event requeues nothing, because the objects that it concerns cannot be listed", "list", fmt.Sprintf("%T", into))
+		log.FromContext(ctx).Error(err, "An event requeues nothing, because the objects that it concerns cannot be listed",
+			"list", fmt.Sprintf("%T", into))
 		return false
 	}
 	return true

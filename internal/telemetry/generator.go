@@ -22,23 +22,30 @@ type Generator struct {
 func NewGenerator(registry prometheus.Registerer) *Generator {
 	m := metrics{registry}
 	return &Generator{
-		running:   m.gauge(MetricAttemptsRunning, "Attempts under way in this pod.").WithLabelValues(),
-		firstPart: m.histogram(MetricTimeToFirstPart, "Time from a model call to the first part of its reply.", bucketsFirst, LabelProvider),
+		running: m.gauge(MetricAttemptsRunning, "Attempts under way in this pod.").WithLabelValues(),
+		firstPart: m.histogram(MetricTimeToFirstPart, "Time from a model call to the first part of its reply.", bucketsFirst,
+			LabelProvider),
 		callDuration: m.histogram(MetricModelCallDuration,
-			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed.", bucketsCall, LabelProvider, LabelOutcome),
+			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed.", bucketsCall,
+			LabelProvider, LabelOutcome),
 		tokens: m.counter(MetricTokens,
-			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part of output.", LabelProvider, LabelKind),
-		toolCalls:  toolCalls(m),
-		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize, LabelTool),
-		refused:    refusedResults(m),
-		dropped:    droppedParts(m),
+			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part "+
+				"of output.", LabelProvider, LabelKind),
+		toolCalls: toolCalls(m),
+		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize,
+			LabelTool),
+		refused: refusedResults(m),
+		dropped: droppedParts(m),
 		lost: m.counter(MetricLostRecordings,
-			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameTaken, Fault, or the API server's reason.", LabelReason),
+			"Recordings of model calls that were lost, by why: QueueFull, Timeout, NameTaken, Fault, or the API server's "+
+				"reason.", LabelReason),
 	}
 }
 
 func droppedParts(m metrics) *prometheus.CounterVec {
-	return m.counter(MetricDroppedParts, "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.", LabelBy)
+	return m.counter(MetricDroppedParts,
+		"Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.",
+		LabelBy)
 }
 
 // AttemptBegan counts an attempt as running until the returned function is called.
@@ -71,7 +78,8 @@ func (g *Generator) Tokens(provider, kind string, n int64) {
 	}
 }
 
-// ToolCalled counts a call of a tool and, in bytes, what came of it. tool is the name of a built-in one, or ToolOfClient.
+// ToolCalled counts a call of a tool and, in bytes, what came of it.
+// tool is the name of a built-in one, or ToolOfClient.
 func (g *Generator) ToolCalled(tool, outcome string, size int) {
 	if g == nil {
 		return

@@ -26,20 +26,27 @@ func NewManager(registry prometheus.Registerer) *Manager {
 	m := metrics{registry}
 	return &Manager{
 		chats: m.gauge(MetricChats, "Chats by phase; New for those that the manager has not looked at yet.", LabelPhase),
-		turns: m.counter(MetricTurns, "Turns that have ended, by result, and by reason if they failed.", LabelResult, LabelReason),
+		turns: m.counter(MetricTurns, "Turns that have ended, by result, and by reason if they failed.", LabelResult,
+			LabelReason),
 		turnDuration: m.histogram(MetricTurnDuration,
 			"Time from the beginning of a turn to its end, waits for people included.", bucketsTurn, LabelResult),
 		queueWait: m.histogram(MetricQueueWait,
-			"Time from the creation of a user message, which the API server tells in whole seconds, to the beginning of its turn.", bucketsWait),
-		capacityWait: m.histogram(MetricCapacityWait, "Time that a step had to wait because as many chats were generating as may.", bucketsWait),
-		attempts:     m.counter(MetricAttempts, "Attempts at steps that have ended, by what they were to do and how they ended.", LabelAction, LabelOutcome, LabelReason),
+			"Time from the creation of a user message, which the API server tells in whole seconds, to the beginning of "+
+				"its turn.", bucketsWait),
+		capacityWait: m.histogram(MetricCapacityWait,
+			"Time that a step had to wait because as many chats were generating as may.", bucketsWait),
+		attempts: m.counter(MetricAttempts, "Attempts at steps that have ended, by what they were to do and how they ended.",
+			LabelAction, LabelOutcome, LabelReason),
 		stepDuration: m.histogram(MetricStepDuration,
 			"Time from the assignment of the attempt that succeeded to the commit of its step.", bucketsCall, LabelAction),
 		commitLatency: m.histogram(MetricCommitLatency,
 			"Time from the end of an attempt, by the clock of its pod, to the commit of its result.", bucketsCommit),
-		rejected: m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.", LabelReason),
-		retries:  m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.", LabelProvider, LabelReason),
-		compactions: m.counter(MetricCompactions, "Compactions by provider and model of the summary, result (success, error or cancelled), and reason of an error.",
+		rejected: m.counter(MetricRejectedMessages, "Messages of people and clients that were refused, by reason.",
+			LabelReason),
+		retries: m.counter(MetricRetries, "Failed attempts that are made again, by provider and reason of the failure.",
+			LabelProvider, LabelReason),
+		compactions: m.counter(MetricCompactions,
+			"Compactions by provider and model of the summary, result (success, error or cancelled), and reason of an error.",
 			LabelProvider, LabelModel, LabelResult, LabelReason),
 		refused:  refusedResults(m),
 		toolCall: toolCalls(m),
@@ -47,11 +54,13 @@ func NewManager(registry prometheus.Registerer) *Manager {
 }
 
 func refusedResults(m metrics) *prometheus.CounterVec {
-	return m.counter(MetricRefusedResults, "Results of attempts that were not committed: they came too late, or the API server did not take them.", LabelReason)
+	return m.counter(MetricRefusedResults,
+		"Results of attempts that were not committed: they came too late, or the API server did not take them.", LabelReason)
 }
 
 func toolCalls(m metrics) *prometheus.CounterVec {
-	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; every tool that is not built in counts as client.", LabelTool, LabelOutcome)
+	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; every tool that is not built in counts as client.",
+		LabelTool, LabelOutcome)
 }
 
 // Chats adds n to the number of chats in the phase; empty is New.
@@ -113,11 +122,12 @@ func (m *Manager) Retried(provider, reason string) {
 	}
 }
 
-// Compacted counts a compaction by what wrote the summary, or was to; result is one of the Compaction constants, and reason is why
-// it failed.
+// Compacted counts a compaction by what wrote the summary, or was to; result is one of the Compaction constants, and
+// reason is why it failed.
 func (m *Manager) Compacted(provider, model, result, reason string) {
 	if m != nil {
-		m.compactions.WithLabelValues(m.bounds.provider.of(provider), m.bounds.model.of(model), result, m.bounds.reason.of(reason)).Inc()
+		m.compactions.WithLabelValues(m.bounds.provider.of(provider), m.bounds.model.of(model), result,
+			m.bounds.reason.of(reason)).Inc()
 	}
 }
 

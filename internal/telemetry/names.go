@@ -173,6 +173,7 @@ const (
 	AttrTurnSteps      = "parley.turn.steps"
 )
 
-// EnvCaptureContent is the environment variable that puts prompts, replies, tool arguments and tool results into spans when
-// it is "true". It is off by default: a trace store is read by other people than those who may read a conversation.
+// EnvCaptureContent is the environment variable that puts prompts, replies, tool arguments and tool results into spans
+// when it is "true". It is off by default: a trace store is read by other people than those who may read a
+// conversation.
 const EnvCaptureContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

@@ -34,8 +34,9 @@ func Serve(ctx context.Context, address string, from prometheus.Gatherer) error 
 		return fmt.Errorf("listening for scrapers: %w", err)
 	}
 	server := &http.Server{
-		Handler: Handler(from), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		Handler: Handler(from), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second,
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }() // Until the server is closed.

@@ -22,7 +22,8 @@ func RegisterRelay(registry prometheus.Registerer, relay Relay) {
 	registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: MetricDroppedParts, ConstLabels: prometheus.Labels{LabelBy: ByRelay},
-			Help: "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none the worse.",
+			Help: "Live parts that were not handed on, because their episode was full, closed or lost. Replies are none " +
+				"the worse.",
 		}, func() float64 { return float64(relay.Dropped()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: MetricRelayHeld, Help: "Bytes of live parts that the relay holds.",

@@ -21,7 +21,8 @@ import (
 	"parley.dev/parley/internal/telemetry/traceparent"
 )
 
-// programs are the registries of all programs after something of everything has happened. say is what callers call things.
+// programs are the registries of all programs after something of everything has happened.
+// say is what callers call things.
 func programs(say string) map[string]*prometheus.Registry {
 	all := map[string]*prometheus.Registry{}
 	registry := func(program string) *prometheus.Registry {
@@ -52,7 +53,8 @@ func programs(say string) map[string]*prometheus.Registry {
 	g.PartsDropped(3)
 	g.RecordingLost(say)
 
-	telemetry.RegisterRelay(registry("relay"), telemetry.Relay{Dropped: count(1), Held: count(2), Streams: count(3), Refused: count(4)})
+	telemetry.RegisterRelay(registry("relay"), telemetry.Relay{Dropped: count(1), Held: count(2), Streams: count(3),
+		Refused: count(4)})
 	gateway := telemetry.NewGateway(registry("gateway"))
 	gateway.StreamOpened()(say)
 	gateway.Refused(say)
@@ -145,9 +147,12 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 	w.StreamOpened()
 	first("ShuttingDown")
 	w.Refused("TooManyStreams")
-	want := "# HELP parley_gateway_refusals_total Requests for streams that were refused.\n# TYPE parley_gateway_refusals_total counter\nparley_gateway_refusals_total{reason=\"TooManyStreams\"} 1\n" +
-		"# HELP parley_gateway_streams_ended_total Streams that have ended.\n# TYPE parley_gateway_streams_ended_total counter\nparley_gateway_streams_ended_total{reason=\"ShuttingDown\"} 1\n" +
-		"# HELP parley_gateway_streams_open Streams that clients are following.\n# TYPE parley_gateway_streams_open gauge\nparley_gateway_streams_open 1\n" +
+	want := "# HELP parley_gateway_refusals_total Requests for streams that were refused.\n# TYPE " +
+		"parley_gateway_refusals_total counter\nparley_gateway_refusals_total{reason=\"TooManyStreams\"} 1\n" +
+		"# HELP parley_gateway_streams_ended_total Streams that have ended.\n# TYPE parley_gateway_streams_ended_total " +
+		"counter\nparley_gateway_streams_ended_total{reason=\"ShuttingDown\"} 1\n" +
+		"# HELP parley_gateway_streams_open Streams that clients are following.\n# TYPE parley_gateway_streams_open " +
+		"gauge\nparley_gateway_streams_open 1\n" +
 		"# HELP parley_gateway_streams_total Streams that were begun.\n# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
@@ -156,10 +161,12 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 
 func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 	registry := telemetry.NewRegistry()
-	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: count(7), Held: count(0), Streams: count(0), Refused: count(0)})
+	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: count(7), Held: count(0), Streams: count(0),
+		Refused: count(0)})
 	server := httptest.NewServer(telemetry.Handler(registry))
 	defer server.Close()
-	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound, "/debug/pprof/": http.StatusNotFound} {
+	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound,
+		"/debug/pprof/": http.StatusNotFound} {
 		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -169,7 +176,8 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 		if resp.StatusCode != want {
 			t.Errorf("%s answers %s", path, resp.Status)
 		}
-		if path == "/metrics" && (!strings.Contains(string(body), `parley_relay_dropped_parts_total{by="relay"} 7`) || !strings.Contains(string(body), "go_goroutines")) {
+		if path == "/metrics" && (!strings.Contains(string(body), `parley_relay_dropped_parts_total{by="relay"} 7`) ||
+			!strings.Contains(string(body), "go_goroutines")) {
 			t.Errorf("the metrics are %s", body)
 		}
 	}
@@ -190,9 +198,12 @@ func TestATraceparentIsReadStrictly(t *testing.T) {
 		t.Errorf("got %+v, %v", c, ok)
 	}
 	for name, bad := range map[string]string{
-		"nothing": "", "too long": good + "0", "another version": "01" + good[2:], "capitals": strings.ToUpper(good), "not hexadecimal": strings.Replace(good, "f", "g", 1),
-		"no trace": "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "no span": "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-		"dashes elsewhere": "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01", "five fields": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01-",
+		"nothing": "", "too long": good + "0", "another version": "01" + good[2:], "capitals": strings.ToUpper(good),
+		"not hexadecimal":  strings.Replace(good, "f", "g", 1),
+		"no trace":         "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+		"no span":          "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+		"dashes elsewhere": "00-4bf92f3577b34da6a3ce929d0e0e473-600f067aa0ba902b7-01",
+		"five fields":      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b-01-",
 	} {
 		if c, ok := traceparent.Parse(bad); ok {
 			t.Errorf("%s is read as %+v", name, c)

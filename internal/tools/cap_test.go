@@ -55,7 +55,8 @@ func TestCapKeepsBothEndsAndSaysHowMuchIsMissing(t *testing.T) {
 }
 
 func TestTheLimitOfAResultFollowsTheContext(t *testing.T) {
-	for contextLimit, want := range map[int64]int{0: tools.MaxResultBytes, 4096: 16 << 10, 32_768: 32_768, 200_000: tools.MaxResultBytes} {
+	for contextLimit, want := range map[int64]int{0: tools.MaxResultBytes, 4096: 16 << 10, 32_768: 32_768,
+		200_000: tools.MaxResultBytes} {
 		if got := tools.ResultLimit(contextLimit); got != want {
 			t.Errorf("%d tokens: %d bytes, want %d", contextLimit, got, want)
 		}

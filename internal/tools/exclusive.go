@@ -18,8 +18,8 @@ type Exclusive interface {
 }
 
 // Conflict is the exclusive tool that calls of one reply name besides others; empty if there is none. It depends on the
-// names alone, not on what the chat allows at the moment: calls that need not wait for people because none will be run must
-// not be run after all because the chat has changed.
+// names alone, not on what the chat allows at the moment: calls that need not wait for people because none will be run
+// must not be run after all because the chat has changed.
 func (r *Registry) Conflict(calls []v1alpha1.ToolCall) string {
 	if len(calls) < 2 {
 		return ""
@@ -41,11 +41,13 @@ func (r *Registry) exclusive(name string) bool {
 func (r *Registry) refuse(exclusive string) func(context.Context, string, Call) (string, error) {
 	return func(_ context.Context, name string, call Call) (string, error) {
 		if !r.exclusive(name) {
-			return "", fmt.Errorf("this call was skipped, because the same reply called tool %q, which must be called alone; call this one again without it, or after it", exclusive)
+			return "", fmt.Errorf("this call was skipped, because the same reply called tool %q, which must be called alone; "+
+				"call this one again without it, or after it", exclusive)
 		}
 		if _, err := r.offered(call.Chat, name); err != nil {
 			return "", err
 		}
-		return "", fmt.Errorf("tool %q must be called alone, so nothing of this reply was run; call it again in a reply without other calls", name)
+		return "", fmt.Errorf("tool %q must be called alone, so nothing of this reply was run; call it again in a reply "+
+			"without other calls", name)
 	}
 }

@@ -64,7 +64,8 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 				t.Fatalf("got %d results", len(results))
 			}
 			for i, r := range results {
-				if r.ID != calls[i].ID || r.Name != calls[i].Name || !strings.Contains(r.Output, c.want[i]) || r.IsError != (c.want[i] != ran) {
+				if r.ID != calls[i].ID || r.Name != calls[i].Name || !strings.Contains(r.Output, c.want[i]) ||
+					r.IsError != (c.want[i] != ran) {
 					t.Errorf("result %d: got %+v, want %q", i, r, c.want[i])
 				}
 			}

@@ -47,8 +47,9 @@ func OfClient(spec *v1alpha1.ChatTools) []Tool {
 	return all
 }
 
-// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing. A client decides itself about its own
-// tools. Of the others wait those that the chat names, and those that the configuration of the model names that made the call.
+// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing. A client decides itself about
+// its own tools. Of the others wait those that the chat names,
+// and those that the configuration of the model names that made the call.
 func Awaits(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name string) v1alpha1.CallAwaits {
 	switch {
 	case chat != nil && slices.ContainsFunc(chat.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):

@@ -23,7 +23,8 @@ func called(calls ...v1alpha1.ToolCall) v1alpha1.ChatMessage {
 func answered(ids ...string) v1alpha1.ChatMessage {
 	m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool}}
 	for _, id := range ids {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id}})
+		m.Spec.Parts = append(m.Spec.Parts,
+			v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id}})
 	}
 	return m
 }
@@ -32,14 +33,18 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 	history := []v1alpha1.ChatMessage{
 		called(v1alpha1.ToolCall{ID: "old"}), answered("old"),
 		called(
-			v1alpha1.ToolCall{ID: "own"}, v1alpha1.ToolCall{ID: "done"}, v1alpha1.ToolCall{ID: "provider", ProviderExecuted: true},
-			v1alpha1.ToolCall{ID: "client", Awaits: v1alpha1.AwaitsClient}, v1alpha1.ToolCall{ID: "approved", Awaits: v1alpha1.AwaitsApproval},
-			v1alpha1.ToolCall{ID: "denied", Awaits: v1alpha1.AwaitsApproval}, v1alpha1.ToolCall{ID: "undecided", Awaits: v1alpha1.AwaitsApproval},
+			v1alpha1.ToolCall{ID: "own"}, v1alpha1.ToolCall{ID: "done"},
+			v1alpha1.ToolCall{ID: "provider", ProviderExecuted: true},
+			v1alpha1.ToolCall{ID: "client", Awaits: v1alpha1.AwaitsClient},
+			v1alpha1.ToolCall{ID: "approved", Awaits: v1alpha1.AwaitsApproval},
+			v1alpha1.ToolCall{ID: "denied", Awaits: v1alpha1.AwaitsApproval},
+			v1alpha1.ToolCall{ID: "undecided", Awaits: v1alpha1.AwaitsApproval},
 		),
 		answered("done"),
 	}
 	due := tools.Due(history, []v1alpha1.ToolDecision{
-		{ID: "approved", Decision: v1alpha1.DecisionApprove}, {ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
+		{ID: "approved", Decision: v1alpha1.DecisionApprove},
+		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
 	})
 	if len(due.Run) != 2 || due.Run[0].ID != "own" || due.Run[1].ID != "approved" {
 		t.Errorf("to run are %+v", due.Run)
@@ -53,13 +58,15 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 	spec := &v1alpha1.ChatTools{
 		Client: []v1alpha1.ClientTool{
-			{Name: "open_ticket", Description: "Opens a ticket.", InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","required":["title"]}`)}},
+			{Name: "open_ticket", Description: "Opens a ticket.",
+				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","required":["title"]}`)}},
 			{Name: "plain"},
 		},
 		Approval: []string{"current_time"},
 	}
 	offered := tools.OfClient(spec)
-	if len(offered) != 2 || offered[0].Name() != "open_ticket" || offered[0].Description() != "Opens a ticket." || offered[0].InputSchema()["required"] == nil {
+	if len(offered) != 2 || offered[0].Name() != "open_ticket" || offered[0].Description() != "Opens a ticket." ||
+		offered[0].InputSchema()["required"] == nil {
 		t.Errorf("offered are %+v", offered)
 	}
 	if offered[1].InputSchema()["type"] != "object" {
@@ -67,13 +74,15 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 	}
 	model := &v1alpha1.ModelTools{Approval: []string{"launch", "plain"}}
 	for name, want := range map[string]v1alpha1.CallAwaits{
-		"open_ticket": v1alpha1.AwaitsClient, "plain": v1alpha1.AwaitsClient, "current_time": v1alpha1.AwaitsApproval, "launch": v1alpha1.AwaitsApproval, "other": "",
+		"open_ticket": v1alpha1.AwaitsClient, "plain": v1alpha1.AwaitsClient, "current_time": v1alpha1.AwaitsApproval,
+		"launch": v1alpha1.AwaitsApproval, "other": "",
 	} {
 		if got := tools.Awaits(spec, model, name); got != want {
 			t.Errorf("a call of %s awaits %q", name, got)
 		}
 	}
-	if tools.OfClient(nil) != nil || tools.Awaits(nil, nil, "x") != "" || tools.Awaits(nil, model, "launch") != v1alpha1.AwaitsApproval {
+	if tools.OfClient(nil) != nil || tools.Awaits(nil, nil, "x") != "" ||
+		tools.Awaits(nil, model, "launch") != v1alpha1.AwaitsApproval {
 		t.Error("a chat that says nothing about tools has a client's")
 	}
 }

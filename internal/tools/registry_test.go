@@ -59,7 +59,8 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 	}{
 		"a good call":                      {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
 		"no arguments are an empty object": {call: v1alpha1.ToolCall{Name: "echo", Input: " \n"}, want: "{}"},
-		"an allowed tool":                  {spec: only("echo"), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`}, want: "{}"},
+		"an allowed tool": {spec: only("echo"), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
+			want: "{}"},
 		"an unknown tool": {
 			spec: only("echo", "fails"), call: v1alpha1.ToolCall{Name: "weather", Input: `{}`},
 			want: `tool "weather" does not exist; the tools on offer are: echo, fails`, isError: true,
@@ -72,14 +73,19 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 			spec: only(), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
 			want: `tool "echo" is not active in this chat; the tools on offer are: none`, isError: true,
 		},
-		"arguments that are no JSON":    {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":`}, has: "are not a JSON object", isError: true},
-		"arguments that are no object":  {call: v1alpha1.ToolCall{Name: "echo", Input: `["a"]`}, has: "are not a JSON object", isError: true},
-		"null is no object":             {call: v1alpha1.ToolCall{Name: "echo", Input: `null`}, has: "are not a JSON object", isError: true},
-		"an error in the tool's words":  {call: v1alpha1.ToolCall{Name: "fails"}, want: "no such city", isError: true},
-		"a panic tells no secrets":      {call: v1alpha1.ToolCall{Name: "panics"}, want: `tool "panics" failed unexpectedly`, isError: true},
-		"a result that is too long":     {call: v1alpha1.ToolCall{Name: "talks"}, has: "bytes left out"},
-		"an error that is too long":     {call: v1alpha1.ToolCall{Name: "complains"}, has: "bytes left out", isError: true},
-		"an unknown name of great size": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, has: "bytes left out", isError: true},
+		"arguments that are no JSON": {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":`}, has: "are not a JSON object",
+			isError: true},
+		"arguments that are no object": {call: v1alpha1.ToolCall{Name: "echo", Input: `["a"]`}, has: "are not a JSON object",
+			isError: true},
+		"null is no object": {call: v1alpha1.ToolCall{Name: "echo", Input: `null`}, has: "are not a JSON object",
+			isError: true},
+		"an error in the tool's words": {call: v1alpha1.ToolCall{Name: "fails"}, want: "no such city", isError: true},
+		"a panic tells no secrets": {call: v1alpha1.ToolCall{Name: "panics"}, want: `tool "panics" failed unexpectedly`,
+			isError: true},
+		"a result that is too long": {call: v1alpha1.ToolCall{Name: "talks"}, has: "bytes left out"},
+		"an error that is too long": {call: v1alpha1.ToolCall{Name: "complains"}, has: "bytes left out", isError: true},
+		"an unknown name of great size": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, has: "bytes left out",
+			isError: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +131,8 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 	}}
 	var batch []v1alpha1.ToolCall
 	for i := range calls {
-		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits", Input: fmt.Sprintf(`{"n":%d}`, i)})
+		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits",
+			Input: fmt.Sprintf(`{"n":%d}`, i)})
 	}
 	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), &v1alpha1.Chat{}, batch, nil) {
 		if r.ID != batch[i].ID || r.Output != fmt.Sprint(i) || r.IsError {
@@ -176,7 +183,8 @@ func TestACallThatIsCutOffSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := r.Execute(ctx, &v1alpha1.Chat{}, []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}, nil)
-	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError || got[1].Output != "done" {
+	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError ||
+		got[1].Output != "done" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -53,7 +53,8 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 func TestTheWaitsOfCallsAreNoted(t *testing.T) {
 	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
 	calls := []v1alpha1.ToolCall{
-		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"}, {ID: "4", Name: "unknown", Input: "x"},
+		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"},
+		{ID: "4", Name: "unknown", Input: "x"},
 		{ID: "5", Name: "wait", Input: "y", Awaits: v1alpha1.AwaitsApproval},
 	}
 	want := []v1alpha1.CallWait{

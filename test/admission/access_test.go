@@ -36,7 +36,8 @@ func TestTheManagersOwnRightsAreEnoughToCreateAndCorrectWhatGenerationPodsRunWit
 		}
 	}
 	named := client.MatchingFields{"metadata.name": podspec.ServiceAccount}
-	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &networkingv1.NetworkPolicyList{}} {
+	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&networkingv1.NetworkPolicyList{}} {
 		if err := c.List(t.Context(), list, named); err != nil {
 			t.Errorf("listing those of generation pods: %v", err)
 		}

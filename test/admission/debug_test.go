@@ -37,9 +37,11 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 			}},
 		},
 		Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version,
-			Action: v1alpha1.ActionGenerateAssistant, Call: 1, Operation: v1alpha1.DebugStream, Pod: podA.pod, Attempt: 1,
-			Status: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID),
+			HistoryVersion: chat.Status.History.Version,
+			Action:         v1alpha1.ActionGenerateAssistant, Call: 1, Operation: v1alpha1.DebugStream, Pod: podA.pod,
+			Attempt: 1,
+			Status:  v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if change != nil {
@@ -49,7 +51,8 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 }
 
 // rewrites changes a recording by an update, as pods do.
-func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.ChatDebugStepSpec)) func(context.Context, client.Client) error {
+func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.ChatDebugStepSpec)) func(context.Context,
+	client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
 		now := &v1alpha1.ChatDebugStep{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
@@ -66,21 +69,27 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 	good := recording(s.chat, nil)
 	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Spec.Call = 2 })
 	writes := []write{
-		{podA, "records as another pod", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Pod = podB.pod })), ownRecording},
+		{podA, "records as another pod", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Pod = podB.pod })),
+			ownRecording},
 		{podless, "records", creates(good), ownRecording},
 		{podC, "records a call in another namespace", creates(good), noRight},
 		{podA, "records under any name", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name = "other" })), oneCall},
-		{podA, "records a second call under the name of the first", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Call = 2 })), oneCall},
+		{podA, "records a second call under the name of the first",
+			creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Call = 2 })), oneCall},
 		{podA, "records for a chat that does not own it", creates(changed(func(d *v1alpha1.ChatDebugStep) {
 			d.OwnerReferences = recording(other.chat, nil).OwnerReferences
 		})), oneCall},
-		{podA, "records what nobody owns", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.OwnerReferences = nil })), oneCall},
+		{podA, "records what nobody owns", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.OwnerReferences = nil })),
+			oneCall},
 		{podA, "records", creates(good), ""},
 		{podA, "records a second call", creates(second), ""},
-		{podA, "gives a recording to another chat", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.ChatUID = string(other.chat.UID) }), oneCall},
-		{podB, "writes on as the other pod", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ownRecording},
+		{podA, "gives a recording to another chat",
+			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.ChatUID = string(other.chat.UID) }), oneCall},
+		{podB, "writes on as the other pod",
+			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ownRecording},
 		{podA, "ends an attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ""},
-		{podA, "changes an attempt that has ended", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), ended},
+		{podA, "changes an attempt that has ended",
+			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), ended},
 		{podB, "adds a later attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) {
 			d.Pod, d.Attempt, d.Status = podB.pod, 2, v1alpha1.DebugInProgress
 		}), ""},
@@ -89,8 +98,10 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 	}
 	for _, who := range []actor{boss, root, administrator, impostor, deployer, manager} {
 		writes = append(writes,
-			write{who, "forges a recording", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name += "-forged" })), onlyPodsRecord},
-			write{who, "changes a recording", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), onlyPodsRecord},
+			write{who, "forges a recording", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name += "-forged" })),
+				onlyPodsRecord},
+			write{who, "changes a recording",
+				rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), onlyPodsRecord},
 			write{who, "keeps a recording for longer", annotates(good), ""},
 		)
 	}
@@ -104,8 +115,11 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 		write{debugger, "reads recordings", lists, ""},
 		write{debugger, "changes a recording", patches(good, `{"spec":{"status":"Error"}}`), noRight},
 		write{debugger, "deletes a recording", deletes(good), ""},
-		write{manager, "says that a recording was interrupted", rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
-		write{manager, "says so of one that has ended", rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status, d.Attempt = v1alpha1.DebugInterrupted, 9 }), onlyPodsRecord},
+		write{manager, "says that a recording was interrupted",
+			rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+		write{manager, "says so of one that has ended",
+			rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status, d.Attempt = v1alpha1.DebugInterrupted, 9 }),
+			onlyPodsRecord},
 		write{manager, "deletes a recording that has expired", deletes(second), ""},
 	))
 }
@@ -131,7 +145,8 @@ func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
 	label := func(value string) func(context.Context, client.Client) error {
 		return func(ctx context.Context, c client.Client) error {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelRecordings, value)
-			return c.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.chat.Namespace}}, client.RawPatch(types.MergePatchType, []byte(patch)))
+			return c.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.chat.Namespace}},
+				client.RawPatch(types.MergePatchType, []byte(patch)))
 		}
 	}
 	begun := recording(s.chat, nil)
@@ -148,7 +163,9 @@ func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
 	}
 	waiting.Until(t, 20*time.Second, "recordings are refused", heeded)
 	try(t, []write{
-		{podA, "writes on", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), disabled},
-		{manager, "says that a recording was interrupted", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+		{podA, "writes on", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }),
+			disabled},
+		{manager, "says that a recording was interrupted",
+			rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
 	})
 }

@@ -27,7 +27,8 @@ func generationPod(name string) *corev1.Pod {
 
 // plainPod is a pod of no concern to Parley.
 func plainPod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: meta("plain"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
+	return &corev1.Pod{ObjectMeta: meta("plain"),
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}}
 }
 
 func changedPod(pod *corev1.Pod, change func(*corev1.Pod)) *corev1.Pod {
@@ -76,9 +77,12 @@ func takesToken(of actor) func(context.Context, client.Client) error {
 			if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.pod}, &p); err != nil {
 				return err
 			}
-			request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+			request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name,
+				UID: p.UID}
 		}
-		return c.SubResource("token").Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.namespace, Name: of.account}}, request)
+		return c.SubResource("token").
+			Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.namespace, Name: of.account}},
+				request)
 	}
 }
 
@@ -90,7 +94,8 @@ func debugs(pod string) func(context.Context, client.Client) error {
 		}
 		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-				Name: "debug", Image: "busybox", ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+				Name: "debug", Image: "busybox", ImagePullPolicy: corev1.PullAlways,
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 			},
 		})
 		return c.SubResource("ephemeralcontainers").Update(ctx, &p)
@@ -118,17 +123,24 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 		writes = append(writes,
 			write{who, "takes a token of a generation pod", takesToken(podA), noToken},
 			write{who, "takes a token of the account", takesToken(podless), noToken},
-			write{who, "has the token written into a Secret", creates(tokenSecret(podspec.ServiceAccount)), "no Secret holds a token of the service account parley-generation"},
+			write{who, "has the token written into a Secret", creates(tokenSecret(podspec.ServiceAccount)),
+				"no Secret holds a token of the service account parley-generation"},
 			write{who, "creates a generation pod", creates(generationPod("parley-generation-" + rand.String(6))), onlyManager},
-			write{who, "creates a pod of the account", creates(changedPod(plainPod(), func(p *corev1.Pod) { p.Spec.ServiceAccountName = podspec.ServiceAccount })), onlyManager},
+			write{who, "creates a pod of the account",
+				creates(changedPod(plainPod(), func(p *corev1.Pod) { p.Spec.ServiceAccountName = podspec.ServiceAccount })),
+				onlyManager},
 			write{who, "creates a pod of the label", creates(changedPod(plainPod(), func(p *corev1.Pod) {
 				p.Labels = map[string]string{podspec.LabelComponent: podspec.ComponentGeneration}
 			})), onlyManager},
-			write{who, "labels a pod as a generation pod", patch(plain, `{"metadata":{"labels":{"parley.dev/component":"generation"}}}`), labels},
+			write{who, "labels a pod as a generation pod",
+				patch(plain, `{"metadata":{"labels":{"parley.dev/component":"generation"}}}`), labels},
 			write{who, "takes the label off", patch(there, `{"metadata":{"labels":{"parley.dev/component":null}}}`), labels},
-			write{who, "gives it the template of another", patch(there, `{"metadata":{"labels":{"parley.dev/template":"other"}}}`), labels},
-			write{who, "runs another image", patch(there, `{"spec":{"containers":[{"name":"generator","image":"evil"}]}}`), images},
-			write{who, "runs another image as the relay", patch(there, `{"spec":{"initContainers":[{"name":"relay","image":"evil"}]}}`), images},
+			write{who, "gives it the template of another",
+				patch(there, `{"metadata":{"labels":{"parley.dev/template":"other"}}}`), labels},
+			write{who, "runs another image", patch(there, `{"spec":{"containers":[{"name":"generator","image":"evil"}]}}`),
+				images},
+			write{who, "runs another image as the relay",
+				patch(there, `{"spec":{"initContainers":[{"name":"relay","image":"evil"}]}}`), images},
 			write{who, "adds a container for debugging", debugs(podA.pod), "a generation pod takes no further containers"},
 			write{who, "runs a command", connects(podA.pod, "exec"), noCommand},
 			write{who, "attaches itself", connects(podA.pod, "attach"), noCommand},
@@ -168,11 +180,16 @@ func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
 		{manager, "creates any pod", creates(plainPod()), onlyPods},
 		{manager, "deletes any pod", deletes(plain), onlyPods},
 		{manager, "creates a generation pod under any name", creates(generationPod("any")), onlyPods},
-		{manager, "creates a generation pod of another account", creates(changedPod(generationPod(named()), func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" })), onlyPods},
-		{manager, "creates a generation pod in its node's network", creates(changedPod(generationPod(named()), func(p *corev1.Pod) { p.Spec.HostNetwork = true })), ofTheNode},
-		{manager, "creates a generation pod with its node's files", creates(changedPod(generationPod(named()), func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
-		})), ofTheNode},
+		{manager, "creates a generation pod of another account",
+			creates(changedPod(generationPod(named()), func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" })),
+			onlyPods},
+		{manager, "creates a generation pod in its node's network",
+			creates(changedPod(generationPod(named()), func(p *corev1.Pod) { p.Spec.HostNetwork = true })), ofTheNode},
+		{manager, "creates a generation pod with its node's files",
+			creates(changedPod(generationPod(named()), func(p *corev1.Pod) {
+				p.Spec.Volumes = append(p.Spec.Volumes,
+					corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+			})), ofTheNode},
 		{manager, "creates a privileged generation pod", creates(changedPod(generationPod(named()), func(p *corev1.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		})), ofTheNode},

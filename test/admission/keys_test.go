@@ -30,7 +30,8 @@ func inConfigMap(name, key string) v1alpha1.ConfigMapKeyReference {
 func instructed(configMaps ...string) *v1alpha1.Chat {
 	chat := newChat(meta("chat").Name)
 	for _, name := range configMaps {
-		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom, v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
+		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom,
+			v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
 	}
 	return chat
 }
@@ -83,13 +84,19 @@ func TestAKeyGoesToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
 		{owner, "names a Secret that it may not read", creates(modelWithKey("payroll")), refusal},
 		{owner, "leads a key elsewhere that it may not read", patches(stolen, elsewhere), refusal},
 		{owner, "names another Secret", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"name":"payroll"}}}}`), refusal},
-		{owner, "names a path", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"name":"../../secrets/kubernetes.io/serviceaccount","key":"token"}}}}`), "should match"},
-		{owner, "names a path as the key", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"key":".."}}}}`), "a key is neither . nor begins with .."},
+		{owner, "names a path",
+			patches(allowed,
+				`{"spec":{"apiKey":{"secretKeyRef":{"name":"../../secrets/kubernetes.io/serviceaccount","key":"token"}}}}`),
+			"should match"},
+		{owner, "names a path as the key", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"key":".."}}}}`),
+			"a key is neither . nor begins with .."},
 		{owner, "leads a key elsewhere that it may read", patches(allowed, elsewhere), ""},
 		{owner, "labels a configuration with another's key", patches(stolen, `{"metadata":{"labels":{"a":"b"}}}`), ""},
 		{owner, "takes another's key away", patches(stolen, `{"spec":{"apiKey":null}}`), ""},
-		{owner, "needs no key", creates(func() *v1alpha1.ChatModelConfig { c := modelWithKey("any"); c.Spec.APIKey = nil; return c }()), ""},
-		{manager, "says of a configuration that it can be used", patchesStatus(allowed, `{"status":{"observedGeneration":1}}`), ""},
+		{owner, "needs no key",
+			creates(func() *v1alpha1.ChatModelConfig { c := modelWithKey("any"); c.Spec.APIKey = nil; return c }()), ""},
+		{manager, "says of a configuration that it can be used",
+			patchesStatus(allowed, `{"status":{"observedGeneration":1}}`), ""},
 	})
 }
 
@@ -108,16 +115,22 @@ func TestAConfigMapIsShownToAModelOnlyByThoseWhoMayReadIt(t *testing.T) {
 	try(t, []write{
 		{chatter, "instructs a chat from a ConfigMap that it may read", creates(instructed(many...)), ""},
 		{chatter, "instructs a chat from one that it may not read", creates(instructed("internal")), refusal},
-		{chatter, "hides one that it may not read behind 15 others", creates(instructed(append(many[:15:15], "internal")...)), refusal},
-		{chatter, "adds one that it may not read", patches(instructedAs(t, handbook), `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"a"}}]}}`), refusal},
-		{chatter, "reads another key of one that somebody else named", patches(foreign, `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}`), refusal},
+		{chatter, "hides one that it may not read behind 15 others", creates(instructed(append(many[:15:15], "internal")...)),
+			refusal},
+		{chatter, "adds one that it may not read",
+			patches(instructedAs(t, handbook),
+				`{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"a"}}]}}`), refusal},
+		{chatter, "reads another key of one that somebody else named",
+			patches(foreign, `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}`), refusal},
 		{chatter, "changes a chat that somebody else instructed", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
 		{chatter, "sends a file that it may read", creates(withFiles(many...)), ""},
 		{chatter, "sends a file that it may not read", creates(withFiles("internal")), refusal},
-		{chatter, "hides a file that it may not read behind 15 others", creates(withFiles(append(many[:15:15], "internal")...)), refusal},
+		{chatter, "hides a file that it may not read behind 15 others",
+			creates(withFiles(append(many[:15:15], "internal")...)), refusal},
 		{chatter, "sends 17 files", creates(withFiles(append(many, handbook)...)), "at most 16 keys of ConfigMaps"},
 		{administrator, "sends 40 files", creates(withFiles(append(append(many, many...), many[:8]...)...)), ""},
-		{chatter, "lets another's message with a file cut in", patches(foreignMessage, `{"spec":{"whenBusy":"Interrupt"}}`), ""},
+		{chatter, "lets another's message with a file cut in", patches(foreignMessage, `{"spec":{"whenBusy":"Interrupt"}}`),
+			""},
 		{chatter, "says something without a file", creates(inParts("any", "see")), ""},
 	})
 }
@@ -141,15 +154,18 @@ func TestWhatPeopleSayIsNotBlank(t *testing.T) {
 		return chat
 	}
 	picture := inParts("any", " ")
-	picture.Spec.Parts = append(picture.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
-		Name: "a.png", MediaType: "image/png", Data: "iVBORw0KGgo=",
-	}})
+	picture.Spec.Parts = append(picture.Spec.Parts,
+		v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{
+			Name: "a.png", MediaType: "image/png", Data: "iVBORw0KGgo=",
+		}})
 	var writes []write
 	for _, blank := range []string{" ", "\n\t ", "\u00a0\u3000", "\u200b"} {
 		writes = append(writes,
 			write{chatter, fmt.Sprintf("says %q", blank), creates(content(blank)), "content is blank: say something"},
-			write{chatter, fmt.Sprintf("says %q in parts", blank), creates(inParts("any", blank, blank)), "all parts are blank: say something, or give a file"},
-			write{chatter, fmt.Sprintf("begins a chat with %q", blank), creates(prompted(blank)), "prompt is blank: say something, or leave it out"},
+			write{chatter, fmt.Sprintf("says %q in parts", blank), creates(inParts("any", blank, blank)),
+				"all parts are blank: say something, or give a file"},
+			write{chatter, fmt.Sprintf("begins a chat with %q", blank), creates(prompted(blank)),
+				"prompt is blank: say something, or leave it out"},
 		)
 	}
 	try(t, append(writes,
@@ -165,7 +181,8 @@ func TestNamesOfGeneratedMessagesAreNobodysElse(t *testing.T) {
 		m.Name = name
 		return m
 	}
-	const generated, prompts = "belong to generated messages: choose another one", "belong to the messages that stand for spec.prompt of a Chat"
+	const generated, prompts = "belong to generated messages: choose another one",
+		"belong to the messages that stand for spec.prompt of a Chat"
 	var writes []write
 	for _, who := range []actor{chatter, owner, boss, root, administrator, impostor} {
 		writes = append(writes,

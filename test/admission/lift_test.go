@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
-// TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites is what the benchmark needs, to make the same writes as
-// Parley without it.
+// TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites is what the benchmark needs, to make the same writes
+// as Parley without it.
 func TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites(t *testing.T) {
 	s := newScene(t)
 	lift(t, "parley-generated-messages")
@@ -43,7 +43,8 @@ transformers:
   setRoleBindingSubjects: allServiceAccounts
 `
 
-// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay, as users do.
+// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay,
+// as users do.
 func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
 	elsewhere := actor{name: "the manager of the other release", namespace: "ai", account: "parley-manager"}
 	dir := t.TempDir()
@@ -51,7 +52,8 @@ func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, elsewhere.namespace), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, elsewhere.namespace),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := newScene(t)

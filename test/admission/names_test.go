@@ -10,7 +10,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage creates a message as before the names of results were reserved.
+// TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage creates a message as before the names of results were
+// reserved.
 func TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage(t *testing.T) {
 	s := newScene(t)
 	named := func(suffix string) *v1alpha1.ChatMessage {
@@ -29,7 +30,8 @@ func TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage(t *testing.T)
 		}
 	})
 	const rules = "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations"
-	if _, err := kubectl(t.Context(), "", "patch", "crd", "chatmessages.parley.dev", "--type=json", `-p=[{"op":"remove","path":"`+rules+`"}]`); err != nil {
+	if _, err := kubectl(t.Context(), "", "patch", "crd", "chatmessages.parley.dev", "--type=json",
+		`-p=[{"op":"remove","path":"`+rules+`"}]`); err != nil {
 		t.Fatal(err)
 	}
 	if err := until(t.Context(), "the names are free", create(before)); err != nil {

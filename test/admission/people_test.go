@@ -47,8 +47,9 @@ var (
 	gateway  = actor{name: "the gateway", namespace: "parley-system", account: "parley-gateway"}
 	podA     = actor{name: "generation pod a", namespace: ns, account: podspec.ServiceAccount, pod: "parley-generation-a"}
 	podB     = actor{name: "generation pod b", namespace: ns, account: podspec.ServiceAccount, pod: "parley-generation-b"}
-	podC     = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount, pod: "parley-generation-c"}
-	podless  = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
+	podC     = actor{name: "a generation pod elsewhere", namespace: otherNS, account: podspec.ServiceAccount,
+		pod: "parley-generation-c"}
+	podless = actor{name: "a token of no pod", namespace: ns, account: podspec.ServiceAccount}
 )
 
 // username is the name by which the API server knows the actor.
@@ -85,11 +86,12 @@ func (a actor) client(ctx context.Context) (client.Client, error) {
 	return c, nil
 }
 
-// kubelet is a client of a node, which alone gets tokens of generation pods. Nodes have their rights by the node authorizer,
-// which this API server does not run: hence the second group.
+// kubelet is a client of a node, which alone gets tokens of generation pods. Nodes have their rights by the node
+// authorizer, which this API server does not run: hence the second group.
 func kubelet() (client.Client, error) {
 	cfg := rest.CopyConfig(cluster.Config)
-	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:node:worker", Groups: []string{"system:nodes", "system:masters"}}
+	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:node:worker",
+		Groups: []string{"system:nodes", "system:masters"}}
 	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
 	if err != nil {
 		return nil, fmt.Errorf("creating a client of a kubelet: %w", err)
@@ -104,7 +106,8 @@ func (a actor) token(ctx context.Context) (string, error) {
 		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: a.pod}, &p); err != nil {
 			return "", fmt.Errorf("reading pod %s: %w", a.pod, err)
 		}
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name,
+			UID: p.UID}
 	}
 	issuer := cluster.Client
 	if a.account == podspec.ServiceAccount {

@@ -44,7 +44,8 @@ var probes = []probe{
 	{"parley-authors", func(ctx context.Context) bool {
 		chat := newChat("probe")
 		_ = cluster.Client.Create(ctx, chat)
-		return says(patches(newChat("probe"), `{"metadata":{"annotations":{"`+createdBy+`":"me"}}}`)(ctx, dry()), "cannot change")
+		return says(patches(newChat("probe"), `{"metadata":{"annotations":{"`+createdBy+`":"me"}}}`)(ctx, dry()),
+			"cannot change")
 	}},
 	{"parley-generated-messages", func(ctx context.Context) bool {
 		return says(dry().Create(ctx, probeResult(ctx)), "only generation pods")
@@ -55,7 +56,8 @@ var probes = []probe{
 			return false
 		}
 		_ = pod.Create(ctx, probeResult(ctx))
-		return says(patches(probeResult(ctx), `{"spec":{"parts":[{"type":"Text","text":"other"}]}}`)(ctx, dry()), "cannot change")
+		return says(patches(probeResult(ctx), `{"spec":{"parts":[{"type":"Text","text":"other"}]}}`)(ctx, dry()),
+			"cannot change")
 	}},
 	{"parley-debug-steps", func(ctx context.Context) bool {
 		chat := newChat("probe")
@@ -96,7 +98,8 @@ var probes = []probe{
 	}},
 	{"parley-manager-bindings", func(ctx context.Context) bool {
 		c, err := manager.client(ctx)
-		return err == nil && says(applies(bindsTo("probe"))(ctx, client.NewDryRunClient(c)), "binds the Role parley-generation to the account of that name")
+		return err == nil && says(applies(bindsTo("probe"))(ctx, client.NewDryRunClient(c)),
+			"binds the Role parley-generation to the account of that name")
 	}},
 	{"parley-status", func(ctx context.Context) bool {
 		return says(patchesStatus(newChat("probe"), `{"status":{"phase":"Error"}}`)(ctx, dry()), "only Parley's manager")
@@ -119,7 +122,8 @@ func probeResult(ctx context.Context) *v1alpha1.ChatMessage {
 	chat := newChat("probe")
 	_ = cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
 	chat.Status.History.Version = 1
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod}
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+		Pod: podA.pod}
 	return result(chat, nil)
 }
 
@@ -154,7 +158,8 @@ func lift(t *testing.T, policy string) {
 			t.Fatal(err)
 		}
 	})
-	if err := until(t.Context(), policy+" is lifted", func(ctx context.Context) bool { return !p.inForce(ctx) }); err != nil {
+	if err := until(t.Context(), policy+" is lifted",
+		func(ctx context.Context) bool { return !p.inForce(ctx) }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -175,7 +180,8 @@ func TestEveryPolicyIsProbed(t *testing.T) {
 				t.Errorf("no probe for the policy %s", name)
 			}
 			if strings.HasPrefix(line, "kind: Mutating") && dir != "admission/stamp" {
-				t.Error("a kind that older clusters do not serve is among those that every cluster must take: ", fmt.Sprintf("%q", line))
+				t.Error("a kind that older clusters do not serve is among those that every cluster must take: ",
+					fmt.Sprintf("%q", line))
 			}
 		}
 	}

@@ -25,9 +25,12 @@ var (
 	writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 	// resources as <group>/<resource>[/<subresource>].
 	resources = []string{
-		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages", "parley.dev/chatmessages/status",
-		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals", "parley.dev/toolapprovals/status",
-		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas", "parley.dev/clusterchatquotas/status",
+		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages",
+		"parley.dev/chatmessages/status",
+		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals",
+		"parley.dev/toolapprovals/status",
+		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas",
+		"parley.dev/clusterchatquotas/status",
 		"parley.dev/chatdebugsteps",
 		"/secrets", "/configmaps", "/pods", "/pods/exec", "/serviceaccounts", "/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
@@ -45,7 +48,8 @@ func rights(t *testing.T, a actor, namespace string, verbs []string) []string {
 		for _, verb := range verbs {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: a.username(), Groups: []string{"system:authenticated"},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource, Subresource: sub},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group,
+					Resource: resource, Subresource: sub},
 			}}
 			if err := cluster.Client.Create(t.Context(), review); err != nil {
 				t.Fatal(err)
@@ -73,18 +77,22 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create", "chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
+		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create",
+			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
-		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read + " " + change}},
+		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read,
+			"chats/stream: get", "chats: " + read + " " + change}},
 		{chatter, otherNS, nil},
 		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
 		{approver, otherNS, nil},
-		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read, "chats/stream: get", "chats: " + read}},
+		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read,
+			"chats/stream: get", "chats: " + read}},
 		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
 		{debugger, otherNS, nil},
 		{owner, ns, []string{
-			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read, "chats/stream: get",
+			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read,
+			"chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
 		}},
 		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
@@ -102,7 +110,9 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 	})
 	t.Run("the manager writes status, but no conversation", func(t *testing.T) {
 		got := rights(t, manager, ns, writes)
-		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status, "chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status, "clusterchatquotas/status: " + status} {
+		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status,
+			"chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status,
+			"clusterchatquotas/status: " + status} {
 			if !slices.Contains(got, want) {
 				t.Errorf("it may not %q, but %q", want, got)
 			}
@@ -111,7 +121,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			kind, verbs, _ := strings.Cut(right, ": ")
 			for verb := range strings.FieldsSeq(verbs) {
 				if verb == "update" || verb == "patch" {
-					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas", "clusterchatquotas", "secrets"}, kind) {
+					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas",
+						"clusterchatquotas", "secrets"}, kind) {
 						t.Errorf("it may %s %s", verb, kind)
 					}
 				}
@@ -125,9 +136,11 @@ func TestOnlyThoseWhoGovernMayChangeQuotas(t *testing.T) {
 	raise := patches(s.quota, `{"spec":{"generating":{"chats":9}}}`)
 	var all []write
 	for _, who := range []actor{chatter, owner, viewer, approver, gateway, podA, manager} {
-		all = append(all, write{who, "raises a quota", raise, noRight}, write{who, "removes a quota", deletes(s.quota), noRight})
+		all = append(all, write{who, "raises a quota", raise, noRight},
+			write{who, "removes a quota", deletes(s.quota), noRight})
 	}
-	try(t, append(all, write{governor, "raises a quota", raise, ""}, write{governor, "removes a quota", deletes(s.quota), ""}))
+	try(t, append(all, write{governor, "raises a quota", raise, ""},
+		write{governor, "removes a quota", deletes(s.quota), ""}))
 }
 
 func TestOnlyScrapersConnectToTheOperatorsPodsButForTheGatewaysStreams(t *testing.T) {
@@ -135,7 +148,8 @@ func TestOnlyScrapersConnectToTheOperatorsPodsButForTheGatewaysStreams(t *testin
 		var policy networkingv1.NetworkPolicy
 		var deployment appsv1.Deployment
 		key := client.ObjectKey{Namespace: "parley-system", Name: name}
-		if err := errors.Join(cluster.Client.Get(t.Context(), key, &policy), cluster.Client.Get(t.Context(), key, &deployment)); err != nil {
+		if err := errors.Join(cluster.Client.Get(t.Context(), key, &policy),
+			cluster.Client.Get(t.Context(), key, &deployment)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(deployment.Spec.Selector.MatchLabels, policy.Spec.PodSelector.MatchLabels); diff != "" {
@@ -145,7 +159,8 @@ func TestOnlyScrapersConnectToTheOperatorsPodsButForTheGatewaysStreams(t *testin
 		for _, rule := range policy.Spec.Ingress {
 			port := rule.Ports[0].Port.StrVal
 			switch {
-			case !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }):
+			case !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports,
+				func(p corev1.ContainerPort) bool { return p.Name == port }):
 				t.Errorf("%s lets callers in at %q, which is no port", name, port)
 			case len(rule.From) == 0:
 				got += port

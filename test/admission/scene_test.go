@@ -57,7 +57,8 @@ func assign(t *testing.T, chat *v1alpha1.Chat, version int64) {
 		ObservedGeneration: 1, Phase: v1alpha1.ChatRunning,
 		History: v1alpha1.HistoryStatus{Version: version, Head: "m", Length: version},
 		Generation: &v1alpha1.GenerationStatus{
-			Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod, ModelConfig: "model", StartedAt: metav1.NowMicro(),
+			Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: podA.pod, ModelConfig: "model",
+			StartedAt: metav1.NowMicro(),
 		},
 	}
 	if err := as(t, manager).Status().Update(t.Context(), chat); err != nil {
@@ -92,7 +93,8 @@ func say(chat string) *v1alpha1.ChatMessage {
 func toolOutput(chat string) *v1alpha1.ChatMessage {
 	return &v1alpha1.ChatMessage{ObjectMeta: meta("output"), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}}},
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}}},
 	}}
 }
 

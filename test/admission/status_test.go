@@ -21,7 +21,8 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		object  client.Object
 		instead string
 	}{
-		{"writes the status of a chat", s.chat, "to stop a turn, annotate the Chat with parley.dev/interrupt=<any new value>"},
+		{"writes the status of a chat", s.chat,
+			"to stop a turn, annotate the Chat with parley.dev/interrupt=<any new value>"},
 		{"writes the status of a message", s.asked, "chatmessages: edit the content of the message, or delete it"},
 		{"writes the status of a result", s.replied, "chatmessages: edit the content of the message, or delete it"},
 		{"writes the status of a model configuration", s.config, "chatmodelconfigs: change the spec, and the status follows"},
@@ -38,21 +39,27 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 		}
 	}
 	try(t, append(writes,
-		write{administrator, "replaces the status of a chat", replacesStatus(s.chat), "only Parley's manager writes the status of chats"},
-		write{administrator, "applies the status of a chat", appliesStatus(s.chat), "only Parley's manager writes the status of chats"},
-		write{administrator, "does to a chat what the refusal says", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), ""},
-		write{administrator, "edits the message as the refusal says", patches(s.asked, `{"spec":{"content":"hello again"}}`), ""},
+		write{administrator, "replaces the status of a chat", replacesStatus(s.chat),
+			"only Parley's manager writes the status of chats"},
+		write{administrator, "applies the status of a chat", appliesStatus(s.chat),
+			"only Parley's manager writes the status of chats"},
+		write{administrator, "does to a chat what the refusal says",
+			patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`), ""},
+		write{administrator, "edits the message as the refusal says", patches(s.asked, `{"spec":{"content":"hello again"}}`),
+			""},
 	))
 }
 
 func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 	s := newScene(t)
-	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--as-group=system:masters", "--namespace="+ns, "patch", "chat", s.chat.Name,
+	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--as-group=system:masters", "--namespace="+ns, "patch",
+		"chat", s.chat.Name,
 		"--subresource=status", "--type=merge", "--patch", `{"status":{"lastReply":"Repaired."}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(s.chat), s.chat); err != nil || s.chat.Status.LastReply != "Repaired." {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(s.chat), s.chat); err != nil ||
+		s.chat.Status.LastReply != "Repaired." {
 		t.Errorf("the status is %+v, %v", s.chat.Status, err)
 	}
 }
@@ -67,14 +74,16 @@ func TestTheStatusThatAManifestBringsAlongIsLeftOut(t *testing.T) {
 	if err := patches(chat, `{"status":{"lastReply":"Forged."}}`)(t.Context(), as(t, chatter)); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat); err != nil || chat.Status.LastReply != "" {
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(chat), chat); err != nil ||
+		chat.Status.LastReply != "" {
 		t.Errorf("patched to the status %+v, %v", chat.Status, err)
 	}
 }
 
 func patchesStatus(o client.Object, body string) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
-		return c.Status().Patch(ctx, o.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(body)))
+		return c.Status().Patch(ctx, o.DeepCopyObject().(client.Object),
+			client.RawPatch("application/merge-patch+json", []byte(body)))
 	}
 }
 
@@ -91,7 +100,9 @@ func replacesStatus(chat *v1alpha1.Chat) func(context.Context, client.Client) er
 
 func appliesStatus(chat *v1alpha1.Chat) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
-		body := `{"apiVersion":"parley.dev/v1alpha1","kind":"Chat","metadata":{"name":"` + chat.Name + `"},"status":{"lastReply":"Forged."}}`
-		return c.Status().Patch(ctx, chat.DeepCopy(), client.RawPatch("application/apply-patch+yaml", []byte(body)), client.FieldOwner("tester"), client.ForceOwnership)
+		body := `{"apiVersion":"parley.dev/v1alpha1","kind":"Chat","metadata":{"name":"` + chat.Name +
+			`"},"status":{"lastReply":"Forged."}}`
+		return c.Status().Patch(ctx, chat.DeepCopy(), client.RawPatch("application/apply-patch+yaml", []byte(body)),
+			client.FieldOwner("tester"), client.ForceOwnership)
 	}
 }

@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission shows who may write what: what the roles and the admission policies that are installed with Parley let
-// people, generation pods, the gateway and the manager do, on a real kube-apiserver and etcd. Everything is installed as a
-// user installs it, with kubectl from config/. Each table names who does what, and of a refusal the words that say what to
-// do instead.
+// Package admission shows who may write what: what the roles and the admission policies that are installed with Parley
+// let people, generation pods, the gateway and the manager do, on a real kube-apiserver and etcd. Everything is
+// installed as a user installs it, with kubectl from config/. Each table names who does what, and of a refusal the
+// words that say what to do instead.
 package admission
 
 import (
@@ -80,7 +80,8 @@ func failed(err error) int {
 func writeKubeconfig(context.Context) error {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host, CertificateAuthorityData: cluster.Config.CAData}
-	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData, ClientKeyData: cluster.Config.KeyData}
+	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData,
+		ClientKeyData: cluster.Config.KeyData}
 	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
 	c.CurrentContext = "own"
 	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
@@ -114,14 +115,17 @@ func install(ctx context.Context) error {
 // populate creates the namespaces, the people with their roles, and the generation pods as the operator creates them.
 func populate(ctx context.Context) error {
 	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
-		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"), inNamespace("owner", ns, "parley-chat-admin"),
+		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"),
+		inNamespace("owner", ns, "parley-chat-admin"),
 		inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "root"},
-			Subjects:   append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account, Namespace: deployer.namespace}),
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account,
+				Namespace: deployer.namespace}),
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "governor"}, Subjects: person("governor"),

@@ -29,14 +29,16 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
 		},
 	})
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: team}, Spec: v1alpha1.ChatSpec{Prompt: "hello"}}
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: team},
+		Spec: v1alpha1.ChatSpec{Prompt: "hello"}}
 	mustCreate(t, chatter, chat)
 	startManager(t)
 
 	await(t, "the chat is given to a pod", chat, func() bool { return chat.Status.Generation != nil })
 	pod := actor{name: "the pod", namespace: team, account: podspec.ServiceAccount, pod: chat.Status.Generation.Pod}
 	mustCreate(t, pod, result(chat, nil))
-	await(t, "the turn has ended", chat, func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
+	await(t, "the turn has ended", chat,
+		func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
 
 	prompt := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-prompt", Namespace: team}}
 	await(t, "the message says so", prompt, func() bool {

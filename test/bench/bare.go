@@ -29,7 +29,8 @@ func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &chat); err != nil {
 		return nil, fmt.Errorf("reading chat %s: %w", name, err)
 	}
-	for message, into := range map[string]*v1alpha1.ChatMessage{chat.Status.Turn.Message: &s.asked, chat.Status.History.Head: &s.replied} {
+	for message, into := range map[string]*v1alpha1.ChatMessage{chat.Status.Turn.Message: &s.asked,
+		chat.Status.History.Head: &s.replied} {
 		if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: message}, into); err != nil {
 			return nil, fmt.Errorf("reading message %s: %w", message, err)
 		}
@@ -39,9 +40,9 @@ func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
 	return &s, nil
 }
 
-// bare makes the same writes as the turns that have just been measured, without Parley: for each chat one after another,
-// all chats at once. Parley's manager is stopped meanwhile, and the policies that let only Parley write that are lifted.
-// It returns the turns per second of each round.
+// bare makes the same writes as the turns that have just been measured, without Parley: for each chat one after
+// another, all chats at once. Parley's manager is stopped meanwhile, and the policies that let only Parley write that
+// are lifted. It returns the turns per second of each round.
 func (b *bench) bare(ctx context.Context, like string, chats int, reported bool) ([]float64, error) {
 	s, err := b.specimen(ctx, like+"0")
 	if err != nil {
@@ -77,7 +78,8 @@ func (b *bench) bare(ctx context.Context, like string, chats int, reported bool)
 // lifted are the policies that let only generation pods write replies, and only the manager status.
 var lifted = []string{"parley-generated-messages", "parley-status"}
 
-// withoutManager stops the manager and lifts the policies that let only Parley write what it writes; restore undoes both.
+// withoutManager stops the manager and lifts the policies that let only Parley write what it writes;
+// restore undoes both.
 func (b *bench) withoutManager(ctx context.Context) (restore func(context.Context) error, err error) {
 	if err := b.scaleManager(ctx, 0); err != nil {
 		return nil, err
@@ -108,11 +110,13 @@ func (b *bench) withoutManager(ctx context.Context) (restore func(context.Contex
 // bareTurn writes what a turn of one step writes, in the same order; reported is whether the User message says that it
 // is being answered. A turn that is over quickly saves that write, so the bare client does too if Parley did.
 func (b *bench) bareTurn(ctx context.Context, s *specimen, chat *v1alpha1.Chat, round int, reported bool) error {
-	asked := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", chat.Name, round)), Spec: *s.asked.Spec.DeepCopy()}
+	asked := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", chat.Name, round)),
+		Spec: *s.asked.Spec.DeepCopy()}
 	asked.Spec.ChatRef.Name = chat.Name
 	replied := &v1alpha1.ChatMessage{ObjectMeta: meta(asked.Name + "-reply"), Spec: *s.replied.Spec.DeepCopy()}
 	replied.Spec.ChatRef.Name = chat.Name
-	replied.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))}
+	replied.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chat,
+		v1alpha1.GroupVersion.WithKind("Chat"))}
 	settled := s.asked.Status
 	working := *settled.DeepCopy()
 	working.Conditions[0].Reason = v1alpha1.ReasonBeingAnswered
@@ -152,7 +156,8 @@ func (b *bench) bareSettle(ctx context.Context, m *v1alpha1.ChatMessage, status 
 func (b *bench) removeBare(ctx context.Context, chats []*v1alpha1.Chat) error {
 	return each(ctx, len(chats), func(ctx context.Context, i int) error {
 		for round := range rounds + 1 {
-			for _, name := range []string{fmt.Sprintf("%s-m%d", chats[i].Name, round), fmt.Sprintf("%s-m%d-reply", chats[i].Name, round)} {
+			for _, name := range []string{fmt.Sprintf("%s-m%d", chats[i].Name, round),
+				fmt.Sprintf("%s-m%d-reply", chats[i].Name, round)} {
 				if err := b.client.Delete(ctx, &v1alpha1.ChatMessage{ObjectMeta: meta(name)}); err != nil {
 					return fmt.Errorf("removing message %s: %w", name, err)
 				}

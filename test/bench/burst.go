@@ -17,8 +17,8 @@ import (
 // rounds of a burst that count; one more before them warms up the generation pods and the manager's cache.
 const rounds = 3
 
-// bursts gives so many chats a message at once, with a model that answers at once, in turn with a bare client that makes
-// the same writes: the machine's mood of the minute meets both. The figures are the medians.
+// bursts gives so many chats a message at once, with a model that answers at once, in turn with a bare client that
+// makes the same writes: the machine's mood of the minute meets both. The figures are the medians.
 func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
 	if err := b.script(ctx, answer(0)); err != nil {
 		return err

@@ -54,7 +54,8 @@ func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
 	return counts, nil
 }
 
-// settledWrites counts once nothing is being written any more: what is beside the path of a turn may come a little later.
+// settledWrites counts once nothing is being written any more:
+// what is beside the path of a turn may come a little later.
 func (b *bench) settledWrites(ctx context.Context) (writeCounts, error) {
 	last, err := b.countWrites(ctx)
 	for err == nil {
@@ -81,7 +82,8 @@ func (c Components) per(n float64) Components {
 
 // of is the component of that name and reports whether it is one.
 func (c *Components) of(name string) *float64 {
-	return map[string]*float64{"manager": &c.Manager, "generator": &c.Generator, "relay": &c.Relay, "gateway": &c.Gateway}[name]
+	return map[string]*float64{"manager": &c.Manager, "generator": &c.Generator, "relay": &c.Relay,
+		"gateway": &c.Gateway}[name]
 }
 
 // usage asks the kubelets. CPU is the sum over all containers of a component, memory that of the largest.
@@ -92,7 +94,8 @@ func (b *bench) usage(ctx context.Context) (usage, error) {
 		return total, fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range nodes.Items {
-		raw, err := b.core.CoreV1().RESTClient().Get().Resource("nodes").Name(nodes.Items[i].Name).SubResource("proxy").Suffix("stats/summary").Param("only_cpu_and_memory", "true").DoRaw(ctx)
+		raw, err := b.core.CoreV1().RESTClient().Get().Resource("nodes").Name(nodes.Items[i].Name).SubResource("proxy").
+			Suffix("stats/summary").Param("only_cpu_and_memory", "true").DoRaw(ctx)
 		if err != nil {
 			return total, fmt.Errorf("asking the kubelet of node %s: %w", nodes.Items[i].Name, err)
 		}
@@ -119,7 +122,8 @@ func (u *usage) add(raw []byte) error {
 	}
 	for _, pod := range summary.Pods {
 		for _, c := range pod.Containers {
-			if cpu, rss := u.cpu.of(c.Name), u.rss.of(c.Name); cpu != nil && (pod.PodRef.Namespace == namespace || pod.PodRef.Namespace == "parley-system") {
+			if cpu, rss := u.cpu.of(c.Name), u.rss.of(c.Name); cpu != nil &&
+				(pod.PodRef.Namespace == namespace || pod.PodRef.Namespace == "parley-system") {
 				*cpu += c.CPU.UsageCoreNanoSeconds / 1e9
 				*rss = max(*rss, c.Memory.RSSBytes/(1<<20))
 			}
@@ -130,7 +134,8 @@ func (u *usage) add(raw []byte) error {
 
 // countPods counts the generation pods.
 func (b *bench) countPods(ctx context.Context, f *Figures) error {
-	pods, err := b.core.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelComponent + "=" + podspec.ComponentGeneration})
+	pods, err := b.core.CoreV1().Pods(namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: podspec.LabelComponent + "=" + podspec.ComponentGeneration})
 	if err != nil {
 		return fmt.Errorf("listing generation pods: %w", err)
 	}
@@ -138,8 +143,8 @@ func (b *bench) countPods(ctx context.Context, f *Figures) error {
 	return nil
 }
 
-// managerMemory is the most that the manager has in the half minute after it was started: the kubelet measures every ten
-// seconds or so.
+// managerMemory is the most that the manager has in the half minute after it was started: the kubelet measures every
+// ten seconds or so.
 func (b *bench) managerMemory(ctx context.Context) (float64, error) {
 	most := 0.0
 	for range 15 {
@@ -156,12 +161,14 @@ func (b *bench) managerMemory(ctx context.Context) (float64, error) {
 // scaleManager stops or starts the manager and waits until that is so.
 func (b *bench) scaleManager(ctx context.Context, replicas int32) error {
 	deployments := b.core.AppsV1().Deployments("parley-system")
-	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager", Namespace: "parley-system"}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "parley-manager", Namespace: "parley-system"},
+		Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	if _, err := deployments.UpdateScale(ctx, "parley-manager", scale, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("scaling the manager: %w", err)
 	}
 	for {
-		pods, err := b.core.CoreV1().Pods("parley-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=manager"})
+		pods, err := b.core.CoreV1().Pods("parley-system").
+			List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=manager"})
 		if err != nil {
 			return fmt.Errorf("looking at the manager: %w", err)
 		}

@@ -94,8 +94,8 @@ func isAnswered(chat *v1alpha1.Chat, length int64) bool {
 	return chat != nil && chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length >= length
 }
 
-// part is a part of a reply as a client of the gateway sees it, and when; or all of it, if it was committed before the gateway had its
-// parts.
+// part is a part of a reply as a client of the gateway sees it, and when; or all of it, if it was committed before the
+// gateway had its parts.
 type part struct {
 	at time.Time
 	// kind of the part; kindReply for all of a reply.

@@ -122,7 +122,8 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 	return nil
 }
 
-// next waits for a part of that kind of a reply that builds on version v of the history or a later one, or for the reply itself.
+// next waits for a part of that kind of a reply that builds on version v of the history or a later one,
+// or for the reply itself.
 func next(ctx context.Context, parts <-chan part, v int64, kind string) (part, error) {
 	patience := time.After(time.Minute)
 	for {

@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// many fills the cluster with chats of 20 messages of 4 KiB, all answered, and measures the manager that holds them. The
-// manager is stopped while the bench plays its part and that of the generation pods.
+// many fills the cluster with chats of 20 messages of 4 KiB, all answered, and measures the manager that holds them.
+// The manager is stopped while the bench plays its part and that of the generation pods.
 func (b *bench) many(ctx context.Context, f *Figures, chats int) error {
 	restore, err := b.withoutManager(ctx)
 	if err != nil {
@@ -92,7 +92,8 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	}
 	parent := ""
 	for i := range int64(messages) {
-		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", name, i)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
+		m := &v1alpha1.ChatMessage{ObjectMeta: meta(fmt.Sprintf("%s-m%d", name, i)),
+			Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: name}}}
 		if i%2 == 0 {
 			m.Spec.Content = text
 			if err := b.settled(ctx, chat, m, parent, i); err != nil {
@@ -109,7 +110,8 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	chat.Status.Phase = v1alpha1.ChatWaiting
 	chat.Status.History = v1alpha1.HistoryStatus{Version: messages, Head: parent, Length: messages}
 	chat.Status.Turn = &v1alpha1.TurnStatus{
-		Message: fmt.Sprintf("%s-m%d", name, messages-2), Parent: fmt.Sprintf("%s-m%d", name, messages-3), Index: messages - 2,
+		Message: fmt.Sprintf("%s-m%d", name, messages-2), Parent: fmt.Sprintf("%s-m%d", name, messages-3),
+		Index:          messages - 2,
 		HistoryVersion: messages - 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant,
 	}
 	if err := b.client.Status().Update(ctx, chat); err != nil {
@@ -119,7 +121,8 @@ func (b *bench) fill(ctx context.Context, name string) error {
 }
 
 // settled creates a User message that has been answered.
-func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage, parent string, index int64) error {
+func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage, parent string,
+	index int64) error {
 	if err := b.create(ctx, m); err != nil {
 		return err
 	}
@@ -135,6 +138,7 @@ func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.Ch
 
 func conditions(reason string, ready metav1.ConditionStatus) []metav1.Condition {
 	return []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "As long as Parley's own.", LastTransitionTime: metav1.Now(),
+		Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "As long as Parley's own.",
+		LastTransitionTime: metav1.Now(),
 	}}
 }

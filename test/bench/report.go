@@ -22,12 +22,17 @@ func report(out io.Writer, f *Figures) {
 		if !measured {
 			continue
 		}
-		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond, b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
+		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond,
+			b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
 	}
-	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn", f.Writes.SingleStep, f.Writes.FurtherStep, f.Writes.Events)
+	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn", f.Writes.SingleStep,
+		f.Writes.FurtherStep, f.Writes.Events)
 	row("first part, cold pod", "%.2f s", f.ColdPod)
-	row("memory after the bursts (MiB)", "manager %.0f, generator %.0f, relay %.0f, gateway %.0f (largest of %d generation pods)", f.RSS.Manager, f.RSS.Generator, f.RSS.Relay, f.RSS.Gateway, f.GenerationPods)
-	row("CPU of a turn in a burst (ms)", "manager %.1f, generators %.1f, relays %.1f, gateway %.1f", f.CPU.Manager, f.CPU.Generator, f.CPU.Relay, f.CPU.Gateway)
+	row("memory after the bursts (MiB)",
+		"manager %.0f, generator %.0f, relay %.0f, gateway %.0f (largest of %d generation pods)", f.RSS.Manager,
+		f.RSS.Generator, f.RSS.Relay, f.RSS.Gateway, f.GenerationPods)
+	row("CPU of a turn in a burst (ms)", "manager %.1f, generators %.1f, relays %.1f, gateway %.1f", f.CPU.Manager,
+		f.CPU.Generator, f.CPU.Relay, f.CPU.Gateway)
 	if f.ManyChats > 0 {
 		row("manager with many chats (MiB)", "%.0f", f.ManyChats)
 	}

@@ -73,7 +73,8 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 }
 
 func (b *bench) findGateway(ctx context.Context) (string, error) {
-	pods, err := b.core.CoreV1().Pods("parley-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=gateway"})
+	pods, err := b.core.CoreV1().Pods("parley-system").
+		List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=gateway"})
 	if err != nil {
 		return "", fmt.Errorf("finding the gateway: %w", err)
 	}
@@ -108,7 +109,8 @@ func (b *bench) script(ctx context.Context, s modelserver.Script) error {
 	if err != nil {
 		return fmt.Errorf("writing the script: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.model+"/_control/script", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+b.model+"/_control/script",
+		bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("scripting the model: %w", err)
 	}
@@ -137,7 +139,8 @@ func answerWithTool(delay time.Duration) modelserver.Script {
 	s.Rules = append([]modelserver.Rule{{
 		Match: modelserver.Match{ToolResults: new(0)},
 		Reply: modelserver.Reply{
-			Steps: []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call("current_time", "{}")}, DelayBefore: modelserver.Duration(delay),
+			Steps:       []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call("current_time", "{}")},
+			DelayBefore: modelserver.Duration(delay),
 		},
 	}}, s.Rules...)
 	return s

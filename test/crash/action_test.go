@@ -30,7 +30,8 @@ func brings(name, id string) step {
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
 			Spec: v1alpha1.ChatMessageSpec{
 				ChatRef: v1alpha1.ChatReference{Name: chatName}, Role: v1alpha1.RoleTool,
-				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id, Output: "1"}}},
+				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+					ToolResult: &v1alpha1.ToolResult{ID: id, Output: "1"}}},
 			},
 		}
 		if err := cluster.Client.Create(ctx, m); err != nil {
@@ -45,7 +46,8 @@ func decides(name, id string, decision v1alpha1.ApprovalDecision) step {
 	return func(ctx context.Context, w *world) error {
 		a := &v1alpha1.ToolApproval{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
-			Spec:       v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chatName}, ToolCallID: id, Decision: decision},
+			Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chatName}, ToolCallID: id,
+				Decision: decision},
 		}
 		if err := cluster.Client.Create(ctx, a); err != nil {
 			return fmt.Errorf("creating approval %s: %w", name, err)

@@ -47,7 +47,8 @@ func gone() condition { return condition{"all is gone", nothingLeft} }
 
 // anAttempt means that a generation pod has work.
 func anAttempt() condition {
-	return condition{"an attempt is under way", func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Generation != nil }}
+	return condition{"an attempt is under way",
+		func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Generation != nil }}
 }
 
 // attemptNumber means that the attempt under way has the number.
@@ -59,7 +60,8 @@ func attemptNumber(n int32) condition {
 
 // phase means that the chat has the phase.
 func phase(p v1alpha1.ChatPhase) condition {
-	return condition{"the chat is " + string(p), func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Phase == p }}
+	return condition{"the chat is " + string(p),
+		func(s *snapshot) bool { return s.chat != nil && s.chat.Status.Phase == p }}
 }
 
 // queue means that the chat's queue holds these messages.

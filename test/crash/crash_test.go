@@ -95,7 +95,8 @@ func check(t *testing.T, s *scenario, undisturbed *outcome, d disturbance) *outc
 		t.Errorf("%d attempts were made, and %d are enough", out.attempts, undisturbed.attempts)
 	}
 	if t.Failed() {
-		t.Logf("the end:\n%s\nwritten by the first manager:\n%s\nto run it again: -run '^%s$'", out.state, written(out.writes), t.Name())
+		t.Logf("the end:\n%s\nwritten by the first manager:\n%s\nto run it again: -run '^%s$'", out.state,
+			written(out.writes), t.Name())
 		return nil
 	}
 	return out

@@ -24,8 +24,8 @@ type mishap struct {
 	name string
 	// fits reports whether it can happen to the write; nil: to each.
 	fits func(faultclient.Write) bool
-	// once reports whether it is tried with such a write only in the scenarios that disturb every write, and with the first
-	// one of the others; nil: with all.
+	// once reports whether it is tried with such a write only in the scenarios that disturb every write, and with the
+	// first one of the others; nil: with all.
 	once func(faultclient.Write) bool
 	// fault in the given namespace, all but when it happens.
 	fault func(ns string, w faultclient.Write) faultclient.Fault
@@ -38,9 +38,10 @@ var mishaps = []mishap{
 	{name: "is applied without an answer", fault: func(string, faultclient.Write) faultclient.Fault {
 		return faultclient.Fault{Effect: faultclient.TimesOut}
 	}},
-	{name: "conflicts with another write", fits: replaces, once: ofMessage, fault: func(ns string, w faultclient.Write) faultclient.Fault {
-		return faultclient.Fault{Effect: faultclient.Passes, Before: func(ctx context.Context) { touch(ctx, ns, w) }}
-	}},
+	{name: "conflicts with another write", fits: replaces, once: ofMessage,
+		fault: func(ns string, w faultclient.Write) faultclient.Fault {
+			return faultclient.Fault{Effect: faultclient.Passes, Before: func(ctx context.Context) { touch(ctx, ns, w) }}
+		}},
 	// What is left behind is what the crash after the write before it leaves behind.
 	{name: "never gets out and the process dies", once: every, fault: func(string, faultclient.Write) faultclient.Fault {
 		return faultclient.Fault{Effect: faultclient.Fails, Dies: true}
@@ -112,8 +113,10 @@ var weathers = []disturbance{
 	{name: "the view of chats lags", managers: with(lagging("chats")), quiet: longQuiet},
 	{name: "the view of messages lags", managers: with(lagging("chatmessages")), quiet: longQuiet},
 	{name: "the view of pods lags", managers: with(lagging("pods")), quiet: longQuiet, once: true},
-	{name: "two managers work at once", managers: with(faultclient.Options{}, faultclient.Options{}), wasteful: true, quiet: longQuiet},
-	{name: "two managers work at once and one lags", managers: with(faultclient.Options{}, lagging("*")), wasteful: true, quiet: longQuiet},
+	{name: "two managers work at once", managers: with(faultclient.Options{}, faultclient.Options{}), wasteful: true,
+		quiet: longQuiet},
+	{name: "two managers work at once and one lags", managers: with(faultclient.Options{}, lagging("*")), wasteful: true,
+		quiet: longQuiet},
 }
 
 func with(managers ...faultclient.Options) func(string) []faultclient.Options {

@@ -144,7 +144,8 @@ func (s *snapshot) strays(chain []history.Node) []string {
 	var out []string
 	for i := range s.messages {
 		name := s.messages[i].Name
-		if s.messages[i].Spec.Generation != nil && !slices.ContainsFunc(chain, func(n history.Node) bool { return n.Name == name }) {
+		if s.messages[i].Spec.Generation != nil &&
+			!slices.ContainsFunc(chain, func(n history.Node) bool { return n.Name == name }) {
 			out = append(out, name)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 // families are the scenarios in which the chat has a sub-chat.
 var families = []scenario{
 	{name: "a chat waits for its sub-chat, which finishes", does: []step{
-		prompts("hello"), awaits(beingAnswered), delegates("look it up"), awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), fromHere(),
+		prompts("hello"), awaits(beingAnswered), delegates("look it up"),
+		awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), fromHere(),
 		answers(waitsForSub("call_1")), awaits(chatSays(v1alpha1.ReasonWaitingForSubChats)),
 		subAnswers(text("It is the CNI.")), answers(results("call_1")), answers(text("It is the CNI, it says.")),
 	}},

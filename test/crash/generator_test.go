@@ -40,7 +40,8 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 	if chat == nil || chat.Status.Generation == nil {
 		return nil
 	}
-	fence := fence.Fence{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version, Attempt: chat.Status.Generation.Attempt}
+	fence := fence.Fence{ChatUID: string(chat.UID), HistoryVersion: chat.Status.History.Version,
+		Attempt: chat.Status.Generation.Attempt}
 	if g.answered[fence] {
 		return nil
 	}
@@ -139,7 +140,8 @@ func summarises(content string) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		text(content)(m)
 		m.Spec.Generation.Preview = ""
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: *m.Spec.Index}
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual,
+			ContextStart: *m.Spec.Index}
 	}
 }
 

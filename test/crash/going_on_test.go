@@ -70,7 +70,8 @@ var goingOn = []scenario{
 		prompts("hello"), awaits(state("c-prompt", v1alpha1.MessagePending)), configures(), answers(text("Hi.")),
 	}},
 	{name: "a deleted chat leaves nothing behind", ends: nothingLeft, does: []step{
-		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
+		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")),
+		awaits(reason("m1", v1alpha1.ReasonAnswered)),
 		fromHere(), deletesChat(),
 	}},
 	{name: "a new chat by the name of a deleted one begins afresh", does: []step{

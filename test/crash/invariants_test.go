@@ -61,7 +61,8 @@ func brokenMessages(s *snapshot, chain []history.Node) []string {
 			out = append(out, fmt.Sprintf("message %s is committed, and is in the history %d times", m.Name, times))
 		case !committed && times != 0:
 			out = append(out, fmt.Sprintf("message %s is %s, and is in the history", m.Name, m.Status.State))
-		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && m.Status.StoppedBy == "" && !answered(s, chain, m.Name):
+		case committed && ready(m.Status.Conditions).Status == metav1.ConditionTrue && m.Status.StoppedBy == "" &&
+			!answered(s, chain, m.Name):
 			out = append(out, fmt.Sprintf("message %s says that it is answered, and is not", m.Name))
 		}
 	}
@@ -74,8 +75,8 @@ func answered(s *snapshot, chain []history.Node, name string) bool {
 	return at >= 0 && at+1 < len(chain) && s.message(chain[at+1].Name).Spec.Role == v1alpha1.RoleAssistant
 }
 
-// brokenUsage holds that no step was committed without being added to the chat's sums. That none was added twice shows in
-// the end state; what has been cut off since was paid for, too.
+// brokenUsage holds that no step was committed without being added to the chat's sums. That none was added twice shows
+// in the end state; what has been cut off since was paid for, too.
 func brokenUsage(s *snapshot, chain []history.Node) []string {
 	if s.chat == nil {
 		return nil
@@ -109,7 +110,8 @@ func brokenCourse(course []moment) []string {
 		case now.version == before.version && (now.head != before.head || now.length != before.length):
 			out = append(out, fmt.Sprintf("version %d is both of %s and of %s", now.version, before.head, now.head))
 		case now.version == before.version && now.attempt != 0 && now.attempt < before.attempt:
-			out = append(out, fmt.Sprintf("attempt %d came after attempt %d of version %d", now.attempt, before.attempt, now.version))
+			out = append(out, fmt.Sprintf("attempt %d came after attempt %d of version %d", now.attempt, before.attempt,
+				now.version))
 		}
 	}
 	return out

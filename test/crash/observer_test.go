@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// observer watches the chats and messages of all runs, for the tests' own use. It tells when a namespace changes and keeps
-// the course of each chat.
+// observer watches the chats and messages of all runs, for the tests' own use. It tells when a namespace changes and
+// keeps the course of each chat.
 type observer struct {
 	cache cache.Cache
 

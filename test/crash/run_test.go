@@ -65,7 +65,8 @@ func run(ctx context.Context, s *scenario, d disturbance) (*outcome, error) {
 	if end == nil {
 		return nil, err
 	}
-	out := &outcome{state: end.render(), attempts: w.generator.attempts() + w.sub.attempts(), common: w.common, broken: broken(end, watched.course(w.ns))}
+	out := &outcome{state: end.render(), attempts: w.generator.attempts() + w.sub.attempts(), common: w.common,
+		broken: broken(end, watched.course(w.ns))}
 	if err = errors.Join(err, w.err); err != nil {
 		out.broken = append(out.broken, err.Error())
 	}
@@ -118,7 +119,8 @@ func (w *world) idle() time.Duration {
 	return least
 }
 
-// play does the scenario's steps and waits for the end. With an error it still returns how far things have come, if it can.
+// play does the scenario's steps and waits for the end. With an error it still returns how far things have come,
+// if it can.
 func (w *world) play(ctx context.Context, quiet time.Duration) (*snapshot, error) {
 	err := w.steps(ctx)
 	if err == nil {

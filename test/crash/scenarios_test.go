@@ -21,7 +21,8 @@ type scenario struct {
 	does []step
 	// ends says what the end looks like; nil: atRest.
 	ends func(*snapshot) bool
-	// everyWrite lets every write fail, the preparation of the namespace included, not only those about chats and messages.
+	// everyWrite lets every write fail, the preparation of the namespace included,
+	// not only those about chats and messages.
 	everyWrite bool
 }
 
@@ -32,8 +33,8 @@ var beingAnswered = reason("c-prompt", v1alpha1.ReasonBeingAnswered)
 // scenarios are all of them.
 var scenarios = slices.Concat(goingOn, steering, families)
 
-// atRest means that nothing is left to do: the chat waits for a message, every message has had its last word, and nothing
-// lies about.
+// atRest means that nothing is left to do: the chat waits for a message, every message has had its last word, and
+// nothing lies about.
 func atRest(s *snapshot) bool {
 	if s.chat == nil || len(s.messages) == 0 {
 		return false
@@ -61,7 +62,8 @@ func allSettled(s *snapshot) bool {
 // settled means that the newest content of a User message has had its last word.
 func settled(m *v1alpha1.ChatMessage) bool {
 	r := ready(m.Status.Conditions)
-	return m.Status.ObservedGeneration == m.Generation && (r.Status == metav1.ConditionTrue || r.Status == metav1.ConditionFalse)
+	return m.Status.ObservedGeneration == m.Generation &&
+		(r.Status == metav1.ConditionTrue || r.Status == metav1.ConditionFalse)
 }
 
 // nothingLeft means that chat and messages are gone.

@@ -11,7 +11,8 @@ import (
 var steering = []scenario{
 	{name: "an interrupted turn keeps what was said", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		annotates(v1alpha1.AnnotationInterrupt, "1"), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(text("Half a"))),
+		annotates(v1alpha1.AnnotationInterrupt, "1"), awaits(phase(v1alpha1.ChatInterrupting)),
+		answers(isInterrupted(text("Half a"))),
 	}},
 	{name: "a message that cuts in is answered next", does: []step{
 		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
@@ -24,7 +25,8 @@ var steering = []scenario{
 		answers(text("The second.")), answers(text("The first.")),
 	}},
 	{name: "an edited message is answered anew", does: []step{
-		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
+		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")),
+		awaits(reason("m1", v1alpha1.ReasonAnswered)),
 		fromHere(), edits("c-prompt", "good evening"), answers(text("To you, too.")),
 	}},
 	{name: "an edit of what is being answered fences the work off", does: []step{
@@ -41,7 +43,8 @@ var steering = []scenario{
 	}},
 	{name: "a deleted message takes what follows along", does: []step{
 		prompts("hello"), answers(text("One.")), says("m1"), answers(text("Two.")), says("m2"), answers(text("Three.")),
-		awaits(reason("m2", v1alpha1.ReasonAnswered)), fromHere(), deletes("m1"), awaits(reason("m2", v1alpha1.ReasonSuperseded)),
+		awaits(reason("m2", v1alpha1.ReasonAnswered)), fromHere(), deletes("m1"),
+		awaits(reason("m2", v1alpha1.ReasonSuperseded)),
 	}},
 	{name: "a suspended chat holds its work", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
@@ -68,17 +71,21 @@ var steering = []scenario{
 	}},
 	{name: "an archived chat takes messages up once it is back", does: []step{
 		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
-		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"), awaits(reason("m1", v1alpha1.ReasonChatArchived)),
+		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"),
+		awaits(reason("m1", v1alpha1.ReasonChatArchived)),
 		archives(false), answers(text("Here I am.")),
 	}},
 	{name: "a step that failed for the moment is tried again", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(failsForNow()), awaits(chatSays(v1alpha1.ReasonRetrying)), answers(calls("call_1")), answers(results("call_1")), answers(text("At last.")),
+		answers(failsForNow()), awaits(chatSays(v1alpha1.ReasonRetrying)), answers(calls("call_1")),
+		answers(results("call_1")), answers(text("At last.")),
 	}},
 	{name: "a summary takes the place of what was said", does: []step{
-		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), says("m1"), answers(text("Yes?")),
+		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), says("m1"),
+		answers(text("Yes?")),
 		awaits(reason("m1", v1alpha1.ReasonAnswered)), fromHere(),
-		annotates(v1alpha1.AnnotationCompact, "1"), answers(summarises("They greeted.")), awaits(contextBegins(4)), says("m2"), answers(text("Go on.")),
+		annotates(v1alpha1.AnnotationCompact, "1"), answers(summarises("They greeted.")), awaits(contextBegins(4)),
+		says("m2"), answers(text("Go on.")),
 	}},
 	{name: "a new context hides the old one", does: []step{
 		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),

@@ -33,7 +33,8 @@ func fromHere() step {
 // prompts creates the chat with a prompt, and with what change makes of it; without a prompt if that is empty.
 func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
 	return func(ctx context.Context, w *world) error {
-		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName}, Spec: v1alpha1.ChatSpec{Prompt: prompt}}
+		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName},
+			Spec: v1alpha1.ChatSpec{Prompt: prompt}}
 		for _, c := range change {
 			c(chat)
 		}
@@ -145,7 +146,8 @@ func runsPods() step {
 		for i := range s.pods {
 			pod, now := &s.pods[i], metav1.Now()
 			pod.Status.Phase = corev1.PodRunning
-			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now}}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: now}}
 			if err := cluster.Client.Status().Update(ctx, pod); err != nil {
 				return fmt.Errorf("making pod %s ready: %w", pod.Name, err)
 			}
@@ -165,7 +167,8 @@ func suspends(on bool) step { return changesChat(func(c *v1alpha1.Chat) { c.Spec
 // losesPods deletes every generation pod.
 func losesPods() step {
 	return func(ctx context.Context, w *world) error {
-		if err := cluster.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(w.ns), client.GracePeriodSeconds(0)); err != nil {
+		if err := cluster.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(w.ns),
+			client.GracePeriodSeconds(0)); err != nil {
 			return fmt.Errorf("deleting the pods: %w", err)
 		}
 		return nil

@@ -43,7 +43,8 @@ func (w *world) ready(name string, length int64) *v1alpha1.Chat {
 	var chat *v1alpha1.Chat
 	w.eventually(fmt.Sprintf("chat %s is Ready with %d messages", name, length), func() bool {
 		chat = w.chat(name)
-		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionReady) && chat.Status.History.Length == length
+		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionReady) &&
+			chat.Status.History.Length == length
 	})
 	return chat
 }
@@ -131,7 +132,8 @@ func (w *world) nothingLeft(chat string) {
 	}
 	eventually(w.t, "no message is left over", func() bool {
 		var all v1alpha1.ChatMessageList
-		if err := c.List(w.t.Context(), &all, client.InNamespace(w.ns), client.MatchingFields{"spec.chatRef.name": chat}); err != nil {
+		if err := c.List(w.t.Context(), &all, client.InNamespace(w.ns),
+			client.MatchingFields{"spec.chatRef.name": chat}); err != nil {
 			return false
 		}
 		return len(all.Items) == len(known)

@@ -33,7 +33,8 @@ func words(n int, every time.Duration) modelserver.Reply {
 	for i := range chunks {
 		chunks[i] = "word" + string(rune('a'+i%26)) + " "
 	}
-	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(chunks...)}, DelayBetween: modelserver.Duration(every)}
+	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(chunks...)},
+		DelayBetween: modelserver.Duration(every)}
 }
 
 func reply(r modelserver.Reply) modelserver.Script {
@@ -205,7 +206,8 @@ func TestAMissingSecretIsNamedAndTheRestOfTheNamespaceGoesOn(t *testing.T) {
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("broken"), Spec: v1alpha1.ChatSpec{
 		Prompt: "hello", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "broken"},
 	}})
-	if condition := w.stalled("broken"); condition.Reason != "APIKeyMissing" || !strings.Contains(condition.Message, "Secret absent") {
+	if condition := w.stalled("broken"); condition.Reason != "APIKeyMissing" ||
+		!strings.Contains(condition.Message, "Secret absent") {
 		t.Errorf("Stalled says %s: %s", condition.Reason, condition.Message)
 	}
 	w.newChat("good", "hello")

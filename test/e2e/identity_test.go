@@ -19,23 +19,28 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// TestAnEditorOfTheNamespaceIsNotTheModel: the kubelet of a real node gets the pod's token, or there would be no reply; who holds
-// the cluster's role edit does not.
+// TestAnEditorOfTheNamespaceIsNotTheModel: the kubelet of a real node gets the pod's token, or there would be no reply;
+// who holds the cluster's role edit does not.
 func TestAnEditorOfTheNamespaceIsNotTheModel(t *testing.T) {
-	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
+	w := newWorld(t,
+		modelserver.Script{
+			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
 	w.ready("c", 2)
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(w.ns), client.MatchingLabels{"parley.dev/component": "generation"}); err != nil || len(pods.Items) == 0 {
+	if err := c.List(t.Context(), &pods, client.InNamespace(w.ns),
+		client.MatchingLabels{"parley.dev/component": "generation"}); err != nil || len(pods.Items) == 0 {
 		t.Fatalf("found %d generation pods, %v", len(pods.Items), err)
 	}
 	pod := &pods.Items[0]
 	w.create(&rbacv1.RoleBinding{
-		ObjectMeta: w.meta("editor"), Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "editor"}},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		ObjectMeta: w.meta("editor"),
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "editor"}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 	})
 	editor := w.as("editor")
-	eventually(t, "the editor may read pods", func() bool { return editor.Get(t.Context(), client.ObjectKeyFromObject(pod), pod) == nil })
+	eventually(t, "the editor may read pods",
+		func() bool { return editor.Get(t.Context(), client.ObjectKeyFromObject(pod), pod) == nil })
 
 	account := &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -42,10 +42,12 @@ func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
 
 func TestAChatGoesOnFromItsSummaryAndItsCallsAreRecorded(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{LastUserText: "Write a summary"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They greeted each other.")}}},
+		{Match: modelserver.Match{LastUserText: "Write a summary"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They greeted each other.")}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello to you.")}}},
 	}})
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Hello there", Debug: &v1alpha1.DebugSettings{Enabled: true}}}
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{Prompt: "Hello there", Debug: &v1alpha1.DebugSettings{Enabled: true}}}
 	w.create(chat)
 	w.ready("c", 2)
 	if out, err := w.plugin("compact", "c").CombinedOutput(); err != nil {
@@ -54,12 +56,14 @@ func TestAChatGoesOnFromItsSummaryAndItsCallsAreRecorded(t *testing.T) {
 	w.ready("c", 3)
 	w.say("c", "more", "And now?")
 	w.ready("c", 5)
-	if roles := w.history("c"); roles[2].Spec.Role != v1alpha1.RoleSystem || text(&roles[2]) != "They greeted each other." {
+	if roles := w.history("c"); roles[2].Spec.Role != v1alpha1.RoleSystem ||
+		text(&roles[2]) != "They greeted each other." {
 		t.Errorf("the summary is %+v", roles[2].Spec)
 	}
 	requests := w.requests()
 	last := string(requests[len(requests)-1].Body)
-	if strings.Contains(last, "Hello there") || !strings.Contains(last, "They greeted each other.") || !strings.Contains(last, "And now?") {
+	if strings.Contains(last, "Hello there") || !strings.Contains(last, "They greeted each other.") ||
+		!strings.Contains(last, "And now?") {
 		t.Errorf("the model was asked %s", last)
 	}
 	var steps v1alpha1.ChatDebugStepList
@@ -75,9 +79,13 @@ func TestAChatGoesOnFromItsSummaryAndItsCallsAreRecorded(t *testing.T) {
 
 func TestATitleAndASummaryComeBesideTheReply(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolOffered: "set_title"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Full disks"}`)}}},
-		{Match: modelserver.Match{ToolOffered: "set_summary"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Found a full disk"}`)}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")}, DelayBefore: modelserver.Duration(300 * time.Millisecond)}},
+		{Match: modelserver.Match{ToolOffered: "set_title"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Full disks"}`)}}},
+		{Match: modelserver.Match{ToolOffered: "set_summary"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary",
+				`{"summary":"Found a full disk"}`)}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")},
+			DelayBefore: modelserver.Duration(300 * time.Millisecond)}},
 	}})
 	captioned := w.modelConfig("captioned")
 	captioned.Spec.Titles, captioned.Spec.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}

@@ -48,7 +48,8 @@ func TestAWarmPodGoesOnAfterItsRightsWereTakenAway(t *testing.T) {
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	w.newChat("c", "hello")
 	w.ready("c", 2)
-	for _, o := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: w.meta(podspec.ServiceAccount)}, &rbacv1.Role{ObjectMeta: w.meta(podspec.ServiceAccount)}} {
+	for _, o := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: w.meta(podspec.ServiceAccount)},
+		&rbacv1.Role{ObjectMeta: w.meta(podspec.ServiceAccount)}} {
 		if err := c.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,8 @@ import (
 // patch changes an object as kubectl patch does.
 func (w *world) patch(o client.Object, format string, args ...any) {
 	w.t.Helper()
-	if err := c.Patch(w.t.Context(), o, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))); err != nil {
+	if err := c.Patch(w.t.Context(), o,
+		client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, format, args...))); err != nil {
 		w.t.Fatalf("patching %s: %v", o.GetName(), err)
 	}
 }
@@ -36,7 +37,8 @@ func slowThenQuick() modelserver.Script {
 		words[i] = fmt.Sprintf("word%d ", i)
 	}
 	return modelserver.Script{Rules: []modelserver.Rule{
-		{Name: "slow", Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(words...)}, DelayBetween: modelserver.Duration(100 * time.Millisecond)}},
+		{Name: "slow", Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(words...)},
+			DelayBetween: modelserver.Duration(100 * time.Millisecond)}},
 		{Name: "quick", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
 	}}
 }
@@ -78,7 +80,8 @@ func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
 	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
 	w.ready("c", 2)
 	history := w.history("c")
-	if said := text(&history[1]); !strings.HasPrefix(said, "word0 ") || history[1].Spec.Generation.Outcome != v1alpha1.OutcomeInterrupted {
+	if said := text(&history[1]); !strings.HasPrefix(said, "word0 ") ||
+		history[1].Spec.Generation.Outcome != v1alpha1.OutcomeInterrupted {
 		t.Errorf("the partial reply is %q, %+v", said, history[1].Spec.Generation)
 	}
 	w.nothingLeft("c")
@@ -104,7 +107,8 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 2 && st.History.Superseded == nil
 	})
 	requests := w.requests()
-	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "something else") || strings.Contains(last, "second") {
+	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "something else") ||
+		strings.Contains(last, "second") {
 		t.Errorf("the model was asked %s", last)
 	}
 }
@@ -116,10 +120,12 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
 	}})
-	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
-		Client:   []v1alpha1.ClientTool{{Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}},
-		Approval: []string{"current_time"},
-	}}}
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
+			Client: []v1alpha1.ClientTool{{Name: "open_ticket",
+				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}},
+			Approval: []string{"current_time"},
+		}}}
 	w.create(chat)
 	w.phase("c", v1alpha1.ChatRequiresAction)
 	for _, call := range w.chat("c").Status.RequiresAction.ToolCalls {
@@ -131,12 +137,14 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		}
 		w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta("results"), Spec: v1alpha1.ChatMessageSpec{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: call.ID, Output: `{"number":4711}`}}},
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+				ToolResult: &v1alpha1.ToolResult{ID: call.ID, Output: `{"number":4711}`}}},
 		}})
 	}
 	w.ready("c", 5) // The prompt, the calls, the client's result, Parley's own, the reply.
 	requests := w.requests()
-	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "4711") || strings.Contains(last, "no result") {
+	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "4711") ||
+		strings.Contains(last, "no result") {
 		t.Errorf("the model was asked %s", last)
 	}
 }

@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e tests Parley as it is installed: on a real cluster with real pods, through kubectl's own API and the kubectl
-// plug-in. hack/e2e.sh brings up what it needs; $KUBECONFIG names the cluster, $PARLEY_BIN the folder of the programs.
+// Package e2e tests Parley as it is installed: on a real cluster with real pods, through kubectl's own API and the
+// kubectl plug-in. hack/e2e.sh brings up what it needs; $KUBECONFIG names the cluster,
+// $PARLEY_BIN the folder of the programs.
 package e2e
 
 import (
@@ -89,7 +90,8 @@ func newWorld(t *testing.T, script modelserver.Script) *world {
 		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready
 	})
 	w.script(script)
-	w.create(&corev1.Secret{ObjectMeta: w.meta("model"), StringData: map[string]string{"key": "sk-e2e-secret-key-0123456789"}})
+	w.create(&corev1.Secret{ObjectMeta: w.meta("model"),
+		StringData: map[string]string{"key": "sk-e2e-secret-key-0123456789"}})
 	w.create(w.modelConfig("default"))
 	w.person()
 	return w
@@ -133,10 +135,12 @@ func (w *world) person() {
 	subject := rbacv1.Subject{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}
 	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("person"), Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-chat-user"}})
-	w.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: "parley-system"}, Subjects: []rbacv1.Subject{subject},
-		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "parley-gateway-access"}})
+	w.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: "parley-system"},
+		Subjects: []rbacv1.Subject{subject},
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "parley-gateway-access"}})
 	request := &authenticationv1.TokenRequest{}
-	if err := c.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")}, request); err != nil {
+	if err := c.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
+		request); err != nil {
 		w.t.Fatal(err)
 	}
 	cfg, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))
@@ -166,7 +170,8 @@ func (w *world) script(s modelserver.Script) {
 
 // control reaches the model's own controls through the API server.
 func (w *world) control(verb, what string) *rest.Request {
-	return core.CoreV1().RESTClient().Verb(verb).Namespace(w.ns).Resource("pods").Name("model:8080").SubResource("proxy").Suffix("_control", what)
+	return core.CoreV1().RESTClient().Verb(verb).Namespace(w.ns).Resource("pods").Name("model:8080").SubResource("proxy").
+		Suffix("_control", what)
 }
 
 // requests are those that the model got since it was scripted.

@@ -38,9 +38,14 @@ type argo struct {
 
 func newArgo(t *testing.T, ns string, serverSide bool) *argo {
 	t.Helper()
-	a := &argo{ns: ns, serverSide: serverSide, kubectl: &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}, health: readHealth(t)}
-	a.cache = cache.NewClusterCache(cluster.Config, cache.SetLogr(logr.Discard()), cache.SetKubectl(a.kubectl), cache.SetNamespaces([]string{ns}),
-		cache.SetPopulateResourceInfoHandler(func(o *unstructured.Unstructured, _ bool) (any, bool) { return nil, a.tracks(o) }))
+	a := &argo{ns: ns, serverSide: serverSide, kubectl: &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}},
+		health: readHealth(t)}
+	a.cache = cache.NewClusterCache(cluster.Config, cache.SetLogr(logr.Discard()), cache.SetKubectl(a.kubectl),
+		cache.SetNamespaces([]string{ns}),
+		cache.SetPopulateResourceInfoHandler(func(o *unstructured.Unstructured, _ bool) (any, bool) {
+			return nil,
+				a.tracks(o)
+		}))
 	t.Cleanup(func() { a.cache.Invalidate() })
 	return a
 }
@@ -64,7 +69,8 @@ func (a *argo) prepare(git repository) []*unstructured.Unstructured {
 			annotations = map[string]string{}
 		}
 		labels[argoLabel] = argoApp
-		annotations[argoAnnotation] = fmt.Sprintf("%s:%s/%s:%s/%s", argoApp, o.GroupVersionKind().Group, o.GetKind(), a.ns, o.GetName())
+		annotations[argoAnnotation] = fmt.Sprintf("%s:%s/%s:%s/%s", argoApp, o.GroupVersionKind().Group, o.GetKind(), a.ns,
+			o.GetName())
 		o.SetLabels(labels)
 		o.SetAnnotations(annotations)
 	}
@@ -79,7 +85,8 @@ func (a *argo) compare(t *testing.T, git repository) gitopssync.ReconciliationRe
 		t.Fatalf("Argo CD could not read the cluster: %v", err)
 	}
 	targets := a.prepare(git)
-	live, err := a.cache.GetManagedLiveObjs(targets, func(r *cache.Resource) bool { return r.Resource != nil && a.tracks(r.Resource) })
+	live, err := a.cache.GetManagedLiveObjs(targets,
+		func(r *cache.Resource) bool { return r.Resource != nil && a.tracks(r.Resource) })
 	if err != nil {
 		t.Fatalf("Argo CD could not find the application's objects: %v", err)
 	}
@@ -98,7 +105,8 @@ type operation struct {
 func (a *argo) step(t *testing.T, git repository, op *operation) {
 	t.Helper()
 	foreground := metav1.DeletePropagationForeground
-	sc, cleanup, err := gitopssync.NewSyncContext("main", a.compare(t, git), cluster.Config, cluster.Config, a.kubectl, a.ns,
+	sc, cleanup, err := gitopssync.NewSyncContext("main", a.compare(t, git), cluster.Config, cluster.Config, a.kubectl,
+		a.ns,
 		gitopssync.WithLogr(logr.Discard()), gitopssync.WithOperationSettings(false, true, false, false),
 		gitopssync.WithInitialState(op.phase, op.message, op.results, op.started),
 		gitopssync.WithHealthOverride(a.health), gitopssync.WithManifestValidation(true),
@@ -122,7 +130,8 @@ func (a *argo) apply(t *testing.T, git repository) []string {
 	var changed []string
 	for _, r := range op.results {
 		// A server-side apply does not say whether it changed anything, nor does a sync in several waves.
-		if word := r.Message[strings.LastIndex(r.Message, " ")+1:]; word == "created" || word == "configured" || word == "pruned" {
+		if word := r.Message[strings.LastIndex(r.Message, " ")+1:]; word == "created" || word == "configured" ||
+			word == "pruned" {
 			changed = append(changed, r.ResourceKey.Kind+"/"+r.ResourceKey.Name)
 		}
 	}
@@ -143,7 +152,8 @@ func (a *argo) drift(t *testing.T, git repository) []string {
 	if a.serverSide {
 		ways = map[string][]diff.Option{
 			"structured merge": {diff.WithStructuredMergeDiff(true)},
-			"server-side":      {diff.WithServerSideDiff(true), diff.WithServerSideDryRunner(diff.NewK8sServerSideDryRunner(applier))},
+			"server-side": {diff.WithServerSideDiff(true),
+				diff.WithServerSideDryRunner(diff.NewK8sServerSideDryRunner(applier))},
 		}
 	}
 	var drifted []string
@@ -160,7 +170,8 @@ func (a *argo) drift(t *testing.T, git repository) []string {
 				t.Fatalf("Argo CD could not compare %s: %v", id(target), err)
 			}
 			if result.Modified {
-				drifted = append(drifted, fmt.Sprintf("%s (%s): live %s, wanted %s", id(target), way, result.NormalizedLive, result.PredictedLive))
+				drifted = append(drifted, fmt.Sprintf("%s (%s): live %s, wanted %s", id(target), way, result.NormalizedLive,
+					result.PredictedLive))
 			}
 		}
 	}

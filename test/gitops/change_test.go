@@ -21,7 +21,8 @@ func TestAMessageThatIsEditedInGitIsAnsweredAnewAndThenRests(t *testing.T) {
 		git := answeredChat(t, ns, what)
 		identities := uids(t, ns, git)
 		last := newest(t, ns, "triage-cni", "triage-summary")
-		edited := git.edited(t, last, func(o *unstructured.Unstructured) { set(t, o, "Say it in French.", "spec", "content") })
+		edited := git.edited(t, last,
+			func(o *unstructured.Unstructured) { set(t, o, "Say it in French.", "spec", "content") })
 		what.apply(t, edited)
 		eventually(t, last+" is answered as it is now", func() bool {
 			o := liveIn(t, ns, last)
@@ -37,15 +38,18 @@ func TestAMessageThatIsEditedInGitIsAnsweredAnewAndThenRests(t *testing.T) {
 
 func TestMessagesThatAnEarlierEditMadeObsoleteSayThatTheyNeedAPersonAndRest(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
-		git := checkOut(t, ns, "chats.yaml").without("Chat/broken").without("ChatMessage/triage-events", "ChatMessage/triage-summary")
+		git := checkOut(t, ns, "chats.yaml").without("Chat/broken").without("ChatMessage/triage-events",
+			"ChatMessage/triage-summary")
 		what.apply(t, git)
 		playPods(t, ns)
 		wait(t, ns, "Answered", "ChatMessage/triage-cni", "Chat/triage")
-		git = append(git, checkOut(t, ns, "chats.yaml").without(git.ids()...).without("Chat/broken", "ChatMessage/triage-events")...)
+		git = append(git, checkOut(t, ns, "chats.yaml").without(git.ids()...).
+			without("Chat/broken", "ChatMessage/triage-events")...)
 		what.apply(t, git)
 		wait(t, ns, "Answered", "ChatMessage/triage-summary", "Chat/triage")
 
-		edited := git.edited(t, "ChatMessage/triage-cni", func(o *unstructured.Unstructured) { set(t, o, "And Cilium?", "spec", "content") })
+		edited := git.edited(t, "ChatMessage/triage-cni",
+			func(o *unstructured.Unstructured) { set(t, o, "And Cilium?", "spec", "content") })
 		what.apply(t, edited)
 		wait(t, ns, "Superseded", "ChatMessage/triage-summary")
 		wait(t, ns, "Answered", "ChatMessage/triage-cni", "Chat/triage")
@@ -60,7 +64,8 @@ func TestAPromptThatChangesInGitIsRefusedAndFluxBeginsTheChatAfreshOnlyWhenToldT
 	f := fluxIn(ns)
 	git := answeredChat(t, ns, f)
 	before := uids(t, ns, git)
-	other := git.edited(t, "Chat/triage", func(o *unstructured.Unstructured) { set(t, o, "Why is the sky blue?", "spec", "prompt") })
+	other := git.edited(t, "Chat/triage",
+		func(o *unstructured.Unstructured) { set(t, o, "Why is the sky blue?", "spec", "prompt") })
 	_, err := f.manager.ApplyAllStaged(t.Context(), f.prepare(t, other), f.options())
 	if err == nil || !strings.Contains(err.Error(), "prompt starts the chat and cannot change afterwards") {
 		t.Errorf("the change ended with %v", err)
@@ -94,7 +99,8 @@ func TestSyncWavesOfArgoCDSendEachMessageWhenTheOneBeforeItIsAnswered(t *testing
 	a := newArgo(t, ns, false)
 	git := checkOut(t, ns, "chats.yaml").without("Chat/broken")
 	// Against the order of their names, in which messages of the same second are answered.
-	order := []string{modelConfig, "Chat/triage", "ChatMessage/triage-summary", "ChatMessage/triage-events", "ChatMessage/triage-cni"}
+	order := []string{modelConfig, "Chat/triage", "ChatMessage/triage-summary", "ChatMessage/triage-events",
+		"ChatMessage/triage-cni"}
 	for wave, name := range order {
 		git = git.edited(t, name, func(o *unstructured.Unstructured) {
 			o.SetAnnotations(map[string]string{common.AnnotationSyncWave: fmt.Sprint(wave)})
@@ -156,10 +162,11 @@ func TestArgoCDShowsThePromptAndTheRepliesBeneathTheirChat(t *testing.T) {
 	a.compare(t, git)
 	chat := kube.GetResourceKey(liveIn(t, ns, "Chat/triage"))
 	beneath := map[string]bool{}
-	a.cache.IterateHierarchyV2([]kube.ResourceKey{chat}, func(r *cache.Resource, _ map[kube.ResourceKey]*cache.Resource) bool {
-		beneath[r.Ref.Name] = true
-		return true
-	})
+	a.cache.IterateHierarchyV2([]kube.ResourceKey{chat},
+		func(r *cache.Resource, _ map[kube.ResourceKey]*cache.Resource) bool {
+			beneath[r.Ref.Name] = true
+			return true
+		})
 	for _, name := range []string{"triage", "triage-prompt", "triage-1-1"} {
 		if !beneath[name] {
 			t.Errorf("%s is not beneath the chat: %v", name, beneath)

@@ -34,7 +34,8 @@ func newFlux(_ *testing.T, ns string) tool { return fluxIn(ns) }
 
 func fluxIn(ns string) *flux {
 	poller := polling.NewStatusPoller(cluster.Client, cluster.Client.RESTMapper(), polling.Options{})
-	return &flux{ns: ns, manager: ssa.NewResourceManager(cluster.Client, poller, ssa.Owner{Field: fluxManager, Group: fluxGroup})}
+	return &flux{ns: ns,
+		manager: ssa.NewResourceManager(cluster.Client, poller, ssa.Owner{Field: fluxManager, Group: fluxGroup})}
 }
 
 func (*flux) managers() []string { return []string{fluxManager} }

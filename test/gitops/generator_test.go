@@ -19,8 +19,8 @@ import (
 // busySteps is the length that the history of chat "busy" has before its model stops calling tools.
 const busySteps = 80
 
-// playPods plays the namespace's generation pods from now to the end of the test: every attempt is answered at once, that
-// of chat "broken" with a failure, and the first ones of chat "busy" with calls of a tool and their results.
+// playPods plays the namespace's generation pods from now to the end of the test: every attempt is answered at once,
+// that of chat "broken" with a failure, and the first ones of chat "busy" with calls of a tool and their results.
 func playPods(t *testing.T, ns string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,13 +69,16 @@ func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused", Advice: "Put a valid key into the Secret, then send a message to continue", StatusCode: 401,
+			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused",
+			Advice: "Put a valid key into the Secret, then send a message to continue", StatusCode: 401,
 		}
 	case m.Spec.Role == v1alpha1.RoleTool:
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+			ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}
 		m.Spec.Generation.Preview = ""
 	case chat.Name == "busy" && chat.Status.History.Length < busySteps:
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call", Name: "current_time", Input: "{}"}}}
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
+			ToolCall: &v1alpha1.ToolCall{ID: "call", Name: "current_time", Input: "{}"}}}
 		m.Spec.Generation.PendingCalls = 1
 		m.Spec.Generation.Preview = ""
 	}

@@ -45,7 +45,8 @@ func (h luaHealth) GetResourceHealth(o *unstructured.Unstructured) (*health.Heal
 	}
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
 	defer l.Close()
-	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+	for name, open := range map[string]lua.LGFunction{lua.LoadLibName: lua.OpenPackage, lua.BaseLibName: lua.OpenBase,
+		lua.TabLibName: lua.OpenTable} {
 		if err := l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
 			return nil, fmt.Errorf("opening %s: %w", name, err)
 		}

@@ -95,7 +95,8 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 func TestHealthIsOpenUntilTheOperatorHasSeenAnObjectOrItsEdit(t *testing.T) {
 	now := metav1.Now()
 	answered := []any{map[string]any{
-		"type": "Ready", "status": "True", "reason": "Answered", "message": "Every message is answered", "observedGeneration": int64(1),
+		"type": "Ready", "status": "True", "reason": "Answered", "message": "Every message is answered",
+		"observedGeneration": int64(1),
 	}}
 	for name, change := range map[string]func(o *unstructured.Unstructured){
 		"just created": func(o *unstructured.Unstructured) {
@@ -117,7 +118,8 @@ func TestHealthIsOpenUntilTheOperatorHasSeenAnObjectOrItsEdit(t *testing.T) {
 					t.Fatalf("the finished object is %v", got)
 				}
 				change(o)
-				if got := judge(t, checks, o); got.argo != health.HealthStatusProgressing || got.flux == status.CurrentStatus || got.flux == status.FailedStatus {
+				if got := judge(t, checks, o); got.argo != health.HealthStatusProgressing || got.flux == status.CurrentStatus ||
+					got.flux == status.FailedStatus {
 					t.Errorf("the object is %v", got)
 				}
 			})
@@ -138,11 +140,16 @@ func TestArgoCDShowsASuspendedChatAsSuspendedAndGeneratedMessagesByTheirOutcome(
 		spec, status map[string]any
 		want         health.HealthStatusCode
 	}{
-		"a suspended chat":              {"Chat", map[string]any{"suspend": true}, ready("Suspended"), health.HealthStatusSuspended},
-		"a chat at work":                {"Chat", nil, ready("Generating"), health.HealthStatusProgressing},
-		"a step":                        {"ChatMessage", map[string]any{"generation": map[string]any{"outcome": "Completed"}}, nil, health.HealthStatusHealthy},
-		"a report of a failed attempt":  {"ChatMessage", map[string]any{"generation": map[string]any{"outcome": "Failed", "error": map[string]any{"message": "why"}}}, nil, health.HealthStatusDegraded},
-		"a message that is not settled": {"ChatMessage", map[string]any{"content": "hello"}, ready("Queued"), health.HealthStatusProgressing},
+		"a suspended chat": {"Chat", map[string]any{"suspend": true}, ready("Suspended"),
+			health.HealthStatusSuspended},
+		"a chat at work": {"Chat", nil, ready("Generating"), health.HealthStatusProgressing},
+		"a step": {"ChatMessage", map[string]any{"generation": map[string]any{"outcome": "Completed"}},
+			nil, health.HealthStatusHealthy},
+		"a report of a failed attempt": {"ChatMessage",
+			map[string]any{"generation": map[string]any{"outcome": "Failed", "error": map[string]any{"message": "why"}}}, nil,
+			health.HealthStatusDegraded},
+		"a message that is not settled": {"ChatMessage", map[string]any{"content": "hello"}, ready("Queued"),
+			health.HealthStatusProgressing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &unstructured.Unstructured{Object: map[string]any{"spec": c.spec, "status": c.status}}
@@ -162,7 +169,8 @@ func TestArgoCDShowsASuspendedChatAsSuspendedAndGeneratedMessagesByTheirOutcome(
 func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 	chat := &v1alpha1.Chat{TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"}}
 	chat.Name, chat.Generation, chat.Status.Phase = "c", 1, v1alpha1.ChatWaiting
-	conditions.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create it"}, time.Now())
+	conditions.MarkAdvisor(&chat.Status, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound,
+		Message: "create it"}, time.Now())
 	conditions.Chat(&chat.Status, conditions.ChatFacts{Generation: 1, Now: time.Now()})
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(chat)
 	if err != nil {

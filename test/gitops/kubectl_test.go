@@ -20,7 +20,8 @@ import (
 // run runs the real kubectl in the namespace and returns what it printed and its exit code.
 func run(t *testing.T, ns, stdin string, args ...string) (output string, code int) {
 	t.Helper()
-	args = append([]string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Dir(kubeconfig), "--namespace", ns}, args...)
+	args = append([]string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Dir(kubeconfig), "--namespace", ns},
+		args...)
 	cmd := exec.CommandContext(t.Context(), program("kubectl"), args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer

@@ -154,7 +154,8 @@ func TestAPersonIsToldWhoHoldsAFieldBeforeTakingItOverServerSide(t *testing.T) {
 			git := checkOut(t, ns, "chats.yaml")
 			what.apply(t, git)
 			running(t, ns, "Chat/triage")
-			other := git.edited(t, "Chat/triage", func(o *unstructured.Unstructured) { set(t, o, "Be long.", "spec", "systemPrompt") })
+			other := git.edited(t, "Chat/triage",
+				func(o *unstructured.Unstructured) { set(t, o, "Be long.", "spec", "systemPrompt") })
 			out, code := run(t, ns, manifests(t, other), "apply", "--server-side", "-f", "-")
 			if code == 0 || !strings.Contains(out, what.managers()[0]) || !strings.Contains(out, ".spec.systemPrompt") {
 				t.Errorf("kubectl ended with %d: %s", code, out)
@@ -176,7 +177,8 @@ func TestAPersonsOwnMessagesAndChatsLiveBesideThoseOfGit(t *testing.T) {
 			unchanged(t, what, ns, git)
 			unchanged(t, by, ns, own)
 		}
-		if drifted := what.drift(t, git); slices.ContainsFunc(drifted, func(d string) bool { return strings.Contains(d, "person") }) {
+		if drifted := what.drift(t, git); slices.ContainsFunc(drifted,
+			func(d string) bool { return strings.Contains(d, "person") }) {
 			t.Errorf("drift: %v", drifted)
 		}
 	})

@@ -60,7 +60,8 @@ func TestAMessageThatGitDropsIsPrunedAndNothingElse(t *testing.T) {
 		same(t, ns, waiting, before)
 
 		playPods(t, ns)
-		wait(t, ns, "Answered", "ChatMessage/triage-prompt", "ChatMessage/triage-cni", "ChatMessage/triage-summary", "Chat/triage")
+		wait(t, ns, "Answered", "ChatMessage/triage-prompt", "ChatMessage/triage-cni", "ChatMessage/triage-summary",
+			"Chat/triage")
 		last := newest(t, ns, "triage-cni", "triage-summary")
 		answered := waiting.without(last)
 		if changed := what.apply(t, answered); !slices.Equal(changed, []string{last}) {

@@ -177,7 +177,8 @@ func ownFieldsOnly(t *testing.T, ns string, git repository, managers []string) {
 			switch {
 			case entry.Manager == operator:
 				statusSeen = true
-				if keys := slices.Collect(maps.Keys(fields)); entry.Subresource != "status" || !slices.Equal(keys, []string{"f:status"}) {
+				if keys := slices.Collect(maps.Keys(fields)); entry.Subresource != "status" ||
+					!slices.Equal(keys, []string{"f:status"}) {
 					t.Errorf("%s: the operator manages %v through %q", id(want), keys, entry.Subresource)
 				}
 			case !slices.Contains(managers, entry.Manager):

@@ -30,7 +30,8 @@ var commands = map[string]func(t *testing.T, ns string) tool{
 }
 
 // with runs a test with each of the tools in a namespace of its own.
-func with(t *testing.T, tools map[string]func(t *testing.T, ns string) tool, test func(t *testing.T, ns string, what tool)) {
+func with(t *testing.T, tools map[string]func(t *testing.T, ns string) tool,
+	test func(t *testing.T, ns string, what tool)) {
 	for name, make := range tools {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,8 @@ func isRight(t *testing.T, ns string) bool {
 		}
 	}
 	return account.AutomountServiceAccountToken != nil && !*account.AutomountServiceAccountToken &&
-		equality.Semantic.DeepEqual(role.Rules, podspec.Role(ns).Rules) && binding.RoleRef == podspec.RoleBinding(ns).RoleRef &&
+		equality.Semantic.DeepEqual(role.Rules, podspec.Role(ns).Rules) && binding.RoleRef == podspec.RoleBinding(ns).
+		RoleRef &&
 		equality.Semantic.DeepEqual(binding.Subjects, podspec.RoleBinding(ns).Subjects) &&
 		equality.Semantic.DeepEqual(policy.Spec, podspec.NetworkPolicy(ns, "").Spec)
 }
@@ -57,12 +58,14 @@ func TestWhatGenerationPodsRunWithIsPutRightWhileAPodIsWarm(t *testing.T) {
 		{"the NetworkPolicy is deleted", func() { remove(t, policy) }},
 		{"Role and RoleBinding are deleted", func() { remove(t, role); remove(t, binding) }},
 		{"the account mounts tokens", func() { patch(t, account, `{"automountServiceAccountToken":true}`) }},
-		{"the Role gives Secrets", func() { patch(t, role, `{"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`) }},
+		{"the Role gives Secrets",
+			func() { patch(t, role, `{"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`) }},
 		{"the RoleBinding is for another one", func() {
 			patch(t, binding, `{"subjects":[{"kind":"ServiceAccount","name":"default","namespace":%q}]}`, ns)
 		}},
 		{"the RoleBinding is for one more", func() {
-			patch(t, binding, `{"subjects":[{"kind":"ServiceAccount","name":"parley-generation","namespace":%q},{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":"system:authenticated"}]}`, ns)
+			patch(t, binding,
+				`{"subjects":[{"kind":"ServiceAccount","name":"parley-generation","namespace":%q},{"kind":"Group","apiGroup":"rbac.authorization.k8s.io","name":"system:authenticated"}]}`, ns)
 		}},
 		{"the RoleBinding gives another role", func() {
 			other := podspec.RoleBinding(ns)

@@ -20,7 +20,8 @@ func ticketChat(ns string) *v1alpha1.Chat {
 	chat := newChat(ns, "c", "please")
 	chat.Spec.Tools = &v1alpha1.ChatTools{
 		Client: []v1alpha1.ClientTool{{
-			Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)},
+			Name:        "open_ticket",
+			InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)},
 		}},
 		Approval: []string{"current_time"},
 	}
@@ -84,7 +85,8 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"), ticket("call_2"))))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	required := chatIn(t, ns, "c").Status.RequiresAction
-	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` || required.ToolCalls[0].Kind != v1alpha1.AwaitsClient {
+	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` ||
+		required.ToolCalls[0].Kind != v1alpha1.AwaitsClient {
 		t.Fatalf("required is %+v", required)
 	}
 	for name, outputs := range map[string][]string{
@@ -98,13 +100,15 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 	}
 	create(t, resultsOf(ns, "right", "call_2", `{"number":2}`, "call_1", `{"number":1}`))
 	chat := assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.History.Head != "right" || got.History.Length != 3 || got.Generation.Action != v1alpha1.ActionGenerateAssistant {
+	if got := chat.Status; got.History.Head != "right" || got.History.Length != 3 ||
+		got.Generation.Action != v1alpha1.ActionGenerateAssistant {
 		t.Errorf("history %+v, generation %+v", got.History, got.Generation)
 	}
 	create(t, answer(chat, nil))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
 	waitForMessage(t, ns, "right", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
-	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 || m.Status.Parent != "c-1-1" {
+	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 ||
+		m.Status.Parent != "c-1-1" {
 		t.Errorf("status of the results is %+v", m.Status)
 	}
 	create(t, resultsOf(ns, "late", "call_1", `1`))
@@ -116,14 +120,16 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	create(t, ticketChat(ns))
 	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(clock("call_1"), clock("call_2"))))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
-	yes, no, other := decision(ns, "call_1", v1alpha1.DecisionApprove), decision(ns, "call_2", v1alpha1.DecisionDeny), decision(ns, "call_9", v1alpha1.DecisionApprove)
+	yes, no, other := decision(ns, "call_1", v1alpha1.DecisionApprove), decision(ns, "call_2", v1alpha1.DecisionDeny),
+		decision(ns, "call_9", v1alpha1.DecisionApprove)
 	create(t, other)
 	waitForApproval(t, other, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 	create(t, yes)
 	waitForApproval(t, yes, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	create(t, no)
 	chat := assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || len(got.Turn.Decisions) != 2 || got.RequiresAction != nil {
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || len(got.Turn.Decisions) != 2 ||
+		got.RequiresAction != nil {
 		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
 	}
 	waitForApproval(t, no, metav1.ConditionTrue, v1alpha1.ReasonApplied)

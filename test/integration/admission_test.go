@@ -23,7 +23,8 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 	ns := bareNamespace(t)
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: ns} }
 	message := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
-		m := &v1alpha1.ChatMessage{ObjectMeta: meta("m"), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}
+		m := &v1alpha1.ChatMessage{ObjectMeta: meta("m"),
+			Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}
 		change(&m.Spec)
 		return m
 	}
@@ -39,7 +40,8 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		object client.Object
 		want   string
 	}{
-		"a message without content": {message(func(*v1alpha1.ChatMessageSpec) {}), "exactly one of content and parts must be set"},
+		"a message without content": {message(func(*v1alpha1.ChatMessageSpec) {}),
+			"exactly one of content and parts must be set"},
 		"a message with both": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Content = "a"
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("a")}}
@@ -48,101 +50,149 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToModel
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
 		}), "visibility belongs to User messages"},
-		"a forged reply":            {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }), "role must be User"},
-		"a forged place":            {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Parent = "b" }), "parent and index are set by the operator"},
-		"a part of the wrong shape": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText}} }), "text must be set for the types Text and Reasoning"},
+		"a forged reply": {
+			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }),
+			"role must be User"},
+		"a forged place": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Parent = "b" }),
+			"parent and index are set by the operator"},
+		"a part of the wrong shape": {
+			message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText}} }),
+			"text must be set for the types Text and Reasoning"},
 		"a part that users may not": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartReasoning, Text: new("a")}}
 		}), "must be of type Text or File"},
 		"an error that does not pass, with a wait": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{
-				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p", Outcome: v1alpha1.OutcomeFailed,
+				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p",
+				Outcome:   v1alpha1.OutcomeFailed,
 				StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(),
 				Error: &v1alpha1.GenerationError{Reason: v1alpha1.ErrorRequestRejected, RetryAfterSeconds: new(int32(5))},
 			}
 		}), "retryAfterSeconds goes with retryable"},
-		"content over 1 MiB":        {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("a", 1<<20+1) }), "1048576"},
-		"content over 1 MiB, UTF-8": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("é", 1<<19+1) }), "content may have at most 1048576 bytes (1 MiB)"},
+		"content over 1 MiB": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("a", 1<<20+1) }),
+			"1048576"},
+		"content over 1 MiB, UTF-8": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = strings.Repeat("é", 1<<19+1) }),
+			"content may have at most 1048576 bytes (1 MiB)"},
 		"parts over 1 MiB together": {message(func(s *v1alpha1.ChatMessageSpec) {
 			p := v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 1<<19+1))}
 			s.Parts = []v1alpha1.MessagePart{p, p}
 		}), "1048576 characters"},
-		"a file without content":        {message(file(v1alpha1.MessageFile{})), "exactly one of data, configMapKeyRef and url must be set"},
-		"a file with two contents":      {message(file(v1alpha1.MessageFile{Data: "YQ==", URL: "https://a"})), "exactly one of data, configMapKeyRef and url must be set"},
+		"a file without content": {message(file(v1alpha1.MessageFile{})),
+			"exactly one of data, configMapKeyRef and url must be set"},
+		"a file with two contents": {message(file(v1alpha1.MessageFile{Data: "YQ==", URL: "https://a"})),
+			"exactly one of data, configMapKeyRef and url must be set"},
 		"a file of a strange type":      {message(file(v1alpha1.MessageFile{Data: "YQ==", MediaType: "image"})), "mediaType"},
 		"a file whose name is a path":   {message(file(v1alpha1.MessageFile{Data: "YQ==", Name: "a/b"})), "name"},
 		"a file whose URL has a key":    {message(file(v1alpha1.MessageFile{URL: "https://u:p@a/b"})), "url"},
 		"a file over 700 KiB of base64": {message(file(v1alpha1.MessageFile{Data: strings.Repeat("A", 716804)})), "data"},
 		"a file in base64url":           {message(file(v1alpha1.MessageFile{Data: "____"})), "data in body should match"},
-		"a file that is no base64":      {message(file(v1alpha1.MessageFile{Data: "not base64"})), "data in body should match"},
-		"a file without its padding":    {message(file(v1alpha1.MessageFile{Data: "YQ"})), "its length is no multiple of 4"},
+		"a file that is no base64": {message(file(v1alpha1.MessageFile{Data: "not base64"})),
+			"data in body should match"},
+		"a file without its padding": {message(file(v1alpha1.MessageFile{Data: "YQ"})), "its length is no multiple of 4"},
 		"files over 1 MiB together": {message(func(s *v1alpha1.ChatMessageSpec) {
 			file(v1alpha1.MessageFile{Data: strings.Repeat("+", 716800)})(s)
 			s.Parts = append(s.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new(strings.Repeat("a", 400000))})
 		}), "the files in base64, may have at most 1048576 characters"},
-		"a part File without one": {message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}} }), "file must be set for the type File"},
-		"instructions without a key": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
-			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a"}},
-		}}}, "spec.instructionsFrom[0].configMapKeyRef.key"},
-		"17 instructions": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: slices.Repeat([]v1alpha1.InstructionsSource{
-			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}},
-		}, 17)}}, "must have at most 16 items"},
+		"a part File without one": {
+			message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}} }),
+			"file must be set for the type File"},
+		"instructions without a key": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
+				{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a"}},
+			}}}, "spec.instructionsFrom[0].configMapKeyRef.key"},
+		"17 instructions": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{InstructionsFrom: slices.Repeat([]v1alpha1.InstructionsSource{
+				{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "b"}},
+			}, 17)}}, "must have at most 16 items"},
 		"the name of a reply to come":      {say(ns, "c", "c-2-1"), "belong to generated messages"},
 		"the name of another chat's reply": {say(ns, "no-such-chat", "squat-1-1"), "belong to generated messages"},
 		"the name of a summary to come":    {say(ns, "c", "squat-7-summary"), "belong to generated messages"},
-		"a blank message":                  {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = " \n\u00a0" }), "content is blank: say something"},
-		"a blank prompt":                   {newChat(ns, "t", " \t"), "prompt is blank: say something"},
+		"a blank message": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = " \n\u00a0" }),
+			"content is blank: say something"},
+		"a blank prompt": {newChat(ns, "t", " \t"), "prompt is blank: say something"},
 		"a Secret that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.APIKey.SecretKeyRef.Name = "../../secrets/kubernetes.io/serviceaccount"
 		}), "spec.apiKey.secretKeyRef.name"},
-		"a key that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = ".." }), "a key is neither . nor begins with .."},
+		"a key that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = ".." }),
+			"a key is neither . nor begins with .."},
 		"a fallback that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "a/b"}}
 		}), "spec.fallbacks[0].name"},
-		"instructions whose key is a path": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
-			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "."}},
-		}}}, "a key is neither . nor begins with .."},
-		"a parent that is no name": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "A b"}}}, "spec.parentRef.name"},
+		"instructions whose key is a path": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
+				{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "."}},
+			}}}, "a key is neither . nor begins with .."},
+		"a parent that is no name": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "A b"}}}, "spec.parentRef.name"},
 		"a region that is a host": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider, s.Region = v1alpha1.ProviderBedrock, "a@10.0.0.1:9090/x?"
 		}), "spec.region"},
 		"an apiVersion that is a query": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider, s.BaseURL, s.APIVersion = v1alpha1.ProviderAzure, "https://a.example", "1&a=b"
 		}), "spec.apiVersion"},
-		"a model that is a path":  {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider, s.Model = v1alpha1.ProviderGoogle, "../../v1/files" }), "model becomes part of a URL"},
-		"a model that is a query": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider, s.Model = v1alpha1.ProviderGoogle, "gemini?alt=x" }), "model becomes part of a URL"},
-		"a model of two lines":    {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Model = "a\nb" }), "spec.model"},
+		"a model that is a path": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider,
+				s.Model = v1alpha1.ProviderGoogle, "../../v1/files"
+		}), "model becomes part of a URL"},
+		"a model that is a query": {config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Provider,
+				s.Model = v1alpha1.ProviderGoogle, "gemini?alt=x"
+		}), "model becomes part of a URL"},
+		"a model of two lines": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Model = "a\nb" }), "spec.model"},
 		"a header of two lines": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Headers = []v1alpha1.Header{{Name: "X-A", Value: "a\r\nX-B: c"}}
 		}), "spec.headers[0].value"},
-		"a reply by hand with results":  {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }), "a Tool message has parts, all of type ToolResult"},
-		"a tool of Parley's name":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}}, "this is the name of a built-in tool"},
-		"a tool of the advisor's name":  {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "advisor"}}}}}, "this is the name of a built-in tool"},
-		"an advisor without uses":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(0))}}}, "spec.advisor.maxUses"},
-		"an advisor of few words":       {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxOutputTokens: new(int64(255))}}}, "spec.advisor.maxOutputTokens"},
-		"an advisor of no known effort": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, ReasoningEffort: "Most"}}}, "spec.advisor.reasoningEffort"},
-		"the advisor among the allowed": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
-			BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{v1alpha1.ToolAdvisor}},
-		}}}, "spec.tools.builtIn.allow"},
-		"a client's tool that needs approval": {&v1alpha1.Chat{ObjectMeta: meta("t"), Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
-			Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []string{"f"},
-		}}}, "leave them out of approval"},
+		"a reply by hand with results": {
+			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleTool }),
+			"a Tool message has parts, all of type ToolResult"},
+		"a tool of Parley's name": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "current_time"}}}}},
+			"this is the name of a built-in tool"},
+		"a tool of the advisor's name": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "advisor"}}}}},
+			"this is the name of a built-in tool"},
+		"an advisor without uses": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(0))}}},
+			"spec.advisor.maxUses"},
+		"an advisor of few words": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxOutputTokens: new(int64(255))}}},
+			"spec.advisor.maxOutputTokens"},
+		"an advisor of no known effort": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, ReasoningEffort: "Most"}}},
+			"spec.advisor.reasoningEffort"},
+		"the advisor among the allowed": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+				BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{v1alpha1.ToolAdvisor}},
+			}}}, "spec.tools.builtIn.allow"},
+		"a client's tool that needs approval": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+				Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []string{"f"},
+			}}}, "leave them out of approval"},
 		"a tool without a name that ends the turn": {stopAfter(meta("t"), ""), "spec.tools.stopAfter[0]"},
-		"a long name of such a tool":               {stopAfter(meta("t"), strings.Repeat("a", 65)), "spec.tools.stopAfter[0]"},
-		"such a tool twice":                        {stopAfter(meta("t"), "a", "a"), "Duplicate value"},
-		"65 such tools":                            {stopAfter(meta("t"), slices.Repeat([]string{"a"}, 65)...), "must have at most 64 items"},
+		"a long name of such a tool": {stopAfter(meta("t"), strings.Repeat("a", 65)),
+			"spec.tools.stopAfter[0]"},
+		"such a tool twice": {stopAfter(meta("t"), "a", "a"), "Duplicate value"},
+		"65 such tools":     {stopAfter(meta("t"), slices.Repeat([]string{"a"}, 65)...), "must have at most 64 items"},
 		"a reply that says that a tool ended the turn": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{
-				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p", Outcome: v1alpha1.OutcomeCompleted,
+				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p",
+				Outcome:   v1alpha1.OutcomeCompleted,
 				StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(), StoppedBy: "current_time",
 			}
 		}), "stoppedBy belongs to the results of a completed ExecuteTools"},
-		"a long name of a chat":     {&v1alpha1.Chat{ObjectMeta: meta(strings.Repeat("a", 201))}, "at most 200 characters"},
-		"an unknown provider":       {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = "acme" }), `supported values: "openai", "anthropic"`},
-		"no key":                    {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey = nil }), "apiKey must be set for this provider"},
-		"a bad baseURL":             {config(func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "models.example.com" }), "baseURL must be a URL such as"},
-		"a baseURL of another kind": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "ftp://models.example.com" }), "baseURL must be a URL such as"},
-		"no baseURL where needed":   {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderOpenAICompatible }), "baseURL must be set"},
+		"a long name of a chat": {&v1alpha1.Chat{ObjectMeta: meta(strings.Repeat("a", 201))}, "at most 200 characters"},
+		"an unknown provider": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = "acme" }),
+			`supported values: "openai", "anthropic"`},
+		"no key": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey = nil }),
+			"apiKey must be set for this provider"},
+		"a bad baseURL": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "models.example.com" }),
+			"baseURL must be a URL such as"},
+		"a baseURL of another kind": {
+			config(func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "ftp://models.example.com" }),
+			"baseURL must be a URL such as"},
+		"no baseURL where needed": {
+			config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderOpenAICompatible }),
+			"baseURL must be set"},
 		"a transport where none is": {config(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider = v1alpha1.ProviderAnthropic
 			s.Transport = v1alpha1.TransportResponses
@@ -152,9 +202,11 @@ func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
 		"a quota of another cluster": {&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 			"a ClusterChatQuota must be named default: there is one for the whole cluster"},
 		"a cluster quota with an empty limit": {&v1alpha1.ClusterChatQuota{
-			ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ClusterChatQuotaSpec{Generating: &v1alpha1.GeneratingLimits{}},
+			ObjectMeta: metav1.ObjectMeta{Name: "default"},
+			Spec:       v1alpha1.ClusterChatQuotaSpec{Generating: &v1alpha1.GeneratingLimits{}},
 		}, "set chats, subChats or both"},
-		"a temperature out of range": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Temperature = new(3.0) }), "spec.temperature"},
+		"a temperature out of range": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Temperature = new(3.0) }),
+			"spec.temperature"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := cluster.Client.Create(t.Context(), c.object)
@@ -204,13 +256,14 @@ func picture(t *testing.T) string {
 func TestAMessageWithFilesIsTaken(t *testing.T) {
 	ns := bareNamespace(t)
 	for name, f := range map[string]v1alpha1.MessageFile{
-		"in-place":  {Data: strings.Repeat("/", 716800)},
-		"plus":      {Data: "++++"},
-		"slash":     {Data: "////"},
-		"png":       {Data: picture(t)},
-		"log":       {Name: "a.log", MediaType: "text/plain", Data: "++++////IGxpbmUgb2YgYSBsb2cgw7w="},
-		"configmap": {Name: "Übersicht 2.pdf", MediaType: "application/pdf", ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "files", Key: "plan.pdf"}},
-		"url":       {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
+		"in-place": {Data: strings.Repeat("/", 716800)},
+		"plus":     {Data: "++++"},
+		"slash":    {Data: "////"},
+		"png":      {Data: picture(t)},
+		"log":      {Name: "a.log", MediaType: "text/plain", Data: "++++////IGxpbmUgb2YgYSBsb2cgw7w="},
+		"configmap": {Name: "Übersicht 2.pdf", MediaType: "application/pdf",
+			ConfigMapKeyRef: &v1alpha1.ConfigMapKeyReference{Name: "files", Key: "plan.pdf"}},
+		"url": {MediaType: "image/svg+xml", URL: "https://files.example.com/a.svg?x=1"},
 	} {
 		m := say(ns, "c", name)
 		m.Spec.Content = ""
@@ -225,18 +278,25 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
 	ns := bareNamespace(t)
 	for i, spec := range []v1alpha1.ChatModelConfigSpec{
-		{Provider: v1alpha1.ProviderBedrock, Model: "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0", Region: "us-gov-west-1"},
+		{Provider: v1alpha1.ProviderBedrock,
+			Model:  "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0",
+			Region: "us-gov-west-1"},
 		{Provider: v1alpha1.ProviderBedrock, Model: "anthropic.claude-3-5-sonnet-20241022-v2:0", Region: "ap-southeast-2"},
 		{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash-preview-05-20"},
 		{Provider: v1alpha1.ProviderGoogle, Model: "tunedModels/my-model-x1"},
-		{Provider: v1alpha1.ProviderAzure, Model: "gpt-4.1_prod", BaseURL: "https://a.openai.azure.com", APIVersion: "2025-01-01-preview"},
+		{Provider: v1alpha1.ProviderAzure, Model: "gpt-4.1_prod", BaseURL: "https://a.openai.azure.com",
+			APIVersion: "2025-01-01-preview"},
 		{Provider: v1alpha1.ProviderOpenRouter, Model: "deepseek/deepseek-r1:free"},
 		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "/models/Qwen2.5-7B", BaseURL: "http://vllm.models:8000/v1"},
-		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "accounts/fireworks/models/a#accounts/b/deployments/c", BaseURL: "https://api.fireworks.ai/inference/v1"},
-		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M", BaseURL: "http://ollama:11434/v1"},
+		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "accounts/fireworks/models/a#accounts/b/deployments/c",
+			BaseURL: "https://api.fireworks.ai/inference/v1"},
+		{Provider: v1alpha1.ProviderOpenAICompatible, Model: "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M",
+			BaseURL: "http://ollama:11434/v1"},
 	} {
-		spec.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys.of-models", Key: ".data_1-a"}}
-		create(t, &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), Namespace: ns}, Spec: spec})
+		spec.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys.of-models",
+			Key: ".data_1-a"}}
+		create(t, &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("m%d", i), Namespace: ns},
+			Spec: spec})
 	}
 }
 
@@ -258,7 +318,8 @@ func TestThePromptOfAChatCannotChange(t *testing.T) {
 	create(t, newChat(ns, "c", "first"))
 	chat := newChat(ns, "c", "")
 	body := []byte(`{"spec":{"prompt":"other"}}`)
-	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil || !strings.Contains(err.Error(), "continue with a ChatMessage") {
+	if err := cluster.Client.Patch(t.Context(), chat, client.RawPatch("application/merge-patch+json", body)); err == nil ||
+		!strings.Contains(err.Error(), "continue with a ChatMessage") {
 		t.Errorf("editing the prompt: %v", err)
 	}
 }

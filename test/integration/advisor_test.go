@@ -26,7 +26,8 @@ func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	st := chatIn(t, ns, "c").Status
-	if st.Usage.TotalTokens != 30 || st.AdvisorUsage != (v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}) {
+	if st.Usage.TotalTokens != 30 ||
+		st.AdvisorUsage != (v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}) {
 		t.Errorf("the usage is %+v, the advisor's %+v", st.Usage, st.AdvisorUsage)
 	}
 	if len(st.Cost) != 1 || st.Cost[0] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}) {
@@ -37,7 +38,8 @@ func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
 func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true,
+		ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 	create(t, chat)
 	unavailable := func(st *v1alpha1.ChatStatus) *metav1.Condition {
 		return meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
@@ -54,11 +56,13 @@ func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T)
 	}
 
 	create(t, modelConfig(ns, "strong", nil))
-	eventually(t, "the chat at rest sees the ChatModelConfig", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
+	eventually(t, "the chat at rest sees the ChatModelConfig",
+		func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 	if err := cluster.Client.Delete(t.Context(), configIn(t, ns, "strong")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the chat at rest sees that the ChatModelConfig is gone", func() bool { return unavailable(&chatIn(t, ns, "c").Status) != nil })
+	eventually(t, "the chat at rest sees that the ChatModelConfig is gone",
+		func() bool { return unavailable(&chatIn(t, ns, "c").Status) != nil })
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"advisor":{"enabled":false}}}`)
 	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }

@@ -52,7 +52,8 @@ func TestARecordingGoesWhenItExpires(t *testing.T) {
 	if expired(t, later) || expired(t, unsaid) {
 		t.Error("one went too early")
 	}
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationExpiresAt+`":"2020-01-01T00:00:00Z"}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationExpiresAt+`":"2020-01-01T00:00:00Z"}}}`))
 	if err := cluster.Client.Patch(t.Context(), later, patch); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestDebugSettingsAreBounded(t *testing.T) {
 }
 
 // annotated is a recording of chat c with annotations, which the chat owns if it is there.
-func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStepSpec)) *v1alpha1.ChatDebugStep {
+func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1alpha1.Chat,
+	change func(*v1alpha1.ChatDebugStepSpec)) *v1alpha1.ChatDebugStep {
 	t.Helper()
 	step := &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
@@ -82,7 +84,8 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 		},
 	}
 	if chat != nil {
-		step.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID}}
+		step.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat",
+			Name: chat.Name, UID: chat.UID}}
 	}
 	if change != nil {
 		change(&step.Spec)
@@ -96,9 +99,11 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
 	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.ChatDebugStepSpec) {
 		s.Status, s.Attempt = v1alpha1.DebugInProgress, 2
-		s.Request.Messages = []v1alpha1.DebugMessage{{Role: "user", Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Text: "what was asked"}}}}
+		s.Request.Messages = []v1alpha1.DebugMessage{{Role: "user",
+			Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Text: "what was asked"}}}}
 		for n := range int32(2) {
-			s.Attempts = append(s.Attempts, v1alpha1.DebugAttempt{Number: n + 1, Pod: "no-such-pod", Status: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
+			s.Attempts = append(s.Attempts, v1alpha1.DebugAttempt{Number: n + 1, Pod: "no-such-pod",
+				Status: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
 		}
 		s.Attempts[0].Status = v1alpha1.DebugError
 	})
@@ -109,10 +114,12 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 		return step.Spec.Status == v1alpha1.DebugInterrupted
 	})
 	s := &step.Spec
-	if s.FinishedAt == nil || s.Attempts[0].Status != v1alpha1.DebugError || s.Attempts[1].Status != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
+	if s.FinishedAt == nil || s.Attempts[0].Status != v1alpha1.DebugError ||
+		s.Attempts[1].Status != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
 		t.Errorf("recorded %+v", s)
 	}
-	if s.Request.Messages[0].Parts[0].Text != "what was asked" || s.Attempts[1].Pod != "no-such-pod" || step.Annotations[v1alpha1.AnnotationInProgress] != "" {
+	if s.Request.Messages[0].Parts[0].Text != "what was asked" || s.Attempts[1].Pod != "no-such-pod" ||
+		step.Annotations[v1alpha1.AnnotationInProgress] != "" {
 		t.Errorf("left %+v, %v", s, step.Annotations)
 	}
 }
@@ -126,7 +133,8 @@ func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
 	before, edited, after := of("before", "1/1"), of("edited", "3/3"), of("after", "5/5")
 	unsaid, anew := annotated(t, ns, "unsaid", nil, nil, nil), of("anew", "7/3")
 	edit(t, ns, "second", "I meant something else")
-	eventually(t, "the recordings of what was edited have gone", func() bool { return expired(t, edited) && expired(t, after) })
+	eventually(t, "the recordings of what was edited have gone",
+		func() bool { return expired(t, edited) && expired(t, after) })
 	if expired(t, before) || expired(t, unsaid) || expired(t, anew) {
 		t.Error("others have gone, too")
 	}

@@ -40,7 +40,8 @@ func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *t
 	create(t, naming(ns, "c", "off", ""))
 	eventually(t, "the chat says what is disabled", func() bool {
 		ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && ready.Status == metav1.ConditionFalse && ready.Reason == string(v1alpha1.ErrorModelConfigDisabled) &&
+		return ready != nil && ready.Status == metav1.ConditionFalse &&
+			ready.Reason == string(v1alpha1.ErrorModelConfigDisabled) &&
 			strings.Contains(ready.Message, "ChatModelConfig off, which spec.modelConfigRef names, is disabled")
 	})
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
@@ -69,7 +70,9 @@ func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testi
 	if second.Status.Generation.ModelConfig != "default" || second.Status.Model != defaultModel {
 		t.Errorf("generation %+v of model %s", second.Status.Generation, second.Status.Model)
 	}
-	if c := fallback(); c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(v1alpha1.ErrorModelConfigDisabled) || !strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
+	if c := fallback(); c == nil || c.Status != metav1.ConditionTrue ||
+		c.Reason != string(v1alpha1.ErrorModelConfigDisabled) ||
+		!strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
 		t.Errorf("the chat says %+v", c)
 	}
 	create(t, answer(second, nil))
@@ -78,7 +81,8 @@ func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testi
 	// A message that names one that is gone is answered by the chat's model, which is the default for now.
 	create(t, sayTo(ns, "c", "third", "gone", ""))
 	third := assigned(t, ns, "c", 5, 1)
-	if c := fallback(); third.Status.Generation.ModelConfig != "default" || c == nil || c.Reason != string(v1alpha1.ErrorModelConfigNotFound) {
+	if c := fallback(); third.Status.Generation.ModelConfig != "default" || c == nil ||
+		c.Reason != string(v1alpha1.ErrorModelConfigNotFound) {
 		t.Errorf("generation %+v, %+v", third.Status.Generation, c)
 	}
 	create(t, answer(third, nil))
@@ -130,10 +134,12 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 		"said":    {ContextLimit: 8192, ContextLimitSource: v1alpha1.ContextLimitConfigured},
 		"unknown": {},
 	} {
-		eventually(t, "ChatModelConfig "+name+" has a status", func() bool { return configIn(t, ns, name).Status.ObservedGeneration > 0 })
+		eventually(t, "ChatModelConfig "+name+" has a status",
+			func() bool { return configIn(t, ns, name).Status.ObservedGeneration > 0 })
 		st := configIn(t, ns, name).Status
 		unknown := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionContextLimitUnknown)
-		if st.ContextLimit != want.ContextLimit || st.ContextLimitSource != want.ContextLimitSource || (unknown != nil) != (want.ContextLimit == 0) {
+		if st.ContextLimit != want.ContextLimit || st.ContextLimitSource != want.ContextLimitSource ||
+			(unknown != nil) != (want.ContextLimit == 0) {
 			t.Errorf("%s says %d, %s, %+v", name, st.ContextLimit, st.ContextLimitSource, unknown)
 		}
 	}
@@ -154,7 +160,8 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 3, 1), func(m *v1alpha1.ChatMessage) {
 		m.Spec.Parts = nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long", ContextLimit: 8192}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long",
+			ContextLimit: 8192}
 	}))
 	compacting := assigned(t, ns, "c", 4, 1)
 	learned, cause := compacting.Status.LearnedContextLimit, compacting.Status.Generation.Compaction
@@ -166,7 +173,8 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	}
 	create(t, answer(compacting, func(m *v1alpha1.ChatMessage) {
 		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionContextTooLong, Messages: 2, ContextStart: 2}
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionContextTooLong, Messages: 2,
+			ContextStart: 2}
 	}))
 	create(t, answer(assigned(t, ns, "c", 5, 1), func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 6000, Replies: 2, Compacted: true}

@@ -18,7 +18,9 @@ import (
 // servedNamespace is one whose chats ask a model that says "Fine."; it keeps what it was asked.
 func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, config *v1alpha1.ChatModelConfig) {
 	t.Helper()
-	models, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
+	models, err := modelserver.New(
+		modelserver.Script{
+			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,8 @@ func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, confi
 	return ns, models, config
 }
 
-// An edit cuts the history, but its turn can end before any pod has seen it. Whatever ends it, the next turn builds on the new text.
+// An edit cuts the history, but its turn can end before any pod has seen it.
+// Whatever ends it, the next turn builds on the new text.
 func TestTheModelIsToldWhatTheTranscriptSaysAlsoAfterAnEditThatNoPodSaw(t *testing.T) {
 	endHeldTurn := func(t *testing.T, ns, why string) {
 		t.Helper()
@@ -77,7 +80,8 @@ func TestTheModelIsToldWhatTheTranscriptSaysAlsoAfterAnEditThatNoPodSaw(t *testi
 				create(t, say(ns, "c", next))
 				waitForMessage(t, ns, next, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 				requests := models.Requests()
-				if asked := string(requests[len(requests)-1].Body); !strings.Contains(asked, "NEW-TEXT") || strings.Contains(asked, "OLD-SECRET") {
+				if asked := string(requests[len(requests)-1].Body); !strings.Contains(asked, "NEW-TEXT") ||
+					strings.Contains(asked, "OLD-SECRET") {
 					t.Errorf("for message %s the model was told %s", next, asked)
 				}
 			}

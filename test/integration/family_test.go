@@ -68,7 +68,8 @@ func TestAChatWithoutFamilyThatIsArchivedAtWorkIsArchivedOnceItIsIdle(t *testing
 		create(t, newChat(ns, name, "first"))
 		busy := assigned(t, ns, name, 1, 1)
 		patch(t, newChat(ns, name, ""), `{"spec":{"archived":true}}`)
-		eventually(t, "the pass that sees it is over", func() bool { return chatIn(t, ns, name).Status.ObservedGeneration == 2 })
+		eventually(t, "the pass that sees it is over",
+			func() bool { return chatIn(t, ns, name).Status.ObservedGeneration == 2 })
 		ends(t, busy)
 		waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonArchived)
 		if !chatIn(t, ns, name).Status.Archived {
@@ -94,8 +95,11 @@ func TestASubChatBelowAnArchivedChatIsArchivedUntilTheParentIsTakenBack(t *testi
 
 func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
 	for name, makeRoom := range map[string]func(*testing.T, string){
-		"a sibling is deleted":  func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
-		"a sibling is archived": func(t *testing.T, ns string) { patch(t, newChat(ns, "k1", ""), `{"spec":{"archived":true}}`) },
+		"a sibling is deleted": func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
+		"a sibling is archived": func(t *testing.T,
+			ns string) {
+			patch(t, newChat(ns, "k1", ""), `{"spec":{"archived":true}}`)
+		},
 		"the limit is raised": func(t *testing.T, ns string) {
 			patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
 		},

@@ -56,7 +56,8 @@ func answer(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.C
 
 // callTool makes the answer one that calls a tool.
 func callTool(m *v1alpha1.ChatMessage) {
-	m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "current_time", Input: "{}"}}}
+	m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
+		ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "current_time", Input: "{}"}}}
 	m.Spec.Generation.PendingCalls = 1
 	m.Spec.Generation.Preview = ""
 }
@@ -64,7 +65,8 @@ func callTool(m *v1alpha1.ChatMessage) {
 // toolResult makes the answer one that holds the result of that call.
 func toolResult(m *v1alpha1.ChatMessage) {
 	m.Spec.Role = v1alpha1.RoleTool
-	m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "current_time", Output: "noon"}}}
+	m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+		ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "current_time", Output: "noon"}}}
 	m.Spec.Generation.Preview = ""
 }
 
@@ -74,7 +76,8 @@ func failed(reason v1alpha1.ErrorReason) func(*v1alpha1.ChatMessage) {
 		m.Spec.Generation.Preview = ""
 		m.Spec.Generation.Usage = nil
 		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", StatusCode: 401}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do",
+			StatusCode: 401}
 	}
 }
 
@@ -86,5 +89,6 @@ func say(ns, chat, name string) *v1alpha1.ChatMessage {
 }
 
 func newChat(ns, name, prompt string) *v1alpha1.Chat {
-	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: v1alpha1.ChatSpec{Prompt: prompt}}
+	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: v1alpha1.ChatSpec{Prompt: prompt}}
 }

@@ -113,7 +113,8 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 	if got := messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore; got != v1alpha1.CallsTimedOut {
 		t.Errorf("the next step says %q", got)
 	}
-	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut { // Who is quicker.
+	// Who is quicker.
+	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut {
 		t.Errorf("the second call was given up because of %q", got)
 	}
 	create(t, answer(stopped, failed(v1alpha1.ErrorAuthenticationFailed)))

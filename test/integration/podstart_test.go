@@ -23,7 +23,9 @@ func hasNoImage(t *testing.T, ns, name string) {
 		t.Fatal(err)
 	}
 	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: "relay", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such tag"}},
+		Name: "relay",
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
+			Message: "no such tag"}},
 	}}
 	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func TestAPodThatDoesNotStartIsReplacedAndTheChatSaysWhatTheKubeletSays(t *testi
 		return st.Retry != nil && st.Retry.Reason == v1alpha1.ErrorGenerationPodLost && st.Retry.LostAttempts == 2 &&
 			strings.Contains(st.Retry.Message, "it did not start within 4s: container relay: ImagePullBackOff no such tag")
 	})
-	if notes := eventsOf(t, ns, "c", "AttemptLost"); len(notes) == 0 || !strings.Contains(strings.Join(notes, " "), "ImagePullBackOff") {
+	if notes := eventsOf(t, ns, "c", "AttemptLost"); len(notes) == 0 ||
+		!strings.Contains(strings.Join(notes, " "), "ImagePullBackOff") {
 		t.Errorf("its Events are %q", notes)
 	}
 	eventually(t, "the first pod is removed", func() bool {

@@ -46,7 +46,8 @@ func waitForHolder(t *testing.T, ns, chat, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s says %q", chat, message), func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1alpha1.ReasonWaitingForCapacity && strings.Contains(c.Message, message)
+		return c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1alpha1.ReasonWaitingForCapacity &&
+			strings.Contains(c.Message, message)
 	})
 }
 
@@ -71,7 +72,8 @@ func TestAQuotaHoldsChatsAndLetsThemInAtOnceWhenItIsRaised(t *testing.T) {
 	for i := range 10 {
 		create(t, newChat(ns, fmt.Sprint("c", i), "first"))
 	}
-	held := "ChatQuota team allows 2 chats to generate at once in namespace " + ns + ": wait until a chat is done, or raise spec.generating.chats there"
+	held := "ChatQuota team allows 2 chats to generate at once in namespace " + ns +
+		": wait until a chat is done, or raise spec.generating.chats there"
 	waiting := func(message string) (n int) {
 		var chats v1alpha1.ChatList
 		if err := cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)); err != nil {
@@ -195,12 +197,15 @@ func TestTheClusterQuotaHoldsNamespacesWithoutAQuotaAndAllTogether(t *testing.T)
 	ns, own := namespace(t), namespace(t)
 	allow(t, own, "own", 1)
 	create(t, newChat(ns, "c", "first"))
-	waitForHolder(t, ns, "c", "ClusterChatQuota default allows no chats to generate in a namespace without a ChatQuota for them: set spec.generating.chats in a ChatQuota of namespace "+ns)
+	waitForHolder(t, ns, "c",
+		"ClusterChatQuota default allows no chats to generate in a namespace without a ChatQuota for them: set "+
+			"spec.generating.chats in a ChatQuota of namespace "+ns)
 	create(t, newChat(own, "c", "first"))
 	assigned(t, own, "c", 1, 1)
 
 	patch(t, quota, `{"spec":{"generating":{"chats":0},"namespaceDefault":null}}`)
-	waitForHolder(t, ns, "c", "ClusterChatQuota default allows no chats to generate in all namespaces together: raise spec.generating.chats there")
+	waitForHolder(t, ns, "c",
+		"ClusterChatQuota default allows no chats to generate in all namespaces together: raise spec.generating.chats there")
 	remove(t, quota)
 	assigned(t, ns, "c", 1, 1)
 }

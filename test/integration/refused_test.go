@@ -21,7 +21,8 @@ import (
 func noneOf(t *testing.T, ns string, what corev1.ResourceName) *corev1.ResourceQuota {
 	t.Helper()
 	none := corev1.ResourceList{what: resource.MustParse("0")}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"}, Spec: corev1.ResourceQuotaSpec{Hard: none}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"},
+		Spec: corev1.ResourceQuotaSpec{Hard: none}}
 	create(t, quota)
 	quota.Status = corev1.ResourceQuotaStatus{Hard: none, Used: none}
 	if err := cluster.Client.Status().Update(t.Context(), quota); err != nil {
@@ -73,8 +74,13 @@ func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *test
 		refuse func(*testing.T, string) client.Object
 		words  string
 	}{
-		"a quota of zero": {func(t *testing.T, ns string) client.Object { t.Helper(); return noneOf(t, ns, corev1.ResourcePods) }, "exceeded quota: nothing, requested: pods=1"},
-		"a LimitRange":    {func(t *testing.T, ns string) client.Object { t.Helper(); return tooSmall(t, ns) }, "maximum memory usage per Container is 16Mi"},
+		"a quota of zero": {func(t *testing.T, ns string) client.Object {
+			t.Helper()
+			return noneOf(t, ns,
+				corev1.ResourcePods)
+		}, "exceeded quota: nothing, requested: pods=1"},
+		"a LimitRange": {func(t *testing.T, ns string) client.Object { t.Helper(); return tooSmall(t, ns) },
+			"maximum memory usage per Container is 16Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,7 +163,8 @@ func TestAPromptOfTheChatsOwnNameButNotItsTextIsNotAsked(t *testing.T) {
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused)
 	remove(t, quota)
 	forged := say(ns, "c", "c-prompt")
-	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"), v1alpha1.GroupVersion.WithKind("Chat"))}
+	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"),
+		v1alpha1.GroupVersion.WithKind("Chat"))}
 	create(t, forged)
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
 }

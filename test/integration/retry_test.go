@@ -23,7 +23,8 @@ func overloaded(m *v1alpha1.ChatMessage) {
 func summary(start int64) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: start}
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2,
+			ContextStart: start}
 	}
 }
 
@@ -40,7 +41,8 @@ func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 1, 1), overloaded))
 	eventually(t, "the retry is announced", func() bool {
 		st := chatIn(t, ns, "c").Status
-		return st.Retry != nil && st.Retry.Attempt == 1 && st.Generation == nil && readyReason(st.Conditions) == v1alpha1.ReasonRetrying
+		return st.Retry != nil && st.Retry.Attempt == 1 && st.Generation == nil &&
+			readyReason(st.Conditions) == v1alpha1.ReasonRetrying
 	})
 	due := chatIn(t, ns, "c").Status.Retry
 	chat := assigned(t, ns, "c", 1, 2)
@@ -94,13 +96,15 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
-	eventually(t, "it is refused while the chat is busy", func() bool { return requested(t, ns, "c", "early") == v1alpha1.RequestRefused })
+	eventually(t, "it is refused while the chat is busy",
+		func() bool { return requested(t, ns, "c", "early") == v1alpha1.RequestRefused })
 	create(t, answer(assigned(t, ns, "c", 1, 1), replies(1)))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
 	chat := assigned(t, ns, "c", 3, 1)
-	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact || st.Compaction != v1alpha1.CompactionManual || readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
+	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact || st.Compaction != v1alpha1.CompactionManual ||
+		readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
 		t.Errorf("status is %+v", st)
 	}
 	if err := cluster.Client.Create(t.Context(), answer(chat, nil)); !apierrors.IsInvalid(err) {
@@ -108,11 +112,13 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 	}
 	create(t, answer(chat, summary(2)))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 3)
-	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted || st.Compaction != "" || st.Turn.Result != v1alpha1.TurnAnswered {
+	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted || st.Compaction != "" ||
+		st.Turn.Result != v1alpha1.TurnAnswered {
 		t.Errorf("status is %+v", st)
 	}
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "again")
-	eventually(t, "there is nothing more to compact", func() bool { return requested(t, ns, "c", "again") == v1alpha1.RequestRefused })
+	eventually(t, "there is nothing more to compact",
+		func() bool { return requested(t, ns, "c", "again") == v1alpha1.RequestRefused })
 }
 
 func TestACompactionCanBeInterrupted(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 func modelConfig(ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
 	c := &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns},
-		Spec:       v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, Model: name + "-model", BaseURL: "http://127.0.0.1:1/v1"},
+		Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, Model: name + "-model",
+			BaseURL: "http://127.0.0.1:1/v1"},
 	}
 	if change != nil {
 		change(&c.Spec)
@@ -32,7 +33,8 @@ func modelConfig(ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) *v
 }
 
 func dollars(s *v1alpha1.ChatModelConfigSpec) {
-	s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "3", OutputPerMillion: "15", CacheReadPerMillion: "0.30"}
+	s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "3", OutputPerMillion: "15",
+		CacheReadPerMillion: "0.30"}
 }
 
 // sayTo says something that names a model and an effort.
@@ -56,12 +58,14 @@ func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 3, 1), callTool))
 	create(t, answer(assigned(t, ns, "c", 4, 1), toolResult))
 	second := assigned(t, ns, "c", 5, 1)
-	if st := second.Status; st.Generation.ModelConfig != "fast" || st.Model != "fast-model" || st.Turn.ReasoningEffort != v1alpha1.EffortHigh {
+	if st := second.Status; st.Generation.ModelConfig != "fast" || st.Model != "fast-model" ||
+		st.Turn.ReasoningEffort != v1alpha1.EffortHigh {
 		t.Errorf("generation %+v of model %s, turn %+v", st.Generation, st.Model, st.Turn)
 	}
 	create(t, answer(second, nil))
 	third := assigned(t, ns, "c", 7, 1)
-	if st := third.Status; st.Generation.ModelConfig != "default" || st.Turn.ReasoningEffort != "" || st.Turn.ModelConfig != "" {
+	if st := third.Status; st.Generation.ModelConfig != "default" || st.Turn.ReasoningEffort != "" ||
+		st.Turn.ModelConfig != "" {
 		t.Errorf("generation %+v, turn %+v", st.Generation, st.Turn)
 	}
 	create(t, answer(third, nil))
@@ -86,7 +90,8 @@ func TestAMessageThatNamesAMissingModelSaysSoAndBeginsOnceItExists(t *testing.T)
 		ready = meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
 		return ready != nil && ready.Reason == "ModelConfigNotFound"
 	})
-	if want := "ChatModelConfig later, which spec.modelConfigRef of ChatMessage u names, does not exist. Create it, or change the reference"; ready.Message != want {
+	if want := "ChatModelConfig later, which spec.modelConfigRef of ChatMessage u names, does not exist. Create it, or " +
+		"change the reference"; ready.Message != want {
 		t.Errorf("the message is %s", ready.Message)
 	}
 	waitForMessage(t, ns, "u", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
@@ -114,7 +119,8 @@ func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 	create(t, answer(assigned(t, ns, "c", 2, 1), toolResult))
 	create(t, answer(assigned(t, ns, "c", 3, 1), costly(nil)))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting) // The reply that went over the budget is kept.
-	if got := chatIn(t, ns, "c").Status.Cost; len(got) != 1 || got[0] != (v1alpha1.Cost{Currency: "USD", MicroUnits: 1400}) {
+	if got := chatIn(t, ns, "c").Status.Cost; len(got) != 1 ||
+		got[0] != (v1alpha1.Cost{Currency: "USD", MicroUnits: 1400}) {
 		t.Errorf("the chat cost %+v", got)
 	}
 
@@ -150,7 +156,8 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 	}
 	results := sayTo(ns, "c", "m", "fast", "")
 	results.Spec.Role, results.Spec.Content = v1alpha1.RoleTool, ""
-	results.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a", Output: "b"}}}
+	results.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+		ToolResult: &v1alpha1.ToolResult{ID: "a", Output: "b"}}}
 	notADecimal := "an amount is a decimal number in quotes"
 	for name, c := range map[string]struct {
 		object client.Object
@@ -159,19 +166,22 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 		"a default above the most": {setting(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.ReasoningEffort = &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortHigh, Max: v1alpha1.EffortLow}
 		}), "default may not be more than max: the order is None, Minimal, Low, Medium, High, XHigh, Max"},
-		"an unknown effort": {sayTo(ns, "c", "m", "fast", "high"), `supported values: "None", "Minimal", "Low", "Medium", "High", "XHigh", "Max"`},
+		"an unknown effort": {sayTo(ns, "c", "m", "fast", "high"),
+			`supported values: "None", "Minimal", "Low", "Medium", "High", "XHigh", "Max"`},
 		"options that are no object": {setting(func(s *v1alpha1.ChatModelConfigSpec) {
 			s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`["a"]`)}
 		}), "spec.providerOptions"},
-		"a currency in small letters":   {price(func(p *v1alpha1.Pricing) { p.Currency = "usd" }), "spec.pricing.currency"},
-		"a negative price":              {price(func(p *v1alpha1.Pricing) { p.InputPerMillion = "-3" }), notADecimal},
-		"a price with a comma":          {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "1,5" }), notADecimal},
-		"a price with an exponent":      {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "1e3" }), notADecimal},
-		"a price below a millionth":     {price(func(p *v1alpha1.Pricing) { p.CacheReadPerMillion = "0.0000001" }), notADecimal},
-		"prices without one for output": {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "" }), "spec.pricing.outputPerMillion"},
-		"a budget with a sign":          {budget("USD", "$5"), notADecimal},
-		"a budget in nothing":           {budget("", "5"), "spec.limits.budget.currency"},
-		"results that name a model":     {results, "modelConfigRef and reasoningEffort belong to User messages"},
+		"a currency in small letters": {price(func(p *v1alpha1.Pricing) { p.Currency = "usd" }), "spec.pricing.currency"},
+		"a negative price":            {price(func(p *v1alpha1.Pricing) { p.InputPerMillion = "-3" }), notADecimal},
+		"a price with a comma":        {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "1,5" }), notADecimal},
+		"a price with an exponent":    {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "1e3" }), notADecimal},
+		"a price below a millionth": {price(func(p *v1alpha1.Pricing) { p.CacheReadPerMillion = "0.0000001" }),
+			notADecimal},
+		"prices without one for output": {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "" }),
+			"spec.pricing.outputPerMillion"},
+		"a budget with a sign":      {budget("USD", "$5"), notADecimal},
+		"a budget in nothing":       {budget("", "5"), "spec.limits.budget.currency"},
+		"results that name a model": {results, "modelConfigRef and reasoningEffort belong to User messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := cluster.Client.Create(t.Context(), c.object)
@@ -194,7 +204,8 @@ func TestEverySettingIsKept(t *testing.T) {
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &got); err != nil {
 		t.Fatal(err)
 	}
-	if string(got.Spec.ProviderOptions.Raw) != raw || got.Spec.Pricing.CacheReadPerMillion != "0.30" || got.Spec.ReasoningEffort.Default != v1alpha1.EffortNone {
+	if string(got.Spec.ProviderOptions.Raw) != raw || got.Spec.Pricing.CacheReadPerMillion != "0.30" ||
+		got.Spec.ReasoningEffort.Default != v1alpha1.EffortNone {
 		t.Errorf("got %s, %+v, %+v", got.Spec.ProviderOptions.Raw, got.Spec.Pricing, got.Spec.ReasoningEffort)
 	}
 }
@@ -209,7 +220,8 @@ func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testin
 		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &c); err != nil {
 			t.Fatal(err)
 		}
-		return &c, meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
+		return &c, meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady),
+			meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
 	}
 	eventually(t, "the configuration is stalled", func() bool {
 		_, _, stalled := read()
@@ -263,7 +275,8 @@ func columnOf(t *testing.T, ns, column string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(cluster.Config.Host, "/")+"/apis/parley.dev/v1alpha1/namespaces/"+ns+"/chats", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(cluster.Config.Host, "/")+
+		"/apis/parley.dev/v1alpha1/namespaces/"+ns+"/chats", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,8 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "two")
 	eventually(t, "the second token is refused", func() bool {
 		requests := chatIn(t, ns, "c").Status.Requests
-		return len(requests) == 1 && requests[0].Token == "two" && requests[0].Outcome == v1alpha1.RequestRefused && requests[0].Message != ""
+		return len(requests) == 1 && requests[0].Token == "two" && requests[0].Outcome == v1alpha1.RequestRefused &&
+			requests[0].Message != ""
 	})
 }
 
@@ -148,7 +149,8 @@ func TestAnEditedMessageIsAnsweredAnewAndWhatFollowedIsPutAside(t *testing.T) {
 		st := messageIn(t, ns, "second").Status
 		return st.HistoryVersion == 7 && readyReason(st.Conditions) == v1alpha1.ReasonAnswered
 	})
-	eventually(t, "nothing is left to put aside", func() bool { return chatIn(t, ns, "c").Status.History.Superseded == nil })
+	eventually(t, "nothing is left to put aside",
+		func() bool { return chatIn(t, ns, "c").Status.History.Superseded == nil })
 	if m := messageIn(t, ns, "second"); m.Status.HistoryVersion != 7 || m.Status.ObservedGeneration != m.Generation {
 		t.Errorf("status of the edited message is %+v", m.Status)
 	}

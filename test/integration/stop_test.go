@@ -22,7 +22,8 @@ func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
 	t.Helper()
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, head, length)
 	st := chatIn(t, ns, "c").Status
-	if st.Turn.Result != v1alpha1.TurnStoppedAfterTool || st.Turn.StoppedBy != tool || readyReason(st.Conditions) != v1alpha1.ReasonStoppedAfterTool {
+	if st.Turn.Result != v1alpha1.TurnStoppedAfterTool || st.Turn.StoppedBy != tool ||
+		readyReason(st.Conditions) != v1alpha1.ReasonStoppedAfterTool {
 		t.Errorf("the turn is %+v, Ready because of %s", st.Turn, readyReason(st.Conditions))
 	}
 	waitForMessage(t, ns, message, metav1.ConditionTrue, v1alpha1.ReasonStoppedAfterTool)
@@ -88,7 +89,8 @@ func TestAClientsResultEndsTheTurnOnceTheApprovedCallsHaveRun(t *testing.T) {
 	create(t, resultsOf(ns, "done", "call_1", `{"number":1}`))
 	create(t, decision(ns, "call_2", v1alpha1.DecisionApprove))
 	chat = assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || got.Turn.StoppedBy != "open_ticket" || got.Turn.Result != "" {
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || got.Turn.StoppedBy != "open_ticket" ||
+		got.Turn.Result != "" {
 		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
 	}
 	create(t, answer(chat, toolResult))

@@ -62,7 +62,8 @@ func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
 	create(t, said)
 	hasSummary(t, ns, "c", "Found the leak", v1alpha1.TurnSummaryFromModel)
 	isGone(t, said)
-	if st := chatIn(t, ns, "c").Status; st.History.Version != 2 || st.History.Length != 2 || st.Usage.TotalTokens != 15+4 || st.Phase != v1alpha1.ChatWaiting {
+	if st := chatIn(t, ns, "c").Status; st.History.Version != 2 || st.History.Length != 2 ||
+		st.Usage.TotalTokens != 15+4 || st.Phase != v1alpha1.ChatWaiting {
 		t.Errorf("the status is %+v", st)
 	}
 
@@ -178,7 +179,8 @@ func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	create(t, say(ns, "c", "second"))
 	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Full disks", v1alpha1.TitleFromModel, nil)))
 	hasTitle(t, ns, "c", "Full disks", v1alpha1.TitleFromModel)
-	if asked := chatIn(t, ns, "c").Status.Requests; len(asked) != 1 || asked[0].Token != "again" || asked[0].Outcome != v1alpha1.RequestDone {
+	if asked := chatIn(t, ns, "c").Status.Requests; len(asked) != 1 || asked[0].Token != "again" ||
+		asked[0].Outcome != v1alpha1.RequestDone {
 		t.Errorf("the requests are %+v", asked)
 	}
 }

@@ -41,7 +41,8 @@ func TestAStrangersResultThatWasThereBeforeTheAttemptHoldsNothingUp(t *testing.T
 	create(t, newChat(ns, "c", ""))
 	chat := chatIn(t, ns, "c")
 	chat.Status.History.Version = 1
-	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "parley-generation-stranger"}
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+		Pod: "parley-generation-stranger"}
 	create(t, answer(chat, nil))
 	began := time.Now()
 	create(t, say(ns, "c", "question"))

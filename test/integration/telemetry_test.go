@@ -48,7 +48,8 @@ func seriesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, l := range m.Label {
 				labels = append(labels, l.GetValue())
 			}
-			all[strings.TrimSpace(strings.Join(labels, " "))] = m.Counter.GetValue() + m.Gauge.GetValue() + float64(m.Histogram.GetSampleCount())
+			all[strings.TrimSpace(strings.Join(labels, " "))] = m.Counter.GetValue() + m.Gauge.GetValue() +
+				float64(m.Histogram.GetSampleCount())
 		}
 	}
 	return all
@@ -78,12 +79,16 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 
 	eventually(t, "two turns are traced", func() bool { return len(spans.Spans()) == 2 })
 	answered, broken := spans.Spans()[0], spans.Spans()[1]
-	if answered.TraceID != traceparent[3:35] || answered.ParentID != traceparent[36:52] || answered.Name != telemetry.SpanTurn || answered.Service != "parley-manager" ||
-		answered.Attributes[telemetry.AttrTurnResult] != "Answered" || answered.Attributes[telemetry.AttrTurnSteps] != "2" || answered.Attributes[telemetry.AttrChat] != "c" ||
-		answered.Attributes[telemetry.AttrMessage] != "c-prompt" || answered.Attributes[telemetry.AttrRequestModel] != "scripted" || answered.Failed || answered.Nanoseconds <= 0 {
+	if answered.TraceID != traceparent[3:35] || answered.ParentID != traceparent[36:52] ||
+		answered.Name != telemetry.SpanTurn || answered.Service != "parley-manager" ||
+		answered.Attributes[telemetry.AttrTurnResult] != "Answered" || answered.Attributes[telemetry.AttrTurnSteps] != "2" ||
+		answered.Attributes[telemetry.AttrChat] != "c" ||
+		answered.Attributes[telemetry.AttrMessage] != "c-prompt" ||
+		answered.Attributes[telemetry.AttrRequestModel] != "scripted" || answered.Failed || answered.Nanoseconds <= 0 {
 		t.Errorf("the first turn is %+v", answered)
 	}
-	if broken.TraceID == answered.TraceID || broken.ParentID != "" || !broken.Failed || broken.Attributes[telemetry.AttrErrorType] != "AuthenticationFailed" {
+	if broken.TraceID == answered.TraceID || broken.ParentID != "" || !broken.Failed ||
+		broken.Attributes[telemetry.AttrErrorType] != "AuthenticationFailed" {
 		t.Errorf("the second turn is %+v", broken)
 	}
 	for _, want := range []struct {
@@ -153,7 +158,8 @@ func TestWhatIsRefusedIsCounted(t *testing.T) {
 	}
 	eventually(t, "the turn begins anew", func() bool { return chatIn(t, ns, "c").Status.History.Version > 1 })
 	create(t, late)
-	eventually(t, "a late result is refused", func() bool { return seriesOf(t, metrics)["parley_refused_results_total FenceMovedOn"] == 1 })
+	eventually(t, "a late result is refused",
+		func() bool { return seriesOf(t, metrics)["parley_refused_results_total FenceMovedOn"] == 1 })
 	for series, n := range map[string]float64{
 		"parley_rejected_messages_total QueueFull":          1,
 		"parley_turns_total  Superseded":                    1,
@@ -171,7 +177,8 @@ func TestCallsOfClientsAreCounted(t *testing.T) {
 	chat.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}}}
 	create(t, chat)
 	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "open_ticket", Input: "{}", Awaits: v1alpha1.AwaitsClient}}}
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
+			ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "open_ticket", Input: "{}", Awaits: v1alpha1.AwaitsClient}}}
 		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls, m.Spec.Generation.Preview = 1, 1, ""
 	}))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -183,9 +190,11 @@ func TestCallsOfClientsAreCounted(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "results"},
 		Spec: v1alpha1.ChatMessageSpec{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: string(output)}}},
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+				ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: string(output)}}},
 		},
 	})
 	waitForPhase(t, ns, "c", v1alpha1.ChatRunning)
-	eventually(t, "the call is counted", func() bool { return seriesOf(t, metrics)["parley_tool_calls_total Succeeded client"] == 1 })
+	eventually(t, "the call is counted",
+		func() bool { return seriesOf(t, metrics)["parley_tool_calls_total Succeeded client"] == 1 })
 }

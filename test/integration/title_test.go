@@ -47,7 +47,8 @@ func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
 	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
 
 	create(t, say(ns, "c", "second"))
-	call := &v1alpha1.CallAccount{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"}, Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
+	call := &v1alpha1.CallAccount{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"},
+		Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
 	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Stuck pods", v1alpha1.TitleFromModel, call)))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
@@ -86,7 +87,8 @@ func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
 func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 	ns := namespace(t)
 	for name, title := range map[string]string{
-		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ", "more than 80 characters": strings.Repeat("x", 81),
+		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ",
+		"more than 80 characters": strings.Repeat("x", 81),
 	} {
 		chat := newChat(ns, "c", "")
 		chat.Spec.Title = title

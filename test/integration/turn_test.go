@@ -20,7 +20,8 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 	create(t, newChat(ns, "triage", "hello"))
 
 	chat := assigned(t, ns, "triage", 1, 1)
-	if got := chat.Status; got.Phase != v1alpha1.ChatRunning || got.History.Head != "triage-prompt" || got.History.Length != 1 {
+	if got := chat.Status; got.Phase != v1alpha1.ChatRunning || got.History.Head != "triage-prompt" ||
+		got.History.Length != 1 {
 		t.Fatalf("unexpected status %+v", got)
 	}
 	create(t, answer(chat, nil))
@@ -134,7 +135,8 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
-	create(t, answer(chat, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost; m.Spec.Parts = nil }))
+	create(t, answer(chat,
+		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost; m.Spec.Parts = nil }))
 	second := assigned(t, ns, "c", 1, 2)
 
 	late := answer(chat, func(m *v1alpha1.ChatMessage) { m.Name = "c-late" })
@@ -165,7 +167,8 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 	if after.Status.History.Head != "c-1-1" || after.Spec.SystemPrompt != "Be brief." || after.Labels["team"] != "a" {
 		t.Errorf("status %+v, spec %+v, labels %v", after.Status.History, after.Spec, after.Labels)
 	}
-	eventually(t, "the edit is observed", func() bool { c := chatIn(t, ns, "c"); return c.Status.ObservedGeneration == c.Generation })
+	eventually(t, "the edit is observed",
+		func() bool { c := chatIn(t, ns, "c"); return c.Status.ObservedGeneration == c.Generation })
 }
 
 func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
@@ -174,7 +177,8 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 	eventually(t, "the chat waits for what may still come", func() bool {
 		conditions := chatIn(t, ns, "c").Status.Conditions
 		c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Reason == "ModelConfigNotFound" && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling)
+		return c != nil && c.Reason == "ModelConfigNotFound" &&
+			meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling)
 	})
 	eventually(t, "the chat says that a person is needed", func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionStalled)

@@ -31,13 +31,15 @@ func limited(t *testing.T, ns string) {
 func wantWaiting(t *testing.T, ns, chat string) {
 	t.Helper()
 	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
-	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.WaitingSince != nil || st.Turn.WaitsFor[0].Deadline == nil {
-		t.Fatalf("phase %s, generation %+v, waiting since %v, waits %+v", st.Phase, st.Generation, st.WaitingSince, st.Turn.WaitsFor)
+	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
+		st.WaitingSince != nil || st.Turn.WaitsFor[0].Deadline == nil {
+		t.Fatalf("phase %s, generation %+v, waiting since %v, waits %+v", st.Phase, st.Generation, st.WaitingSince,
+			st.Turn.WaitsFor)
 	}
 }
 
-// forgetAlarms lets a new manager look at the chat: it has set itself no alarm but those that the chat's status asks for, so
-// that what happens next must wake it.
+// forgetAlarms lets a new manager look at the chat: it has set itself no alarm but those that the chat's status asks
+// for, so that what happens next must wake it.
 func forgetAlarms(t *testing.T, ns, chat, systemPrompt string) {
 	t.Helper()
 	stopManager(t)()
@@ -72,7 +74,8 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	other := assigned(t, ns, "other", 1, 1) // The place is free, and its turn is not over.
 	wantWaiting(t, ns, "root")
 	create(t, answer(sub, nil))
-	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity) // Done with waiting, it stands in line.
+	// Done with waiting, it stands in line.
+	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
 	create(t, answer(other, nil))
 	root = wantTools(t, ns, "root", 2)
 	create(t, answer(root, toolResult))

@@ -16,8 +16,8 @@ import (
 // writes are the methods of a client, or of one of its subresources, that change something.
 var writes = []string{"Create", "Update", "Patch", "Apply", "Delete", "DeleteAllOf", "Status", "SubResource"}
 
-// TestGatherOnlyReads holds the first stroke of a reconcile to its word: a file of a controller that gathers neither calls what
-// writes, nor a method of the reconciler that another file has, which might.
+// TestGatherOnlyReads holds the first stroke of a reconcile to its word: a file of a controller that gathers neither
+// calls what writes, nor a method of the reconciler that another file has, which might.
 func TestGatherOnlyReads(t *testing.T) {
 	gathers, err := filepath.Glob("../../controllers/*/gather*.go")
 	if err != nil || len(gathers) == 0 {
@@ -37,7 +37,8 @@ func TestGatherOnlyReads(t *testing.T) {
 			if slices.Contains(writes, selector.Sel.Name) {
 				t.Errorf("%s calls %s", path, selector.Sel.Name)
 			}
-			if receiver, ok := selector.X.(*ast.Ident); ok && receiver.Name == "r" && slices.Contains(others, selector.Sel.Name) {
+			if receiver, ok := selector.X.(*ast.Ident); ok && receiver.Name == "r" &&
+				slices.Contains(others, selector.Sel.Name) {
 				t.Errorf("%s calls %s of a file that does not gather", path, selector.Sel.Name)
 			}
 			return true

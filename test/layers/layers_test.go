@@ -37,7 +37,8 @@ func under(path string, prefixes ...string) bool {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps", module+"...")
+	list := exec.CommandContext(t.Context(), "go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps",
+		module+"...")
 	list.Dir = "../.."
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
@@ -74,7 +75,8 @@ type rule struct {
 
 var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
-	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity", "internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
+	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity",
+	"internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/captions/wording",
@@ -105,50 +107,68 @@ var rules = []rule{
 		return strings.HasPrefix(path, module+"internal") || under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime")
 	}},
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
-		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr", "log/slog", "net/http", "os")
+		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
+			"github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
 	{"nor does what they stand on know a client", pure, true, func(_ goPackage, path string) bool {
-		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient", module+"internal/telemetry/tracing")
+		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient",
+			module+"internal/telemetry/tracing")
 	}},
-	{"fence, parts, clip, printable and rewrite depend on the standard library alone", []string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite}, true, func(_ goPackage, path string) bool {
-		return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
-	}},
-	{"the relay links neither Kubernetes nor fantasy", []string{"internal/stream/relay", "cmd/relay"}, true, func(_ goPackage, path string) bool {
-		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
-	}},
-	{"telemetry links neither Kubernetes nor a model, and metrics no OpenTelemetry", []string{"internal/telemetry"}, true, func(p goPackage, path string) bool {
-		return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy") || !p.in("internal/telemetry/tracing") && under(path, "go.opentelemetry.io")
-	}},
-	{"relay and gateway measure, but do not trace", []string{"cmd/relay", "cmd/gateway"}, true, func(_ goPackage, path string) bool {
-		return under(path, module+"internal/telemetry/tracing")
-	}},
-	{"controllers do not know each other, nor what pods do", []string{"controllers"}, false, func(p goPackage, path string) bool {
-		local := strings.TrimPrefix(path, module)
-		sibling := under(local, "controllers") && p.ImportPath != module+"controllers"
-		return sibling || under(local, "internal/generation", "internal/stream/relay", "internal/gateway", "internal/tools") || under(path, "charm.land/fantasy")
-	}},
-	{"what runs in generation pods has no controller-runtime", []string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true, func(_ goPackage, path string) bool {
-		return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")
-	}},
-	{"what a generation pod stands on knows nothing of what stands on it", []string{"internal/generation"}, false, func(p goPackage, path string) bool {
-		return rank(path) > 0 && rank(path) >= rank(p.ImportPath)
-	}},
-	{"gateway and plug-in know no controller and no model", []string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true, func(_ goPackage, path string) bool {
-		return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
-	}},
-	{"provider and its protocols alone import fantasy's providers", []string{""}, false, func(p goPackage, path string) bool {
-		return under(path, "charm.land/fantasy/providers") && p.ImportPath != module+provider && !p.in(protocols...)
-	}},
+	{"fence, parts, clip, printable and rewrite depend on the standard library alone",
+		[]string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite}, true,
+		func(_ goPackage, path string) bool {
+			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
+		}},
+	{"the relay links neither Kubernetes nor fantasy", []string{"internal/stream/relay", "cmd/relay"}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
+		}},
+	{"telemetry links neither Kubernetes nor a model, and metrics no OpenTelemetry", []string{"internal/telemetry"}, true,
+		func(p goPackage, path string) bool {
+			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy") || !p.in("internal/telemetry/tracing") &&
+				under(path, "go.opentelemetry.io")
+		}},
+	{"relay and gateway measure, but do not trace", []string{"cmd/relay", "cmd/gateway"}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, module+"internal/telemetry/tracing")
+		}},
+	{"controllers do not know each other, nor what pods do", []string{"controllers"}, false,
+		func(p goPackage, path string) bool {
+			local := strings.TrimPrefix(path, module)
+			sibling := under(local, "controllers") && p.ImportPath != module+"controllers"
+			return sibling || under(local, "internal/generation", "internal/stream/relay", "internal/gateway",
+				"internal/tools") || under(path, "charm.land/fantasy")
+		}},
+	{"what runs in generation pods has no controller-runtime",
+		[]string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")
+		}},
+	{"what a generation pod stands on knows nothing of what stands on it", []string{"internal/generation"}, false,
+		func(p goPackage, path string) bool {
+			return rank(path) > 0 && rank(path) >= rank(p.ImportPath)
+		}},
+	{"gateway and plug-in know no controller and no model",
+		[]string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
+		}},
+	{"provider and its protocols alone import fantasy's providers", []string{""}, false,
+		func(p goPackage, path string) bool {
+			return under(path, "charm.land/fantasy/providers") && p.ImportPath != module+provider && !p.in(protocols...)
+		}},
 	{"protocols do not know each other", protocols, false, func(_ goPackage, path string) bool {
 		return under(strings.TrimPrefix(path, module), protocols...)
 	}},
 	{"errors are explained without what calls models", []string{fault}, true, func(_ goPackage, path string) bool {
 		return under(path, module+provider) && !under(path, module+transport)
 	}},
-	{"what carries and rewrites requests knows no model", []string{transport, rewrite}, true, func(_ goPackage, path string) bool {
-		return under(path, "charm.land/fantasy") || under(path, module+provider)
-	}},
-	{"commands are imported by nobody", []string{""}, false, func(_ goPackage, path string) bool { return under(path, module+"cmd") }},
+	{"what carries and rewrites requests knows no model", []string{transport, rewrite}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, "charm.land/fantasy") || under(path, module+provider)
+		}},
+	{"commands are imported by nobody", []string{""}, false,
+		func(_ goPackage, path string) bool { return under(path, module+"cmd") }},
 }
 
 func TestImportsKeepTheLayers(t *testing.T) {

@@ -28,15 +28,18 @@ const (
 	// scripted model's 4 bytes a token: 3 compactions in 200 steps.
 	contextLimit = 1_000_000
 	compactions  = 3
-	// contextBytes is what a request may have: the results that fill 70 % of the context, one more, and what is around them.
+	// contextBytes is what a request may have: the results that fill 70 % of the context,
+	// one more, and what is around them.
 	contextBytes = contextLimit*4*70/100 + 2*resultBytes
 )
 
 // TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory says what it measured with -v.
 func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
 	m, url := startModel(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Name: "summary", Match: modelserver.Match{LastUserText: "Write a summary"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Pages ", "were read.")}}},
-		{Times: toolSteps, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Next. "), modelserver.Call("read_page", "{}")}}},
+		{Name: "summary", Match: modelserver.Match{LastUserText: "Write a summary"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Pages ", "were read.")}}},
+		{Times: toolSteps,
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Next. "), modelserver.Call("read_page", "{}")}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("That ", "was all.")}}},
 	}})
 	ns, tool := "load-"+rand.String(8), &meter{}
@@ -44,10 +47,12 @@ func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
 	cluster.Create(t, &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
 		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url, ContextLimit: new(int64(contextLimit)),
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url,
+			ContextLimit: new(int64(contextLimit)),
 		},
 	})
-	cluster.Create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"}, Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
+	cluster.Create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"},
+		Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
 	var chat v1alpha1.Chat
 	waiting.Until(t, time.Minute, "the chat has a pod", func() bool {
 		read(t, ns, "long", &chat)
@@ -69,7 +74,8 @@ func runPod(t *testing.T, ns, name string, tool tools.Tool) {
 	var pod corev1.Pod
 	read(t, ns, name, &pod)
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: metav1.Now()}}
 	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +86,8 @@ func runPod(t *testing.T, ns, name string, tool tools.Tool) {
 func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 	t.Helper()
 	s := &chat.Status
-	if s.Turn.Message != "long-prompt" || s.Turn.Result != v1alpha1.TurnAnswered || s.Turn.Steps != toolSteps+1 || s.LastReply != "That was all." {
+	if s.Turn.Message != "long-prompt" || s.Turn.Result != v1alpha1.TurnAnswered || s.Turn.Steps != toolSteps+1 ||
+		s.LastReply != "That was all." {
 		t.Errorf("the turn is %+v, the reply %q", s.Turn, s.LastReply)
 	}
 	var list v1alpha1.ChatMessageList
@@ -111,7 +118,8 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 		}
 	}
 	want := map[v1alpha1.MessageRole]int{
-		v1alpha1.RoleUser: 1, v1alpha1.RoleAssistant: toolSteps + 1, v1alpha1.RoleTool: toolSteps, v1alpha1.RoleSystem: compactions,
+		v1alpha1.RoleUser: 1, v1alpha1.RoleAssistant: toolSteps + 1, v1alpha1.RoleTool: toolSteps,
+		v1alpha1.RoleSystem: compactions,
 	}
 	for role, n := range want {
 		if roles[role] != n {
@@ -145,13 +153,14 @@ func checkRequests(t *testing.T, asked []request) {
 	t.Logf("the largest of %d requests had %.1f MiB", len(asked), mib(largest))
 }
 
-// checkMemory checks that the live heap of this process, manager, runner and model together, follows the context and not
-// the history: by the last quarter that has grown by 7.3 MiB of results.
+// checkMemory checks that the live heap of this process, manager, runner and model together, follows the context and
+// not the history: by the last quarter that has grown by 7.3 MiB of results.
 func checkMemory(t *testing.T, quarters [4]quarter, busy uint64) {
 	t.Helper()
 	first, last := quarters[0], quarters[3]
 	for i, q := range quarters {
-		t.Logf("steps %3d to %3d: at most %.1f MiB live between calls, %.1f ms of CPU a step", i*toolSteps/4+1, (i+1)*toolSteps/4, mib(q.heap), float64(q.cpu.Microseconds())/1000)
+		t.Logf("steps %3d to %3d: at most %.1f MiB live between calls, %.1f ms of CPU a step", i*toolSteps/4+1,
+			(i+1)*toolSteps/4, mib(q.heap), float64(q.cpu.Microseconds())/1000)
 	}
 	t.Logf("last to first quarter: memory %.2f, CPU a step %.2f; at most %.1f MiB live during a call",
 		float64(last.heap)/float64(first.heap), float64(last.cpu)/float64(first.cpu), mib(busy))

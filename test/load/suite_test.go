@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load plays what is long: the manager's controllers and a generation pod's runner in this process, against a real
-// kube-apiserver and etcd and a scripted model over HTTP. Nothing is asserted about time; run with -v it says what was measured.
+// Package load plays what is long: the manager's controllers and a generation pod's runner in this process, against a
+// real kube-apiserver and etcd and a scripted model over HTTP.
+// Nothing is asserted about time; run with -v it says what was measured.
 package load
 
 import (

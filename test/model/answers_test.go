@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/test/model/reference"
 )
 
-// actionVerbs are what people and clients do about calls that wait for them. A result is the id of a call, with an exclamation
-// mark if its output is not JSON, or a question mark if it is an error.
+// actionVerbs are what people and clients do about calls that wait for them. A result is the id of a call, with an
+// exclamation mark if its output is not JSON, or a question mark if it is an error.
 var actionVerbs = map[string]verb{
 	"bring": {
 		able:  func(c *reference.Chat, o operation) bool { return isNew(c, o) && len(o.args) > 1 },
@@ -63,7 +63,8 @@ var generatorVerbs = map[string]verb{
 		},
 		model: func(c *reference.Chat, o operation) { c.Stop(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, nil, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = "own" })
+			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, nil,
+				func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = "own" })
 		},
 	},
 	"partial": { // Nothing is kept of a summary.
@@ -114,7 +115,8 @@ func hasAttempt(c *reference.Chat, o operation) bool {
 }
 
 // awaits says what each letter for a kind of call stands for.
-var awaits = map[string]v1alpha1.CallAwaits{"own": "", "client": v1alpha1.AwaitsClient, "approval": v1alpha1.AwaitsApproval}
+var awaits = map[string]v1alpha1.CallAwaits{"own": "", "client": v1alpha1.AwaitsClient,
+	"approval": v1alpha1.AwaitsApproval}
 
 // callsOf are the calls of a reply. An attempt at running tools makes none.
 func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {

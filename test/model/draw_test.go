@@ -238,8 +238,8 @@ func (d *drawer) message() string {
 
 func (d *drawer) queued() string { return d.pick(d.chat.Queue) }
 
-// mayHurry draws whether the next operation follows at once: after what changes nothing, and after a message that is queued
-// whatever comes next.
+// mayHurry draws whether the next operation follows at once: after what changes nothing, and after a message that is
+// queued whatever comes next.
 func (d *drawer) mayHurry(o operation) bool {
 	return d.one(3) && slices.Contains([]string{"label", "reapply", "late"}, o.verb)
 }

@@ -42,7 +42,8 @@ func fenceOf(chat *v1alpha1.Chat) fence {
 }
 
 func newDriver(namespace, name string) *driver {
-	return &driver{chat: types.NamespacedName{Namespace: namespace, Name: name}, written: map[string]uint64{}, newerThan: -1}
+	return &driver{chat: types.NamespacedName{Namespace: namespace, Name: name}, written: map[string]uint64{},
+		newerThan: -1}
 }
 
 // key is the name of an operation's object without the chat's, and back.
@@ -59,7 +60,8 @@ func (d *driver) bareChat() *v1alpha1.Chat {
 }
 
 func (d *driver) message(key string) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{ObjectMeta: d.meta(d.name(key)), Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}}}
+	return &v1alpha1.ChatMessage{ObjectMeta: d.meta(d.name(key)),
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}}}
 }
 
 func (d *driver) wrote(o client.Object) { d.written[id(o)] = version(o) }
@@ -73,7 +75,8 @@ func (d *driver) create(ctx context.Context, o client.Object) error {
 }
 
 func (d *driver) patch(ctx context.Context, o client.Object, format string, args ...any) error {
-	if err := cluster.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))); err != nil {
+	if err := cluster.Client.Patch(ctx, o,
+		client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))); err != nil {
 		return fmt.Errorf("patching %s: %w", id(o), err)
 	}
 	d.wrote(o)
@@ -168,6 +171,7 @@ func (d *driver) bring(ctx context.Context, key string, results []reference.Resu
 func (d *driver) decide(ctx context.Context, key, id string, decision v1alpha1.ApprovalDecision) error {
 	return d.create(ctx, &v1alpha1.ToolApproval{
 		ObjectMeta: d.meta(d.name(key)),
-		Spec:       v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}, ToolCallID: id, Decision: decision},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}, ToolCallID: id,
+			Decision: decision},
 	})
 }

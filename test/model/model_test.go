@@ -89,7 +89,8 @@ func TestTheOperatorDoesWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// warmUp waits until the manager takes chats up. Those that it finds when it begins have to wait behind all that come later.
+// warmUp waits until the manager takes chats up. Those that it finds when it begins have to wait behind all that come
+// later.
 func (r *runner) warmUp() {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
@@ -135,7 +136,8 @@ func (r *runner) failed(seed int64, ops []operation, err error) {
 		return
 	}
 	small, smallErr := r.shrink(ops, err)
-	r.t.Errorf("the sequence of seed %d fails: replay it with -seed=%d -sequences=1\n  %s\n\nshrunk from %d to %d operations: %v",
+	r.t.Errorf("the sequence of seed %d fails: replay it with -seed=%d -sequences=1\n  %s\n\nshrunk from %d to %d "+
+		"operations: %v",
 		seed, seed, text(ops), len(ops), len(small), describe(small, smallErr))
 }
 

@@ -34,7 +34,8 @@ func (d *driver) observe(o objects) (v reference.View, wrong []string) {
 	}
 	for name, m := range o.messages {
 		if m.Spec.Generation == nil {
-			v.Messages[d.key(name)] = reference.Words(m.Status.State, conditions(m.Status.Conditions, m.Generation, m.Status.ObservedGeneration))
+			v.Messages[d.key(name)] = reference.Words(m.Status.State,
+				conditions(m.Status.Conditions, m.Generation, m.Status.ObservedGeneration))
 		}
 	}
 	for name, a := range o.approvals {
@@ -84,8 +85,8 @@ func (d *driver) readyOf(chat *v1alpha1.Chat) string {
 	return reference.Words(metav1.ConditionUnknown, v1alpha1.ReasonGenerating)
 }
 
-// conditions is status and reason of Ready, with what must not be in between: a status of an older generation, Reconciling
-// or Stalled that do not agree with Ready.
+// conditions is status and reason of Ready, with what must not be in between: a status of an older generation,
+// Reconciling or Stalled that do not agree with Ready.
 func conditions(list []metav1.Condition, generation, observed int64) string {
 	ready := meta.FindStatusCondition(list, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -119,10 +120,12 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 		}
 		history = append(history, reference.Words(m.Spec.Role, key))
 		if place.Index != i {
-			wrong = append(wrong, fmt.Sprintf("message %q at index %d of the history says that it is at %d", name, i, place.Index))
+			wrong = append(wrong, fmt.Sprintf("message %q at index %d of the history says that it is at %d", name, i,
+				place.Index))
 		}
 		if place.HistoryVersion > next { // One write commits a partial reply and the message that interrupted it.
-			wrong = append(wrong, fmt.Sprintf("message %q was committed with version %d, and what follows with %d", name, place.HistoryVersion, next))
+			wrong = append(wrong, fmt.Sprintf("message %q was committed with version %d, and what follows with %d", name,
+				place.HistoryVersion, next))
 		}
 		name, next = place.Parent, place.HistoryVersion
 	}
@@ -140,7 +143,8 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 
 // answers reports whether the message answers the attempt under way: a suspended chat leaves it until it is resumed.
 func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
-	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion, m.Spec.Generation.Attempt}
+	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion,
+		m.Spec.Generation.Attempt}
 }
 
 // placeOf is where a message says that it is. The chat's turn says so before its own messages do.

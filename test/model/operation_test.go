@@ -94,7 +94,8 @@ func init() { // The verbs need parse, and parse needs the verbs.
 	}
 }
 
-// possible reports whether the operation can be carried out now. In a sequence that is being shrunk it may have lost its object.
+// possible reports whether the operation can be carried out now.
+// In a sequence that is being shrunk it may have lost its object.
 func possible(c *reference.Chat, o operation) bool {
 	v, ok := verbs[o.verb]
 	return ok && v.able != nil && v.able(c, o)
@@ -106,7 +107,8 @@ func nothing(*reference.Chat, operation) {}
 
 // beginning is the model of a new chat.
 func beginning(o operation) *reference.Chat {
-	limits := reference.Limits{MaxQueue: 20, MaxSteps: 1200, Impatient: slices.Contains(o.args, "impatient"), StopsAfterClient: slices.Contains(o.args, "stops")}
+	limits := reference.Limits{MaxQueue: 20, MaxSteps: 1200, Impatient: slices.Contains(o.args, "impatient"),
+		StopsAfterClient: slices.Contains(o.args, "stops")}
 	for _, arg := range o.args {
 		_, _ = fmt.Sscanf(arg, "maxQueue=%d", &limits.MaxQueue) // Other arguments do not match.
 		_, _ = fmt.Sscanf(arg, "maxSteps=%d", &limits.MaxSteps)

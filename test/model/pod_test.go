@@ -60,7 +60,8 @@ func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutco
 
 // answer ends the attempt under way with content, and with what changes make of it.
 func (d *driver) answer(
-	ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string, changes ...func(*v1alpha1.ChatMessage),
+	ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string,
+	changes ...func(*v1alpha1.ChatMessage),
 ) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
@@ -78,12 +79,14 @@ func (d *driver) answer(
 // fill writes what the model or the tools said.
 func fill(m *v1alpha1.ChatMessage, key string, kinds []string, contextStart int64) {
 	if m.Spec.Role == v1alpha1.RoleTool {
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: key, Output: "done"}}}
+		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
+			ToolResult: &v1alpha1.ToolResult{ID: key, Output: "done"}}}
 		return
 	}
 	if m.Spec.Role == v1alpha1.RoleSystem {
 		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("They spoke.")}}
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: contextStart}
+		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual,
+			ContextStart: contextStart}
 		return
 	}
 	m.Spec.Generation.Context = &v1alpha1.ContextStatus{Replies: 1}
@@ -92,7 +95,8 @@ func fill(m *v1alpha1.ChatMessage, key string, kinds []string, contextStart int6
 	m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(kinds)), int32(awaiting(kinds))
 }
 
-// unanswered is the index of the first message at the end of the history that nobody has answered, or the history's length.
+// unanswered is the index of the first message at the end of the history that nobody has answered,
+// or the history's length.
 func (d *driver) unanswered() int64 {
 	o := watched.get(d.chat)
 	history, _ := d.walk(o)
@@ -104,14 +108,16 @@ func (d *driver) unanswered() int64 {
 }
 
 // report ends the attempt under way without content.
-func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason, retryable bool) error {
+func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason,
+	retryable bool) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
 		return err
 	}
 	m := generated(chat, "report", outcome)
 	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do", Retryable: retryable}
+		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do",
+			Retryable: retryable}
 	}
 	d.settle(chat)
 	return d.create(ctx, m)

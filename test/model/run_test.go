@@ -21,8 +21,8 @@ import (
 const (
 	// quiet is how long nothing may be written to a chat's objects before they count as at rest.
 	quiet = 1500 * time.Millisecond
-	// interruptPatience is after how long the operator gives an interrupted attempt up by itself. A sequence that was slower
-	// than most of it proves nothing.
+	// interruptPatience is after how long the operator gives an interrupted attempt up by itself. A sequence that was
+	// slower than most of it proves nothing.
 	interruptPatience = 10 * time.Second
 )
 
@@ -110,8 +110,8 @@ func at(i int, err error) error {
 	return &difference{at: i, what: err.Error()}
 }
 
-// agree waits until the real chat is where the model is. That a turn is under way is said of its message a second late, so as
-// not to compete with the call of the model: only a settled chat must say it.
+// agree waits until the real chat is where the model is. That a turn is under way is said of its message a second late,
+// so as not to compete with the call of the model: only a settled chat must say it.
 func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, patience time.Duration) error {
 	deadline := time.After(patience)
 	want := c.See()
@@ -134,8 +134,8 @@ func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, pat
 	}
 }
 
-// expectNewVersion makes sure that an edit has been seen: the conversation that begins again from the newest message looks
-// as it did before, but for its version.
+// expectNewVersion makes sure that an edit has been seen: the conversation that begins again from the newest message
+// looks as it did before, but for its version.
 func (d *driver) expectNewVersion(c *reference.Chat, o operation) {
 	if o.verb == "edit" && c.Committed(o.arg(0)) != nil {
 		d.newerThan = watched.get(d.chat).chat.Status.History.Version
@@ -168,8 +168,8 @@ func (d *driver) compare(want reference.View, o objects, settled bool) string {
 
 var beingAnswered = reference.Words(v1alpha1.MessageCommitted, "Unknown", v1alpha1.ReasonBeingAnswered)
 
-// end lets the chat come to rest: it agrees in everything, nothing is written any more, and the API server itself says the
-// same as the watches.
+// end lets the chat come to rest: it agrees in everything, nothing is written any more, and the API server itself says
+// the same as the watches.
 func (d *driver) end(ctx context.Context, c *reference.Chat, patience time.Duration) error {
 	deadline := time.After(patience)
 	for {
@@ -198,11 +198,13 @@ func (d *driver) end(ctx context.Context, c *reference.Chat, patience time.Durat
 
 // read reads the chat's objects from the API server.
 func (d *driver) read(ctx context.Context) (objects, error) {
-	o := objects{chat: d.bareChat(), messages: map[string]*v1alpha1.ChatMessage{}, approvals: map[string]*v1alpha1.ToolApproval{}}
+	o := objects{chat: d.bareChat(), messages: map[string]*v1alpha1.ChatMessage{},
+		approvals: map[string]*v1alpha1.ToolApproval{}}
 	if err := cluster.Client.Get(ctx, d.chat, o.chat); err != nil {
 		return o, fmt.Errorf("reading the chat: %w", err)
 	}
-	of := []client.ListOption{client.InNamespace(d.chat.Namespace), client.MatchingFields{"spec.chatRef.name": d.chat.Name}}
+	of := []client.ListOption{client.InNamespace(d.chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": d.chat.Name}}
 	var messages v1alpha1.ChatMessageList
 	if err := cluster.Client.List(ctx, &messages, of...); err != nil {
 		return o, fmt.Errorf("listing the messages: %w", err)

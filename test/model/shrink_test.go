@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// shrinkPatience is how long the operator may take while a sequence is shrunk: shorter, because most of the time is spent on
-// waiting for what does not come.
+// shrinkPatience is how long the operator may take while a sequence is shrunk: shorter, because most of the time is
+// spent on waiting for what does not come.
 const shrinkPatience = 6 * time.Second
 
-// shrink drops operations for as long as the sequence fails without them and there is time. Each round tries every sequence
-// that lacks one operation, all at once, and goes on with all those dropped that are dispensable, together if that fails too.
+// shrink drops operations for as long as the sequence fails without them and there is time. Each round tries every
+// sequence that lacks one operation, all at once, and goes on with all those dropped that are dispensable,
+// together if that fails too.
 func (r *runner) shrink(ops []operation, err error) ([]operation, error) {
 	ctx, cancel := context.WithTimeout(r.t.Context(), *shrinkFlag)
 	defer cancel()
@@ -26,7 +27,8 @@ func (r *runner) shrink(ops []operation, err error) ([]operation, error) {
 	}
 	ops = carriedOut(ops)
 	if _, again := r.without(ctx, ops, nil); again == nil {
-		return ops, fmt.Errorf("it did not fail when it was tried again: it is a race. At first it failed like this:\n%w", err)
+		return ops, fmt.Errorf("it did not fail when it was tried again: it is a race. At first it failed like this:\n%w",
+			err)
 	}
 	for len(ops) > 1 {
 		dispensable := r.dispensable(ctx, ops)

@@ -107,7 +107,8 @@ func set[T any](m map[string]T, name string, value T, deleted bool) {
 func (s *store) of(chat types.NamespacedName) *objects {
 	if s.chats[chat] == nil {
 		s.chats[chat] = &objects{
-			messages: map[string]*v1alpha1.ChatMessage{}, approvals: map[string]*v1alpha1.ToolApproval{}, seen: map[string]uint64{},
+			messages: map[string]*v1alpha1.ChatMessage{}, approvals: map[string]*v1alpha1.ToolApproval{},
+			seen:    map[string]uint64{},
 			changed: make(chan struct{}),
 		}
 	}

@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package model holds the operator to the reference model of the conversation API. From a seed it draws sequences of what
-// people and generation pods do to a chat, carries each out on a real kube-apiserver with the real controllers, and after each
-// operation waits until what people can see of the chat is what the model says. A sequence that fails is shrunk and printed
-// in a form that can be replayed.
+// Package model holds the operator to the reference model of the conversation API. From a seed it draws sequences of
+// what people and generation pods do to a chat, carries each out on a real kube-apiserver with the real controllers,
+// and after each operation waits until what people can see of the chat is what the model says. A sequence that fails is
+// shrunk and printed in a form that can be replayed.
 //
 //	go test ./test/model                                   as many sequences as fit into 35 s, from a new seed
 //	go test ./test/model -seed=7 -sequences=1              the sequence of that seed
@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	logger := logr.Discard()
 	if *logsFlag {
-		logger = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) }, funcr.Options{LogTimestamp: true})
+		logger = funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, prefix, args) },
+			funcr.Options{LogTimestamp: true})
 	}
 	ctrl.SetLogger(logger)
 	os.Exit(testcluster.Run(m, &cluster, startManager, func(ctx context.Context) (end func(), err error) {

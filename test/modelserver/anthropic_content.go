@@ -12,8 +12,8 @@ import (
 // maxCacheMarks is how many parts of a request may carry cache_control.
 const maxCacheMarks = 4
 
-// validateContent holds what is demanded of the content of messages beside its pairing: texts say something, results' texts
-// too, a reply does not end with thinking, and not too much is to be cached.
+// validateContent holds what is demanded of the content of messages beside its pairing: texts say something, results'
+// texts too, a reply does not end with thinking, and not too much is to be cached.
 func (in anthropicRequest) validateContent() *apiError {
 	marks := marksIn(in.System)
 	for i, m := range *in.Messages {
@@ -28,7 +28,8 @@ func (in anthropicRequest) validateContent() *apiError {
 				return refuse("messages: text content blocks must be non-empty")
 			}
 		}
-		if n := len(m.Content); n > 0 && m.Role == "assistant" && slices.Contains([]string{"thinking", "redacted_thinking"}, m.Content[n-1].Type) {
+		if n := len(m.Content); n > 0 && m.Role == "assistant" && slices.Contains([]string{"thinking", "redacted_thinking"},
+			m.Content[n-1].Type) {
 			return refuse("messages.%d: The final block in an assistant message cannot be `thinking`.", i)
 		}
 	}
@@ -52,7 +53,8 @@ func (in anthropicRequest) refuseURLs() *apiError {
 
 func (b anthropicBlock) hasEmptyText() bool {
 	var blocks []anthropicBlock
-	return json.Unmarshal(b.Content, &blocks) == nil && slices.ContainsFunc(blocks, func(b anthropicBlock) bool { return b.Type == "text" && b.Text == "" })
+	return json.Unmarshal(b.Content, &blocks) == nil &&
+		slices.ContainsFunc(blocks, func(b anthropicBlock) bool { return b.Type == "text" && b.Text == "" })
 }
 
 func marksIn(system json.RawMessage) int {

@@ -21,7 +21,8 @@ func mergeTurns(messages []anthropicMessage) []anthropicMessage {
 	return out
 }
 
-// anthropicPairing holds that each message with tool_use blocks is followed by one that starts with exactly their results.
+// anthropicPairing holds that each message with tool_use blocks is followed by one that starts with exactly their
+// results.
 func anthropicPairing(messages []anthropicMessage) *apiError {
 	var asked []string
 	seen := map[string]bool{}
@@ -58,10 +59,12 @@ func (m anthropicMessage) results(i int, asked []string) ([]string, *apiError) {
 			continue
 		}
 		if !slices.Contains(asked, b.ToolUseID) {
-			return nil, refuse("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.", i, j, b.ToolUseID)
+			return nil, refuse("messages.%d.content.%d: unexpected `tool_use_id` found in `tool_result` blocks: %s. Each "+
+				"`tool_result` block must have a corresponding `tool_use` block in the previous message.", i, j, b.ToolUseID)
 		}
 		if slices.Contains(answered, b.ToolUseID) {
-			return nil, refuse("messages.%d.content.%d: each tool_use must have a single result. Found multiple `tool_result` blocks with id: %s", i, j, b.ToolUseID)
+			return nil, refuse("messages.%d.content.%d: each tool_use must have a single result. Found multiple "+
+				"`tool_result` blocks with id: %s", i, j, b.ToolUseID)
 		}
 		if leading {
 			answered = append(answered, b.ToolUseID)
@@ -80,7 +83,9 @@ func missingResults(asked, answered []string, at int) *apiError {
 	if len(missing) == 0 {
 		return nil
 	}
-	return refuse("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.", at, strings.Join(missing, ", "))
+	return refuse("messages.%d: `tool_use` ids were found without `tool_result` blocks immediately after: %s. Each "+
+		"`tool_use` block must have a corresponding `tool_result` block in the next message.", at,
+		strings.Join(missing, ", "))
 }
 
 func (m anthropicMessage) turns() []turn {

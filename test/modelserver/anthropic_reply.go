@@ -99,11 +99,13 @@ func anthropicStopReason(f Finish) string {
 }
 
 func (p *plan) anthropicUsage() anthropicUsage {
-	return anthropicUsage{Input: max(p.usage.Input-p.usage.Cached, 0), CacheRead: p.usage.Cached, Output: p.usage.Output, ServiceTier: "standard"}
+	return anthropicUsage{Input: max(p.usage.Input-p.usage.Cached, 0), CacheRead: p.usage.Cached, Output: p.usage.Output,
+		ServiceTier: "standard"}
 }
 
 func newAnthropicReply(r *request, p *plan) anthropicReply {
-	return anthropicReply{ID: newID("msg_"), Type: "message", Role: "assistant", Model: r.model, Content: []any{}, Usage: p.anthropicUsage()}
+	return anthropicReply{ID: newID("msg_"), Type: "message", Role: "assistant", Model: r.model, Content: []any{},
+		Usage: p.anthropicUsage()}
 }
 
 // signature stands for the provider's proof that a thinking block is its own.
@@ -129,7 +131,8 @@ func (anthropicDialect) whole(r *request, p *plan) any {
 		case reasoningBlock:
 			out.Content = append(out.Content, anthropicThinking{Type: "thinking", Thinking: b.text, Signature: b.signature()})
 		case callBlock:
-			out.Content = append(out.Content, anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name, Input: b.input()})
+			out.Content = append(out.Content, anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name,
+				Input: b.input()})
 		}
 	}
 	reason := anthropicStopReason(p.finish)
@@ -190,7 +193,8 @@ func (s *anthropicStream) delta(index int, b *block, chunk string) {
 
 func (s *anthropicStream) end(index int, b *block) {
 	if b.kind == reasoningBlock {
-		e := anthropicBlockEvent{Type: "content_block_delta", Index: index, Delta: anthropicSignatureDelta{Type: "signature_delta", Signature: b.signature()}}
+		e := anthropicBlockEvent{Type: "content_block_delta", Index: index,
+			Delta: anthropicSignatureDelta{Type: "signature_delta", Signature: b.signature()}}
 		s.out.event(e.Type, e)
 	}
 	s.out.event("content_block_stop", anthropicBlockEvent{Type: "content_block_stop", Index: index})

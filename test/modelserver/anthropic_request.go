@@ -182,10 +182,12 @@ func (in anthropicRequest) validateTools() *apiError {
 
 func (m anthropicMessage) validate(i int, last bool) *apiError {
 	if m.Role != "user" && m.Role != "assistant" {
-		return refuse(`messages: Unexpected role "%s". The Messages API accepts a top-level `+"`system`"+` parameter, not "system" as an input message role.`, m.Role)
+		return refuse(`messages: Unexpected role "%s". The Messages API accepts a top-level `+"`system`"+
+			` parameter, not "system" as an input message role.`, m.Role)
 	}
 	if len(m.Content) == 0 && (!last || m.Role == "user") {
-		return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message", i)
+		return refuse("messages.%d: all messages must have non-empty content except for the optional final assistant message",
+			i)
 	}
 	for j, b := range m.Content {
 		if err := b.validate(fmt.Sprintf("messages.%d.content.%d", i, j), m.Role); err != nil {

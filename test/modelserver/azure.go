@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// azureDialect is a protocol of OpenAI as Azure hosts it: with a key in a header of its own, and with a deployment in the
-// path of the older form.
+// azureDialect is a protocol of OpenAI as Azure hosts it: with a key in a header of its own, and with a deployment in
+// the path of the older form.
 type azureDialect struct {
 	dialect
 
@@ -23,7 +23,8 @@ func azure(d dialect) func(*http.Request) dialect {
 }
 
 func azureDeployment(r *http.Request) dialect {
-	return azureDialect{dialect: chatDialect{}, deployment: r.PathValue("deployment"), unversioned: r.URL.Query().Get("api-version") == ""}
+	return azureDialect{dialect: chatDialect{}, deployment: r.PathValue("deployment"), unversioned: r.URL.Query().
+		Get("api-version") == ""}
 }
 
 func (azureDialect) requestIDHeader() string { return "Apim-Request-Id" }
@@ -31,14 +32,16 @@ func (azureDialect) requestIDHeader() string { return "Apim-Request-Id" }
 func (azureDialect) wrongKey(string) apiError {
 	return apiError{
 		status: http.StatusUnauthorized, kind: "401", code: "401",
-		message: "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key for an active subscription and use a correct regional API endpoint for your resource.",
+		message: "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key " +
+			"for an active subscription and use a correct regional API endpoint for your resource.",
 	}
 }
 
 func (azureDialect) unknownModel(string) apiError {
 	return apiError{
 		status: http.StatusNotFound, code: "DeploymentNotFound",
-		message: "The API deployment for this resource does not exist. If you created the deployment within the last 5 minutes, please wait a moment and try again.",
+		message: "The API deployment for this resource does not exist. If you created the deployment within the last 5 " +
+			"minutes, please wait a moment and try again.",
 	}
 }
 
@@ -71,7 +74,8 @@ type azureStream struct{ *chatStream }
 func (s azureStream) open() {
 	s.out.event("", object{
 		"id": "", "object": "", "created": 0, "model": "", "choices": []object{},
-		"prompt_filter_results": []object{{"prompt_index": 0, "content_filter_results": object{"hate": object{"filtered": false, "severity": "safe"}}}},
+		"prompt_filter_results": []object{{"prompt_index": 0,
+			"content_filter_results": object{"hate": object{"filtered": false, "severity": "safe"}}}},
 	})
 	s.chatStream.open()
 }

@@ -26,20 +26,28 @@ type bedrockDialect struct {
 
 func newBedrock(streamed bool) func(*http.Request) dialect {
 	return func(r *http.Request) dialect {
-		return bedrockDialect{anthropicDialect: anthropicDialect{contentOnly: true}, model: r.PathValue("model"), streamed: streamed}
+		return bedrockDialect{anthropicDialect: anthropicDialect{contentOnly: true}, model: r.PathValue("model"),
+			streamed: streamed}
 	}
 }
 
 // bedrockErrors are what the reference of InvokeModel says about each status.
 var bedrockErrors = map[int]apiError{
-	http.StatusBadRequest:          {kind: "ValidationException", message: "The input fails to satisfy the constraints specified by the service."},
-	http.StatusUnauthorized:        {kind: "UnrecognizedClientException", message: "The security token included in the request is invalid."},
-	http.StatusForbidden:           {kind: "AccessDeniedException", message: "You don't have access to the model with the specified model ID."},
-	http.StatusNotFound:            {kind: "ResourceNotFoundException", message: "The resource could not be found."},
-	http.StatusRequestTimeout:      {kind: "ModelTimeoutException", message: "Model has timed out in processing the request. Try your request again."},
-	http.StatusTooManyRequests:     {kind: "ThrottlingException", message: "Too many requests, please wait before trying again."},
-	http.StatusInternalServerError: {kind: "InternalServerException", message: "The system encountered an unexpected error during processing. Try your request again."},
-	http.StatusServiceUnavailable:  {kind: "ServiceUnavailableException", message: "Bedrock is unable to process your request."},
+	http.StatusBadRequest: {kind: "ValidationException",
+		message: "The input fails to satisfy the constraints specified by the service."},
+	http.StatusUnauthorized: {kind: "UnrecognizedClientException",
+		message: "The security token included in the request is invalid."},
+	http.StatusForbidden: {kind: "AccessDeniedException",
+		message: "You don't have access to the model with the specified model ID."},
+	http.StatusNotFound: {kind: "ResourceNotFoundException", message: "The resource could not be found."},
+	http.StatusRequestTimeout: {kind: "ModelTimeoutException",
+		message: "Model has timed out in processing the request. Try your request again."},
+	http.StatusTooManyRequests: {kind: "ThrottlingException",
+		message: "Too many requests, please wait before trying again."},
+	http.StatusInternalServerError: {kind: "InternalServerException",
+		message: "The system encountered an unexpected error during processing. Try your request again."},
+	http.StatusServiceUnavailable: {kind: "ServiceUnavailableException",
+		message: "Bedrock is unable to process your request."},
 }
 
 func (bedrockDialect) protocol() Protocol      { return Bedrock }
@@ -56,7 +64,8 @@ func (bedrockDialect) errorHeader(e apiError) (name, value string) {
 }
 
 func (bedrockDialect) wrongKey(string) apiError {
-	return apiError{status: http.StatusForbidden, kind: "UnrecognizedClientException", message: "The security token included in the request is invalid."}
+	return apiError{status: http.StatusForbidden, kind: "UnrecognizedClientException",
+		message: "The security token included in the request is invalid."}
 }
 
 func (bedrockDialect) unknownModel(string) apiError {
@@ -73,11 +82,13 @@ func (d bedrockDialect) decode(body []byte, header http.Header) (*request, *apiE
 	}
 	for _, key := range []string{"model", "stream"} {
 		if in[key] != nil {
-			return nil, refuse("Malformed input request: #: extraneous key [%s] is not permitted, please reformat your input and try again.", key)
+			return nil, refuse("Malformed input request: #: extraneous key [%s] is not permitted, please reformat your input "+
+				"and try again.", key)
 		}
 	}
 	if string(in["anthropic_version"]) != `"`+bedrockVersion+`"` {
-		return nil, refuse("Malformed input request: #: required key [anthropic_version] not found, please reformat your input and try again.")
+		return nil, refuse("Malformed input request: #: required key [anthropic_version] not found, please reformat your " +
+			"input and try again.")
 	}
 	in["model"], in["stream"] = encode(d.model), encode(d.streamed)
 	inner := header.Clone()
@@ -97,7 +108,8 @@ func signedForAWS(header http.Header) *apiError {
 	if signed || strings.HasPrefix(authorization, "Bearer ") {
 		return nil
 	}
-	return &apiError{status: http.StatusForbidden, kind: "MissingAuthenticationTokenException", message: "Missing Authentication Token"}
+	return &apiError{status: http.StatusForbidden, kind: "MissingAuthenticationTokenException",
+		message: "Missing Authentication Token"}
 }
 
 // bedrockStream writes Anthropic's events as frames.

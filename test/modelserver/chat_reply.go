@@ -96,7 +96,8 @@ func chatFinish(f Finish) string {
 }
 
 func (p *plan) chatUsage() chatUsage {
-	u := chatUsage{PromptTokens: p.usage.Input, CompletionTokens: p.usage.Output, TotalTokens: p.usage.Input + p.usage.Output}
+	u := chatUsage{PromptTokens: p.usage.Input, CompletionTokens: p.usage.Output,
+		TotalTokens: p.usage.Input + p.usage.Output}
 	u.PromptDetails.Cached = p.usage.Cached
 	u.CompletionDetails.Reasoning = p.usage.Reasoning
 	return u
@@ -111,7 +112,8 @@ func (chatDialect) whole(r *request, p *plan) any {
 		case reasoningBlock:
 			m.Reasoning = joined(m.Reasoning, b.text)
 		case callBlock:
-			m.ToolCalls = append(m.ToolCalls, chatCall{ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name, Arguments: b.text}})
+			m.ToolCalls = append(m.ToolCalls,
+				chatCall{ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name, Arguments: b.text}})
 		}
 	}
 	if m.Content == nil && len(m.ToolCalls) == 0 {

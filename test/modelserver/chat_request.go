@@ -71,7 +71,8 @@ func (chatDialect) unknownModel(model string) apiError { return openAIUnknownMod
 
 func (chatDialect) contextTooLong(used, limit int) apiError {
 	return *badRequest("messages", "context_length_exceeded",
-		"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", limit, used)
+		"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce "+
+			"the length of the messages.", limit, used)
 }
 
 func (d chatDialect) decode(body []byte, _ http.Header) (*request, *apiError) {
@@ -131,13 +132,15 @@ func (in chatRequest) validate() *apiError {
 }
 
 func emptyArray(param string) *apiError {
-	return badRequest(param, "empty_array", "Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
+	return badRequest(param, "empty_array",
+		"Invalid '%s': empty array. Expected an array with minimum length 1, but got an empty array instead.", param)
 }
 
 func (in chatRequest) validateTools() *apiError {
 	if in.Tools == nil {
 		if len(in.ToolChoice) > 0 && string(in.ToolChoice) != "null" {
-			return badRequest("tool_choice", "", "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
+			return badRequest("tool_choice", "",
+				"Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.")
 		}
 		return nil
 	}
@@ -157,9 +160,12 @@ func checkOpenAIToolName(param, name string) *apiError {
 	case name == "":
 		return badRequest(param, "missing_required_parameter", "Missing required parameter: '%s'.", param)
 	case !openAIToolName.MatchString(name):
-		return badRequest(param, "invalid_value", "Invalid '%s': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", param)
+		return badRequest(param, "invalid_value",
+			"Invalid '%s': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.", param)
 	case len(name) > maxOpenAIToolName:
-		return badRequest(param, "string_above_max_length", "Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", param, maxOpenAIToolName, len(name))
+		return badRequest(param, "string_above_max_length",
+			"Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.",
+			param, maxOpenAIToolName, len(name))
 	}
 	return nil
 }
@@ -169,11 +175,13 @@ var chatRoles = []string{"system", "assistant", "user", "function", "tool", "dev
 func (m chatMessage) validate(i int) *apiError {
 	if !slices.Contains(chatRoles, m.Role) {
 		return badRequest(fmt.Sprintf("messages[%d].role", i), "invalid_value",
-			"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.", m.Role)
+			"Invalid value: '%s'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.",
+			m.Role)
 	}
 	empty := len(m.Content) == 0 || string(m.Content) == "null"
 	if empty && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
-		return badRequest(fmt.Sprintf("messages.[%d].content", i), "", "Invalid value for 'content': expected a string, got null.")
+		return badRequest(fmt.Sprintf("messages.[%d].content", i), "",
+			"Invalid value for 'content': expected a string, got null.")
 	}
 	for j, c := range m.ToolCalls {
 		at := fmt.Sprintf("messages[%d].tool_calls[%d]", i, j)
@@ -181,7 +189,9 @@ func (m chatMessage) validate(i int) *apiError {
 			return badRequest(at+".id", "missing_required_parameter", "Missing required parameter: '%s.id'.", at)
 		}
 		if len(c.ID) > maxChatCallID {
-			return badRequest(at+".id", "string_above_max_length", "Invalid '%s.id': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", at, maxChatCallID, len(c.ID))
+			return badRequest(at+".id", "string_above_max_length",
+				"Invalid '%s.id': string too long. Expected a string with maximum length %d, but got a string with length %d "+
+					"instead.", at, maxChatCallID, len(c.ID))
 		}
 		if err := checkOpenAIToolName(at+".function.name", c.Function.Name); err != nil {
 			return err
@@ -225,7 +235,8 @@ func unanswered(asked []string, open map[string]bool, at int) *apiError {
 		return nil
 	}
 	return badRequest(fmt.Sprintf("messages.[%d].role", at), "",
-		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", strings.Join(ids, ", "))
+		"An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The "+
+			"following tool_call_ids did not have response messages: %s", strings.Join(ids, ", "))
 }
 
 func (m chatMessage) turns() []turn {

@@ -15,7 +15,8 @@ import (
 
 func TestRequestsAreReadAndForgottenOverHTTPWithoutTheirKeys(t *testing.T) {
 	_, url := serve(t, modelserver.Script{})
-	send(t, http.MethodPost, url+chatPath, chat(user), "Authorization", "Bearer sk-secret", "X-Api-Key", "sk-secret", "X-Other", "seen")
+	send(t, http.MethodPost, url+chatPath, chat(user), "Authorization", "Bearer sk-secret", "X-Api-Key", "sk-secret",
+		"X-Other", "seen")
 	send(t, http.MethodPost, url+chatPath, "no JSON")
 	response, body := send(t, http.MethodGet, url+"/_control/requests", "")
 	var records []modelserver.Record
@@ -26,7 +27,8 @@ func TestRequestsAreReadAndForgottenOverHTTPWithoutTheirKeys(t *testing.T) {
 		t.Fatalf("%d: %s", response.StatusCode, body)
 	}
 	r := records[0]
-	if r.Header.Get("X-Other") != "seen" || string(r.Body) != chat(user) || r.Rule != "echo" || r.Call != 1 || r.Status != 200 || r.Conversation == "" {
+	if r.Header.Get("X-Other") != "seen" || string(r.Body) != chat(user) || r.Rule != "echo" || r.Call != 1 ||
+		r.Status != 200 || r.Conversation == "" {
 		t.Errorf("record %+v", r)
 	}
 	if string(records[1].Body) != `"no JSON"` || records[1].Status != 400 || records[1].Rule != "" {
@@ -54,7 +56,9 @@ func TestANewScriptIsPutOverHTTPAndStartsFromTheBeginning(t *testing.T) {
 			t.Errorf("%d requests are recorded", n)
 		}
 	}
-	if response, body := send(t, http.MethodPut, url+"/_control/script", `rulez: []`); response.StatusCode != http.StatusBadRequest || !strings.Contains(body, "rulez") {
+	if response,
+		body := send(t, http.MethodPut, url+"/_control/script", `rulez: []`); response.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(body, "rulez") {
 		t.Errorf("%d: %s", response.StatusCode, body)
 	}
 	if response, _ := send(t, http.MethodGet, url+"/healthz", ""); response.StatusCode != http.StatusOK {
@@ -65,17 +69,20 @@ func TestANewScriptIsPutOverHTTPAndStartsFromTheBeginning(t *testing.T) {
 func TestARecordHasTheTimesOfTheAnswer(t *testing.T) {
 	const before, between = 30 * time.Millisecond, 10 * time.Millisecond
 	server, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
-		Steps: []modelserver.Step{modelserver.Say("a", "b", "c")}, DelayBefore: modelserver.Duration(before), DelayBetween: modelserver.Duration(between), HeadersFirst: true,
+		Steps: []modelserver.Step{modelserver.Say("a", "b", "c")}, DelayBefore: modelserver.Duration(before),
+		DelayBetween: modelserver.Duration(between), HeadersFirst: true,
 	}}}})
 	began := time.Now()
 	send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,`, 1))
-	if err := server.WaitUntil(t.Context(), func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
+	if err := server.WaitUntil(t.Context(),
+		func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
 		t.Fatal(err)
 	}
 	r := server.Requests()[0]
 	delay := time.Duration(r.ScriptedDelay)
 	switch {
-	case r.Arrived.Before(began) || r.FirstByte.Before(r.Arrived) || r.FirstPart.Before(r.FirstByte) || r.Ended.Before(r.FirstPart):
+	case r.Arrived.Before(began) || r.FirstByte.Before(r.Arrived) || r.FirstPart.Before(r.FirstByte) ||
+		r.Ended.Before(r.FirstPart):
 		t.Errorf("the times are in disorder: %+v", r)
 	case delay < before || delay > r.FirstPart.Sub(r.Arrived):
 		t.Errorf("a delay of %s is recorded, with the first part after %s", delay, r.FirstPart.Sub(r.Arrived))

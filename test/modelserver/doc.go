@@ -23,6 +23,6 @@
 //	  reply: {steps: [{toolCalls: [{name: current_time, arguments: {timezone: UTC}}]}]}
 //	- reply: {fault: {kind: Status, status: 429, retryAfter: {seconds: 7}}}
 //
-// Over HTTP, GET /_control/requests has what was recorded, DELETE forgets it, PUT /_control/script replaces the script and
-// forgets it, and GET /healthz answers.
+// Over HTTP, GET /_control/requests has what was recorded, DELETE forgets it, PUT /_control/script replaces the script
+// and forgets it, and GET /healthz answers.
 package modelserver

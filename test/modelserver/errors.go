@@ -51,26 +51,34 @@ type anthropicError struct {
 
 // openAIErrors and anthropicErrors are what the providers' references say about each status.
 var openAIErrors = map[int]apiError{
-	http.StatusBadRequest:          {kind: "invalid_request_error", message: "Invalid request."},
-	http.StatusUnauthorized:        {kind: "invalid_request_error", code: "invalid_api_key", message: "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."},
-	http.StatusForbidden:           {kind: "request_forbidden", code: "unsupported_country_region_territory", message: "Country, region, or territory not supported"},
-	http.StatusNotFound:            {kind: "invalid_request_error", message: "Not found."},
-	http.StatusTooManyRequests:     {kind: "requests", code: "rate_limit_exceeded", message: "Rate limit reached on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 20s."},
-	http.StatusInternalServerError: {kind: "server_error", message: "The server had an error while processing your request. Sorry about that!"},
-	http.StatusServiceUnavailable:  {kind: "server_error", message: "The engine is currently overloaded, please try again later"},
+	http.StatusBadRequest: {kind: "invalid_request_error", message: "Invalid request."},
+	http.StatusUnauthorized: {kind: "invalid_request_error", code: "invalid_api_key",
+		message: "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."},
+	http.StatusForbidden: {kind: "request_forbidden", code: "unsupported_country_region_territory",
+		message: "Country, region, or territory not supported"},
+	http.StatusNotFound: {kind: "invalid_request_error", message: "Not found."},
+	http.StatusTooManyRequests: {kind: "requests", code: "rate_limit_exceeded",
+		message: "Rate limit reached on requests per min (RPM): Limit 3, Used 3, Requested 1. Please try again in 20s."},
+	http.StatusInternalServerError: {kind: "server_error",
+		message: "The server had an error while processing your request. Sorry about that!"},
+	http.StatusServiceUnavailable: {kind: "server_error",
+		message: "The engine is currently overloaded, please try again later"},
 }
 
 var anthropicErrors = map[int]apiError{
-	http.StatusBadRequest:            {kind: "invalid_request_error", message: "Invalid request."},
-	http.StatusUnauthorized:          {kind: "authentication_error", message: "invalid x-api-key"},
-	http.StatusPaymentRequired:       {kind: "billing_error", message: "Your credit balance is too low to access the Anthropic API."},
-	http.StatusForbidden:             {kind: "permission_error", message: "Your API key does not have permission to use the specified resource."},
+	http.StatusBadRequest:   {kind: "invalid_request_error", message: "Invalid request."},
+	http.StatusUnauthorized: {kind: "authentication_error", message: "invalid x-api-key"},
+	http.StatusPaymentRequired: {kind: "billing_error",
+		message: "Your credit balance is too low to access the Anthropic API."},
+	http.StatusForbidden: {kind: "permission_error",
+		message: "Your API key does not have permission to use the specified resource."},
 	http.StatusNotFound:              {kind: "not_found_error", message: "Not found"},
 	http.StatusRequestEntityTooLarge: {kind: "request_too_large", message: "Request exceeds the maximum size"},
-	http.StatusTooManyRequests:       {kind: "rate_limit_error", message: "This request would exceed your organization's rate limit."},
-	http.StatusInternalServerError:   {kind: "api_error", message: "Internal server error"},
-	http.StatusGatewayTimeout:        {kind: "timeout_error", message: "Request timed out"},
-	statusOverloaded:                 {kind: "overloaded_error", message: "Overloaded"},
+	http.StatusTooManyRequests: {kind: "rate_limit_error",
+		message: "This request would exceed your organization's rate limit."},
+	http.StatusInternalServerError: {kind: "api_error", message: "Internal server error"},
+	http.StatusGatewayTimeout:      {kind: "timeout_error", message: "Request timed out"},
+	statusOverloaded:               {kind: "overloaded_error", message: "Overloaded"},
 }
 
 // complete fills what the error leaves open with what the provider uses for its status.
@@ -92,7 +100,8 @@ func (e apiError) complete(known map[int]apiError) apiError {
 
 func openAIErrorShape(e apiError, _ string) any {
 	e = e.complete(openAIErrors)
-	return openAIErrorBody{Error: openAIError{Message: e.message, Type: e.kind, Param: orNull(e.param), Code: orNull(e.code)}}
+	return openAIErrorBody{Error: openAIError{Message: e.message, Type: e.kind, Param: orNull(e.param),
+		Code: orNull(e.code)}}
 }
 
 func anthropicErrorShape(e apiError, requestID string) any {
@@ -100,8 +109,8 @@ func anthropicErrorShape(e apiError, requestID string) any {
 	return anthropicErrorBody{Type: "error", Error: anthropicError{Type: e.kind, Message: e.message}, RequestID: requestID}
 }
 
-// openAIWrongKey quotes the key whole. The provider masks most of it, but servers that imitate the provider may not, and it
-// is for them that a client must never pass the message on as it is.
+// openAIWrongKey quotes the key whole. The provider masks most of it, but servers that imitate the provider may not,
+// and it is for them that a client must never pass the message on as it is.
 func openAIWrongKey(key string) apiError {
 	e := apiError{status: http.StatusUnauthorized}
 	if key == "" {
@@ -109,7 +118,8 @@ func openAIWrongKey(key string) apiError {
 		e.message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
 		return e
 	}
-	e.message = "Incorrect API key provided: " + key + ". You can find your API key at https://platform.openai.com/account/api-keys."
+	e.message = "Incorrect API key provided: " + key +
+		". You can find your API key at https://platform.openai.com/account/api-keys."
 	return e
 }
 

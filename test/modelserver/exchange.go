@@ -31,7 +31,8 @@ type exchange struct {
 }
 
 func newExchange(w http.ResponseWriter, r *http.Request, d dialect, all *records, record *Record) *exchange {
-	return &exchange{w: w, r: r, control: http.NewResponseController(w), dialect: d, records: all, record: record, out: newSSE()}
+	return &exchange{w: w, r: r, control: http.NewResponseController(w), dialect: d, records: all, record: record,
+		out: newSSE()}
 }
 
 func (x *exchange) gone() bool { return x.r.Context().Err() != nil }
@@ -162,7 +163,8 @@ func (x *exchange) runWhole(p *plan) {
 // failBefore carries out a fault that comes in place of the reply.
 func (x *exchange) failBefore(p *plan) bool {
 	switch f := p.fault; {
-	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || (f.Kind == FaultError || f.Kind == FaultFailed) && !x.request.stream:
+	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || (f.Kind == FaultError || f.Kind == FaultFailed) &&
+		!x.request.stream:
 		if x.pauseFirst(p.before) {
 			x.fail(f.apiError(x.dialect), f)
 		}

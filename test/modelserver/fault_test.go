@@ -18,7 +18,9 @@ import (
 )
 
 func failing(f modelserver.Fault) modelserver.Script {
-	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b", "c")}, Fault: &f}}}}
+	return modelserver.Script{
+		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b", "c")},
+			Fault: &f}}}}
 }
 
 func TestRetryAfterIsSentInEachOfItsForms(t *testing.T) {
@@ -28,8 +30,9 @@ func TestRetryAfterIsSentInEachOfItsForms(t *testing.T) {
 		header string
 		holds  func(string) bool
 	}{
-		"seconds":      {modelserver.RetryAfter{Seconds: new(7)}, "Retry-After", func(v string) bool { return v == "7" }},
-		"milliseconds": {modelserver.RetryAfter{Milliseconds: new(250)}, "Retry-After-Ms", func(v string) bool { return v == "250" }},
+		"seconds": {modelserver.RetryAfter{Seconds: new(7)}, "Retry-After", func(v string) bool { return v == "7" }},
+		"milliseconds": {modelserver.RetryAfter{Milliseconds: new(250)}, "Retry-After-Ms",
+			func(v string) bool { return v == "250" }},
 		"date": {modelserver.RetryAfter{Date: &ahead}, "Retry-After", func(v string) bool {
 			at, err := http.ParseTime(v)
 			left := time.Until(at)
@@ -52,11 +55,17 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 		path  string
 		want  string
 	}{
-		"quota":           {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Type: "insufficient_quota", Code: "insufficient_quota", Message: "You exceeded your current quota."}, chatPath, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
-		"message only":    {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Message: "Slow down."}, chatPath, `{"error":{"message":"Slow down.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`},
-		"page of a proxy": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 502, Body: "<html>Bad Gateway</html>"}, chatPath, "<html>Bad Gateway</html>"},
-		"page, no status": {modelserver.Fault{Kind: modelserver.FaultError, Body: "<html>Oops</html>"}, chatPath, "<html>Oops</html>"},
-		"overloaded":      {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 529}, messagesPath, `"error":{"type":"overloaded_error","message":"Overloaded"}`},
+		"quota": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Type: "insufficient_quota",
+			Code: "insufficient_quota", Message: "You exceeded your current quota."}, chatPath,
+			`{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
+		"message only": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Message: "Slow down."}, chatPath,
+			`{"error":{"message":"Slow down.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`},
+		"page of a proxy": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 502, Body: "<html>Bad Gateway</html>"},
+			chatPath, "<html>Bad Gateway</html>"},
+		"page, no status": {modelserver.Fault{Kind: modelserver.FaultError, Body: "<html>Oops</html>"}, chatPath,
+			"<html>Oops</html>"},
+		"overloaded": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 529}, messagesPath,
+			`"error":{"type":"overloaded_error","message":"Overloaded"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, failing(c.fault))
@@ -64,7 +73,8 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 			if c.path == messagesPath {
 				body = anthropicChat(user)
 			}
-			if response, answer := send(t, http.MethodPost, url+c.path, body); response.StatusCode < 400 || !strings.Contains(answer, c.want) {
+			if response, answer := send(t, http.MethodPost, url+c.path, body); response.StatusCode < 400 ||
+				!strings.Contains(answer, c.want) {
 				t.Errorf("%d: %s", response.StatusCode, answer)
 			}
 		})
@@ -72,7 +82,8 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 }
 
 func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
-	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error", Message: "Too many.", After: new(1)}),
+	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error",
+		Message: "Too many.", After: new(1)}),
 		func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 			h := listen(t.Context(), t, model, ask("hi"))
 			if h.err == nil || h.text != "a" || !strings.Contains(h.err.Error(), "Too many.") {
@@ -80,32 +91,36 @@ func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
 			}
 		})
 	_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529}))
-	if _, body := send(t, http.MethodPost, url+messagesPath, strings.Replace(anthropicChat(user), "{", `{"stream":true,`, 1)); !strings.HasSuffix(body, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n") {
+	if _, body := send(t, http.MethodPost, url+messagesPath, strings.Replace(anthropicChat(user), "{", `{"stream":true,`,
+		1)); !strings.HasSuffix(body,
+		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n") {
 		t.Error(body)
 	}
 }
 
 func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
-	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: new(2)}), func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		stream, err := model.Stream(ctx, ask("hi"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := ""
-		for part := range stream {
-			if text += part.Delta; text == "ab" {
-				cancel()
+	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: new(2)}),
+		func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			stream, err := model.Stream(ctx, ask("hi"))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if err := server.WaitUntil(t.Context(), func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
-			t.Fatal(err)
-		}
-		if r := server.Requests()[0]; text != "ab" || !r.Aborted || r.Parts != 2 || r.Status != http.StatusOK {
-			t.Errorf("heard %q, record %+v", text, r)
-		}
-	})
+			text := ""
+			for part := range stream {
+				if text += part.Delta; text == "ab" {
+					cancel()
+				}
+			}
+			if err := server.WaitUntil(t.Context(),
+				func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
+				t.Fatal(err)
+			}
+			if r := server.Requests()[0]; text != "ab" || !r.Aborted || r.Parts != 2 || r.Status != http.StatusOK {
+				t.Errorf("heard %q, record %+v", text, r)
+			}
+		})
 }
 
 func TestAReplyThatIsNotStreamedBreaksOffToo(t *testing.T) {
@@ -121,7 +136,8 @@ func TestAReplyThatIsNotStreamedBreaksOffToo(t *testing.T) {
 		}
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if errors.Is(err, io.ErrUnexpectedEOF) != unexpected || !strings.HasPrefix(string(body), "{") || strings.HasSuffix(strings.TrimSpace(string(body)), "}}") {
+		if errors.Is(err, io.ErrUnexpectedEOF) != unexpected || !strings.HasPrefix(string(body), "{") ||
+			strings.HasSuffix(strings.TrimSpace(string(body)), "}}") {
 			t.Errorf("%s: %v, %s", kind, err, body)
 		}
 	}

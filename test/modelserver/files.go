@@ -17,7 +17,8 @@ const kindPDF = "application/pdf"
 
 // begins is how the content of each kind of file begins.
 var begins = map[string][]string{
-	"image/png": {"\x89PNG\r\n\x1a\n"}, "image/jpeg": {"\xff\xd8\xff"}, "image/gif": {"GIF87a", "GIF89a"}, "image/webp": {"RIFF"}, kindPDF: {"%PDF-"},
+	"image/png": {"\x89PNG\r\n\x1a\n"}, "image/jpeg": {"\xff\xd8\xff"}, "image/gif": {"GIF87a", "GIF89a"},
+	"image/webp": {"RIFF"}, kindPDF: {"%PDF-"},
 }
 
 func isImage(kind string) bool { return strings.HasPrefix(kind, "image/") && begins[kind] != nil }
@@ -25,7 +26,8 @@ func isImage(kind string) bool { return strings.HasPrefix(kind, "image/") && beg
 // isContent reports whether data is base64 of a file of the kind, as far as its beginning tells.
 func isContent(kind, data string) bool {
 	raw, err := base64.StdEncoding.DecodeString(data)
-	return err == nil && slices.ContainsFunc(begins[kind], func(magic string) bool { return strings.HasPrefix(string(raw), magic) })
+	return err == nil &&
+		slices.ContainsFunc(begins[kind], func(magic string) bool { return strings.HasPrefix(string(raw), magic) })
 }
 
 // fetchable reports whether a URL is one that a provider would ask. This server asks nobody.
@@ -58,9 +60,11 @@ func (b anthropicBlock) validateFile(at string) *apiError {
 	case s.Type == "text" && b.Type == "document":
 		return nil
 	case s.Type != "base64":
-		return refuse("%s.%s.source: Input tag '%s' found using 'type' does not match any of the expected tags: 'base64', 'url'", at, b.Type, s.Type)
+		return refuse("%s.%s.source: Input tag '%s' found using 'type' does not match any of the expected tags: "+
+			"'base64', 'url'", at, b.Type, s.Type)
 	case b.Type == "document" && s.MediaType != kindPDF || b.Type == "image" && !isImage(s.MediaType):
-		return refuse("%s.%s.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'", at, b.Type)
+		return refuse("%s.%s.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or "+
+			"'image/webp'", at, b.Type)
 	case b.Type == "document" && !isContent(s.MediaType, s.Data):
 		return refuse("%s.%s.source.base64: The PDF specified was not valid.", at, b.Type)
 	case !isContent(s.MediaType, s.Data):
@@ -69,7 +73,8 @@ func (b anthropicBlock) validateFile(at string) *apiError {
 	return nil
 }
 
-// openAIPart is what a part of a message has of a file: those of chat completions in an object, those of responses as they are.
+// openAIPart is what a part of a message has of a file: those of chat completions in an object,
+// those of responses as they are.
 type openAIPart struct {
 	Type     string          `json:"type"`
 	ImageURL json.RawMessage `json:"image_url"`
@@ -84,7 +89,8 @@ type openAIFile struct {
 	Filename string `json:"filename"`
 }
 
-// validateOpenAIFiles looks at the files of a message's content. urls reports whether file_data may be a URL, as with OpenRouter.
+// validateOpenAIFiles looks at the files of a message's content.
+// urls reports whether file_data may be a URL, as with OpenRouter.
 func validateOpenAIFiles(at string, content json.RawMessage, urls bool) *apiError {
 	var parts []openAIPart
 	if json.Unmarshal(content, &parts) != nil {
@@ -99,13 +105,15 @@ func validateOpenAIFiles(at string, content json.RawMessage, urls bool) *apiErro
 				URL string `json:"url"`
 			}
 			if json.Unmarshal(p.ImageURL, &image) != nil {
-				return badRequest(at+".image_url", "invalid_type", "Invalid type for '%s.image_url': expected an object, but got a string instead.", at)
+				return badRequest(at+".image_url", "invalid_type",
+					"Invalid type for '%s.image_url': expected an object, but got a string instead.", at)
 			}
 			refused = validateImage(at+".image_url.url", image.URL)
 		case "input_image":
 			var image string
 			if json.Unmarshal(p.ImageURL, &image) != nil {
-				return badRequest(at+".image_url", "invalid_type", "Invalid type for '%s.image_url': expected an image URL, but got an object instead.", at)
+				return badRequest(at+".image_url", "invalid_type",
+					"Invalid type for '%s.image_url': expected an image URL, but got an object instead.", at)
 			}
 			refused = validateImage(at+".image_url", image)
 		case "file":
@@ -127,9 +135,13 @@ func validateImage(param, image string) *apiError {
 	case !found && !fetchable(image):
 		return badRequest(param, "invalid_image_url", "Failed to download image from %s. Image URL is invalid.", image)
 	case found && !isImage(kind):
-		return badRequest(param, "invalid_value", "Invalid '%s'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got unsupported MIME type '%s'.", param, kind)
+		return badRequest(param, "invalid_value",
+			"Invalid '%s'. Expected a base64-encoded data URL with an image MIME type (e.g. "+
+				"'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got unsupported MIME type '%s'.", param, kind)
 	case found && !isContent(kind, data):
-		return badRequest(param, "invalid_image_format", "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].")
+		return badRequest(param, "invalid_image_format",
+			"You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png', "+
+				"'jpeg', 'gif', 'webp'].")
 	}
 	return nil
 }
@@ -146,11 +158,14 @@ func (f openAIFile) validate(at string, urls bool) *apiError {
 	given := found && kind == kindPDF && isContent(kind, data) || urls && fetchable(f.FileData)
 	switch {
 	case ways != 1:
-		return badRequest(at, "invalid_value", "Invalid value: expected exactly one of 'file_data', 'file_url' and 'file_id'.")
+		return badRequest(at, "invalid_value",
+			"Invalid value: expected exactly one of 'file_data', 'file_url' and 'file_id'.")
 	case f.FileURL != "" && (strings.HasSuffix(at, ".file") || f.Filename != "" || !fetchable(f.FileURL)):
 		return badRequest(at+".file_url", "invalid_value", "Invalid value: '%s.file_url'.", at)
 	case f.FileData != "" && !given:
-		return badRequest(at+".file_data", "invalid_value", "Invalid file data: '%s.file_data'. Expected a base64-encoded data URL with an application/pdf MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
+		return badRequest(at+".file_data", "invalid_value",
+			"Invalid file data: '%s.file_data'. Expected a base64-encoded data URL with an application/pdf MIME type (e.g. "+
+				"'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value without the 'data:' prefix.", at)
 	}
 	return nil
 }
@@ -175,7 +190,8 @@ var geminiFetches = []string{"image/png", "image/jpeg", "image/webp", kindPDF}
 func (p geminiPart) validateFile(at, model string) *apiError {
 	switch {
 	case p.InlineData != nil && !isContent(p.InlineData.MIMEType, p.InlineData.Data):
-		return refuse("Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting")
+		return refuse("Unable to process input image. Please retry or report in " +
+			"https://developers.generativeai.google/guide/troubleshooting")
 	case p.FileData == nil:
 		return nil
 	case strings.HasPrefix(model, "gemini-2.0"), !fetchable(p.FileData.FileURI):

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// gatewayDialect is OpenAI chat as gateways to other providers' models speak it: OpenRouter at /api/v1, Vercel's AI gateway
-// at /vercel/v1. They say the reasoning in a field of their own, in the form of the provider that the model's name begins
-// with, and OpenRouter keeps the connection busy with comments.
+// gatewayDialect is OpenAI chat as gateways to other providers' models speak it: OpenRouter at /api/v1, Vercel's AI
+// gateway at /vercel/v1. They say the reasoning in a field of their own, in the form of the provider that the model's
+// name begins with, and OpenRouter keeps the connection busy with comments.
 type gatewayDialect struct {
 	chatDialect
 
@@ -108,7 +108,8 @@ func (s gatewayStream) reason(text string, detail reasoningDetail) {
 func (s gatewayStream) with(choice object) object {
 	choice["index"] = 0
 	return object{
-		"id": s.chunk.ID, "object": s.chunk.Object, "created": s.chunk.Created, "model": s.chunk.Model, "choices": []object{choice},
+		"id": s.chunk.ID, "object": s.chunk.Object, "created": s.chunk.Created, "model": s.chunk.Model,
+		"choices": []object{choice},
 	}
 }
 

@@ -20,7 +20,8 @@ func (c geminiContent) validate(i int, model string) *apiError {
 	for j, p := range c.Parts {
 		at := fmt.Sprintf("contents[%d].parts[%d]", i, j)
 		said := 0
-		for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil, p.FileData != nil} {
+		for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil,
+			p.FileData != nil} {
 			if is {
 				said++
 			}
@@ -83,7 +84,8 @@ func (c geminiContent) responses() (responses []geminiResponse) {
 	return responses
 }
 
-// geminiPairing holds that calls follow a user's turn or results, and that the very next turn has exactly their results.
+// geminiPairing holds that calls follow a user's turn or results,
+// and that the very next turn has exactly their results.
 func geminiPairing(contents []geminiContent) *apiError {
 	var asked []geminiCall
 	for i, c := range contents {
@@ -92,14 +94,16 @@ func geminiPairing(contents []geminiContent) *apiError {
 		case len(responses) > 0 && len(asked) == 0:
 			return refuse("Please ensure that function response turn comes immediately after a function call turn.")
 		case len(asked) > 0 && len(responses) != len(asked):
-			return refuse("Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.")
+			return refuse("Please ensure that the number of function response parts is equal to the number of function call " +
+				"parts of the function call turn.")
 		}
 		if err := geminiAnswers(asked, responses); err != nil {
 			return err
 		}
 		asked = c.calls()
 		if len(asked) > 0 && (i == 0 || contents[i-1].Role == "model") {
-			return refuse("Please ensure that function call turn comes immediately after a user turn or after a function response turn.")
+			return refuse("Please ensure that function call turn comes immediately after a user turn or after a function " +
+				"response turn.")
 		}
 	}
 	return nil
@@ -109,9 +113,11 @@ func geminiPairing(contents []geminiContent) *apiError {
 func geminiAnswers(asked []geminiCall, responses []geminiResponse) *apiError {
 	left := slices.Clone(asked)
 	for _, r := range responses {
-		at := slices.IndexFunc(left, func(c geminiCall) bool { return c.Name == r.Name && (c.ID == "" || r.ID == "" || c.ID == r.ID) })
+		at := slices.IndexFunc(left,
+			func(c geminiCall) bool { return c.Name == r.Name && (c.ID == "" || r.ID == "" || c.ID == r.ID) })
 		if at < 0 {
-			return refuse("Please ensure that function response name and id match those of a function call: %s has none.", cmp.Or(r.ID, r.Name))
+			return refuse("Please ensure that function response name and id match those of a function call: %s has none.",
+				cmp.Or(r.ID, r.Name))
 		}
 		left = slices.Delete(left, at, at+1)
 	}
@@ -121,8 +127,8 @@ func geminiAnswers(asked []geminiCall, responses []geminiResponse) *apiError {
 // geminiMark begins each signature. Real ones are as binary: no text.
 var geminiMark = []byte("\x0a\xff\xfe\x80\x00scripted:")
 
-// geminiSignatures holds that a signature is one of the provider's own, unchanged, and that the newer models get theirs back
-// with the first call of each step since the user spoke.
+// geminiSignatures holds that a signature is one of the provider's own, unchanged, and that the newer models get theirs
+// back with the first call of each step since the user spoke.
 func geminiSignatures(model string, contents []geminiContent) *apiError {
 	turn := 0
 	for i, c := range contents {
@@ -140,7 +146,9 @@ func geminiSignatures(model string, contents []geminiContent) *apiError {
 				continue
 			}
 			if first && i > turn && len(p.ThoughtSignature) == 0 && strings.HasPrefix(model, "gemini-3") {
-				return refuse("Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:%s` , position %d.", p.FunctionCall.Name, j+1)
+				return refuse("Function call is missing a thought_signature in functionCall parts. This is required for tools "+
+					"to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, "+
+					"function call `default_api:%s` , position %d.", p.FunctionCall.Name, j+1)
 			}
 			first = false
 		}
@@ -157,9 +165,11 @@ func (c geminiContent) turns() []turn {
 	for _, p := range c.Parts {
 		switch {
 		case p.FunctionCall != nil:
-			out = append(out, turn{kind: turnCall, id: cmp.Or(p.FunctionCall.ID, p.FunctionCall.Name), name: p.FunctionCall.Name, text: string(p.FunctionCall.Args)})
+			out = append(out, turn{kind: turnCall, id: cmp.Or(p.FunctionCall.ID, p.FunctionCall.Name), name: p.FunctionCall.Name,
+				text: string(p.FunctionCall.Args)})
 		case p.FunctionResponse != nil:
-			out = append(out, turn{kind: turnResult, id: cmp.Or(p.FunctionResponse.ID, p.FunctionResponse.Name), text: p.FunctionResponse.text()})
+			out = append(out, turn{kind: turnResult, id: cmp.Or(p.FunctionResponse.ID, p.FunctionResponse.Name),
+				text: p.FunctionResponse.text()})
 		case p.Text != nil && !p.Thought:
 			// The text parts of one content are one text.
 			if n := len(out); n > 0 && out[n-1].kind == kind {

@@ -46,14 +46,20 @@ type geminiError struct {
 
 // geminiErrors are what the guide to the provider's errors says about each status.
 var geminiErrors = map[int]apiError{
-	http.StatusBadRequest:          {kind: "INVALID_ARGUMENT", message: "Request contains an invalid argument."},
-	http.StatusUnauthorized:        {kind: "UNAUTHENTICATED", message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential."},
-	http.StatusForbidden:           {kind: "PERMISSION_DENIED", message: "Your API key doesn't have the required permissions."},
-	http.StatusNotFound:            {kind: "NOT_FOUND", message: "Requested entity was not found."},
-	http.StatusTooManyRequests:     {kind: "RESOURCE_EXHAUSTED", message: "You exceeded your current quota, please check your plan and billing details. Please retry in 7s."},
-	http.StatusInternalServerError: {kind: "INTERNAL", message: "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting"},
-	http.StatusServiceUnavailable:  {kind: "UNAVAILABLE", message: "The model is overloaded. Please try again later."},
-	http.StatusGatewayTimeout:      {kind: "DEADLINE_EXCEEDED", message: "The request timed out. Please try again."},
+	http.StatusBadRequest: {kind: "INVALID_ARGUMENT", message: "Request contains an invalid argument."},
+	http.StatusUnauthorized: {kind: "UNAUTHENTICATED",
+		message: "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other " +
+			"valid authentication credential."},
+	http.StatusForbidden: {kind: "PERMISSION_DENIED",
+		message: "Your API key doesn't have the required permissions."},
+	http.StatusNotFound: {kind: "NOT_FOUND", message: "Requested entity was not found."},
+	http.StatusTooManyRequests: {kind: "RESOURCE_EXHAUSTED",
+		message: "You exceeded your current quota, please check your plan and billing details. Please retry in 7s."},
+	http.StatusInternalServerError: {kind: "INTERNAL",
+		message: "An internal error has occurred. Please retry or report in " +
+			"https://developers.generativeai.google/guide/troubleshooting"},
+	http.StatusServiceUnavailable: {kind: "UNAVAILABLE", message: "The model is overloaded. Please try again later."},
+	http.StatusGatewayTimeout:     {kind: "DEADLINE_EXCEEDED", message: "The request timed out. Please try again."},
 }
 
 func (geminiDialect) requestIDHeader() string { return "X-Goog-Request-Id" }
@@ -61,11 +67,13 @@ func (geminiDialect) requestIDHeader() string { return "X-Goog-Request-Id" }
 func (geminiDialect) errorShape(e apiError, _ string) any {
 	var details []any
 	if e.code != "" {
-		details = append(details, object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.code, "domain": "googleapis.com", "metadata": object{"service": "generativelanguage.googleapis.com"}})
+		details = append(details, object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.code,
+			"domain": "googleapis.com", "metadata": object{"service": "generativelanguage.googleapis.com"}})
 	}
 	// This provider says in the body when to come back.
 	if e.retry != nil && e.retry.Seconds != nil {
-		details = append(details, object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": fmt.Sprint(time.Duration(*e.retry.Seconds) * time.Second)})
+		details = append(details, object{"@type": "type.googleapis.com/google.rpc.RetryInfo",
+			"retryDelay": fmt.Sprint(time.Duration(*e.retry.Seconds) * time.Second)})
 	}
 	e = e.complete(geminiErrors)
 	return geminiErrorBody{Error: geminiError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
@@ -78,17 +86,20 @@ func (geminiDialect) contextTooLong(used, limit int) apiError {
 func (geminiDialect) wrongKey(key string) apiError {
 	if key == "" {
 		return apiError{
-			status:  http.StatusForbidden,
-			message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.",
+			status: http.StatusForbidden,
+			message: "Method doesn't allow unregistered callers (callers without established identity). Please use API Key " +
+				"or other form of API consumer identity to call this API.",
 		}
 	}
-	return apiError{status: http.StatusBadRequest, code: "API_KEY_INVALID", kind: "INVALID_ARGUMENT", message: "API key not valid. Please pass a valid API key."}
+	return apiError{status: http.StatusBadRequest, code: "API_KEY_INVALID", kind: "INVALID_ARGUMENT",
+		message: "API key not valid. Please pass a valid API key."}
 }
 
 func (d geminiDialect) unknownModel(model string) apiError {
 	return apiError{
-		status:  http.StatusNotFound,
-		message: "models/" + model + " is not found for API version v1beta, or is not supported for " + d.method + ". Call ListModels to see the list of available models and their supported methods.",
+		status: http.StatusNotFound,
+		message: "models/" + model + " is not found for API version v1beta, or is not supported for " + d.method +
+			". Call ListModels to see the list of available models and their supported methods.",
 	}
 }
 
@@ -172,7 +183,8 @@ func (geminiDialect) stream(r *request, p *plan, out *sse) streamer {
 }
 
 func (s *geminiStream) send(part geminiPart, finish string) {
-	s.reply.Candidates = []geminiCandidate{{Content: geminiContent{Role: "model", Parts: []geminiPart{part}}, FinishReason: finish}}
+	s.reply.Candidates = []geminiCandidate{{Content: geminiContent{Role: "model", Parts: []geminiPart{part}},
+		FinishReason: finish}}
 	s.reply.UsageMetadata = s.plan.geminiUsage(s.sent)
 	s.out.event("", &s.reply)
 }

@@ -157,7 +157,8 @@ func (in geminiRequest) validate(model string) *apiError {
 		return refuse("* GenerateContentRequest.contents: contents is not specified\n")
 	}
 	if c := in.GenerationConfig; c != nil && c.MaxOutputTokens != nil && *c.MaxOutputTokens < 1 {
-		return refuse("Unable to submit request because it has a maxOutputTokens value of %d but the supported range is from 1 (inclusive).", *c.MaxOutputTokens)
+		return refuse("Unable to submit request because it has a maxOutputTokens value of %d but the supported range is "+
+			"from 1 (inclusive).", *c.MaxOutputTokens)
 	}
 	if err := in.validateTools(); err != nil {
 		return err
@@ -185,7 +186,9 @@ func (in geminiRequest) validateTools() *apiError {
 		for j, f := range t.FunctionDeclarations {
 			at := fmt.Sprintf("tools[%d].function_declarations[%d]", i, j)
 			if !geminiToolName.MatchString(f.Name) {
-				return refuse("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64.\n", at)
+				return refuse("* GenerateContentRequest.%s.name: Invalid function name. Must start with a letter or an "+
+					"underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with "+
+					"a maximum length of 64.\n", at)
 			}
 			if seen[f.Name] {
 				return refuse("Duplicate function declaration found: %s", f.Name)
@@ -211,7 +214,8 @@ func (s *geminiSchema) validate(at string) *apiError {
 		}
 		return s.Items.validate(at + ".items")
 	default:
-		return refuse("Invalid value at '%s.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), %q", at, s.Type)
+		return refuse("Invalid value at '%s.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), %q", at,
+			s.Type)
 	}
 	for name, property := range s.Properties {
 		if err := property.validate(at + ".properties[" + name + "]"); err != nil {

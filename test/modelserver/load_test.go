@@ -27,8 +27,10 @@ func TestHundredsOfStreamsAtOnceLeaveNothingBehind(t *testing.T) {
 	}
 	steps := []modelserver.Step{modelserver.Say(chunks...)}
 	server, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{LastUserText: "cut"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultCut, After: new(3)}}},
-		{Match: modelserver.Match{LastUserText: "hang"}, Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: new(3)}}},
+		{Match: modelserver.Match{LastUserText: "cut"},
+			Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultCut, After: new(3)}}},
+		{Match: modelserver.Match{LastUserText: "hang"},
+			Reply: modelserver.Reply{Steps: steps, Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: new(3)}}},
 		{Reply: modelserver.Reply{Steps: steps, DelayBetween: modelserver.Duration(time.Millisecond)}},
 	}})
 	if err != nil {
@@ -53,7 +55,8 @@ func TestHundredsOfStreamsAtOnceLeaveNothingBehind(t *testing.T) {
 			if kind == "hang" {
 				with = abandon
 			}
-			request, _ := http.NewRequestWithContext(with, http.MethodPost, listener.URL+chatPath, strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"`+kind+`"}]}`))
+			request, _ := http.NewRequestWithContext(with, http.MethodPost, listener.URL+chatPath,
+				strings.NewReader(`{"model":"m","stream":true,"messages":[{"role":"user","content":"`+kind+`"}]}`))
 			response, err := client.Do(request)
 			if kind == "hang" {
 				hanging.Done()
@@ -96,9 +99,11 @@ func TestHundredsOfStreamsAtOnceLeaveNothingBehind(t *testing.T) {
 
 func TestALargeReplyNeedsNoLargeScript(t *testing.T) {
 	const size = 4 << 20
-	_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
-		Repeat: &modelserver.Repeat{Text: "large ", Bytes: size}, PieceBytes: 64 << 10,
-	}}}}}}})
+	_, url := serve(t,
+		modelserver.Script{
+			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
+				Repeat: &modelserver.Repeat{Text: "large ", Bytes: size}, PieceBytes: 64 << 10,
+			}}}}}}})
 	_, body := send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,`, 1))
 	n := 0
 	for _, e := range events(t, body) {

@@ -37,7 +37,8 @@ var protocols = map[string]func(url string) (fantasy.Provider, error){
 	},
 }
 
-func forEach(t *testing.T, script modelserver.Script, test func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server)) {
+func forEach(t *testing.T, script modelserver.Script,
+	test func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server)) {
 	t.Helper()
 	for name, provider := range protocols {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +61,12 @@ func forEach(t *testing.T, script modelserver.Script, test func(t *testing.T, mo
 	}
 }
 
-var clock = fantasy.FunctionTool{Name: "current_time", Description: "d", InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
+var clock = fantasy.FunctionTool{Name: "current_time", Description: "d",
+	InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
 
 func ask(text string) fantasy.Call {
-	return fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(text)}, Tools: []fantasy.Tool{clock}, MaxOutputTokens: new(int64(100))}
+	return fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(text)}, Tools: []fantasy.Tool{clock},
+		MaxOutputTokens: new(int64(100))}
 }
 
 // heard is what a client made of a stream.
@@ -101,7 +104,8 @@ func listen(ctx context.Context, t *testing.T, model fantasy.LanguageModel, call
 
 func TestTextIsStreamedPartByPart(t *testing.T) {
 	forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
-		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
+		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")},
+		Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
 	}}}}, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
 		h := listen(t.Context(), t, model, ask("hi"))
 		if h.err != nil || h.text != "Hello, world" || h.parts != 3 || h.finish != fantasy.FinishReasonStop {
@@ -111,7 +115,8 @@ func TestTextIsStreamedPartByPart(t *testing.T) {
 			t.Errorf("usage %+v", h.usage)
 		}
 		records := server.Requests()
-		if len(records) != 1 || records[0].Aborted || records[0].FirstPart.IsZero() || !strings.Contains(string(records[0].Body), "hi") {
+		if len(records) != 1 || records[0].Aborted || records[0].FirstPart.IsZero() ||
+			!strings.Contains(string(records[0].Body), "hi") {
 			t.Errorf("records %+v", records)
 		}
 	})
@@ -119,18 +124,24 @@ func TestTextIsStreamedPartByPart(t *testing.T) {
 
 func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "It is {{.ToolResultsText}}.", PieceWords: 1}}}}},
+		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
+		{Reply: modelserver.Reply{
+			Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "It is {{.ToolResultsText}}.", PieceWords: 1}}}}},
 	}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 		call := ask("time?")
 		h := listen(t.Context(), t, model, call)
-		if h.err != nil || h.call != "current_time" || !strings.Contains(h.input, "UTC") || h.finish != fantasy.FinishReasonToolCalls {
+		if h.err != nil || h.call != "current_time" || !strings.Contains(h.input, "UTC") ||
+			h.finish != fantasy.FinishReasonToolCalls {
 			t.Fatalf("heard %+v", h)
 		}
 		call.Prompt = append(call.Prompt,
-			fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c1", ToolName: h.call, Input: h.input}}},
-			fantasy.Message{Role: fantasy.MessageRoleTool, Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c1", Output: fantasy.ToolResultOutputContentText{Text: "noon"}}}},
+			fantasy.Message{Role: fantasy.MessageRoleAssistant,
+				Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c1", ToolName: h.call, Input: h.input}}},
+			fantasy.Message{Role: fantasy.MessageRoleTool,
+				Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c1",
+					Output: fantasy.ToolResultOutputContentText{Text: "noon"}}}},
 		)
 		if h := listen(t.Context(), t, model, call); h.err != nil || h.text != "It is noon." {
 			t.Errorf("heard %+v", h)
@@ -139,7 +150,9 @@ func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 }
 
 func TestReasoningIsStreamed(t *testing.T) {
-	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
+	script := modelserver.Script{
+		Rules: []modelserver.Rule{
+			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 		h := listen(t.Context(), t, model, ask("hi"))
 		if h.err != nil || h.text != "Yes." {
@@ -152,7 +165,10 @@ func TestReasoningIsStreamed(t *testing.T) {
 }
 
 func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
-	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"), modelserver.Call("current_time", `{}`)}}}}}
+	script := modelserver.Script{
+		Rules: []modelserver.Rule{
+			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"),
+				modelserver.Call("current_time", `{}`)}}}}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
 		response, err := model.Generate(t.Context(), ask("hi"))
 		if err != nil {
@@ -166,7 +182,8 @@ func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
 
 func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
 	status := func(code int) *modelserver.Fault {
-		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code, RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}
+		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code,
+			RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}
 	}
 	for name, c := range map[string]struct {
 		fault *modelserver.Fault
@@ -183,13 +200,14 @@ func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-				h := listen(t.Context(), t, model, ask("hi"))
-				provider, ok := errors.AsType[*fantasy.ProviderError](h.err)
-				if !ok || !c.check(provider) {
-					t.Errorf("error %v", h.err)
-				}
-			})
+			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}},
+				func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+					h := listen(t.Context(), t, model, ask("hi"))
+					provider, ok := errors.AsType[*fantasy.ProviderError](h.err)
+					if !ok || !c.check(provider) {
+						t.Errorf("error %v", h.err)
+					}
+				})
 		})
 	}
 }
@@ -203,21 +221,23 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 		"error event": {Kind: modelserver.FaultError, After: new(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}}, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-				h := listen(t.Context(), t, model, ask("hi"))
-				if h.err == nil {
-					t.Errorf("heard %+v", h)
-				}
-				if fault.After != nil && h.text != "ab" {
-					t.Errorf("heard %q before the fault", h.text)
-				}
-			})
+			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}},
+				func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
+					h := listen(t.Context(), t, model, ask("hi"))
+					if h.err == nil {
+						t.Errorf("heard %+v", h)
+					}
+					if fault.After != nil && h.text != "ab" {
+						t.Errorf("heard %q before the fault", h.text)
+					}
+				})
 		})
 	}
 }
 
 func TestAHangLastsUntilTheClientGoesAwayAndThatIsRecorded(t *testing.T) {
-	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
+	script := modelserver.Script{
+		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan heard, 1)
@@ -253,7 +273,8 @@ func TestTheDemosScriptIsValid(t *testing.T) {
 		script.Rules[i].Reply.DelayBetween = 0
 	}
 	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		if h := listen(t.Context(), t, model, ask("What happened?")); h.err != nil || !strings.Contains(h.text, "None\n   of them touches etcd") {
+		if h := listen(t.Context(), t, model, ask("What happened?")); h.err != nil ||
+			!strings.Contains(h.text, "None\n   of them touches etcd") {
 			t.Errorf("heard %+v", h)
 		}
 		if h := listen(t.Context(), t, model, ask("What time is it?")); h.err != nil || h.call != "current_time" {

@@ -117,7 +117,8 @@ func (s Step) validate() error {
 			return errors.New("a tool call needs a name")
 		}
 		if len(c.Arguments) > 0 && !json.Valid(c.Arguments) {
-			return fmt.Errorf("the arguments of the call of %s are not JSON; to send malformed ones, give them as a JSON string", c.Name)
+			return fmt.Errorf("the arguments of the call of %s are not JSON; to send malformed ones, give them as a JSON string",
+				c.Name)
 		}
 	}
 	return nil

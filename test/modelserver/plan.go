@@ -42,7 +42,8 @@ type compiledCall struct {
 
 // echo answers what no rule does.
 var echo = Rule{Name: "echo", Reply: Reply{Steps: []Step{{Text: &Text{
-	Value:      "{{.Model}} (scripted, {{.Protocol}}) heard: {{.LastUserText}}{{with .ToolResultsText}} Tool results: {{.}}{{end}}",
+	Value: "{{.Model}} (scripted, {{.Protocol}}) heard: {{.LastUserText}}{{with .ToolResultsText}} Tool results: " +
+		"{{.}}{{end}}",
 	PieceWords: 1,
 }}}}}
 

@@ -39,10 +39,12 @@ const invalidRequest = "invalid_request_error"
 var openAIProblems = map[Problem]apiError{
 	ProblemQuota: {
 		status: http.StatusTooManyRequests, kind: "insufficient_quota", code: "insufficient_quota",
-		message: "You exceeded your current quota, please check your plan and billing details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
+		message: "You exceeded your current quota, please check your plan and billing details. For more information on " +
+			"this error, read the docs: https://platform.openai.com/docs/guides/error-codes/api-errors.",
 	},
 	ProblemSpendLimit: {
-		status: http.StatusBadRequest, kind: invalidRequest, code: "billing_hard_limit_reached", message: "Billing hard limit has been reached",
+		status: http.StatusBadRequest, kind: invalidRequest, code: "billing_hard_limit_reached",
+		message: "Billing hard limit has been reached",
 	},
 	ProblemNoAccess: {
 		status: http.StatusForbidden, kind: invalidRequest, code: "model_not_found",
@@ -50,23 +52,29 @@ var openAIProblems = map[Problem]apiError{
 	},
 	ProblemTooMuchAtOnce: {
 		status: http.StatusTooManyRequests, kind: "tokens", code: "rate_limit_exceeded",
-		message: "Request too large for gpt-5 in organization org-4711 on tokens per min (TPM): Limit 30000, Requested 63213. The input or output tokens must be reduced in order to run successfully. Visit https://platform.openai.com/account/rate-limits to learn more.",
+		message: "Request too large for gpt-5 in organization org-4711 on tokens per min (TPM): Limit 30000, Requested " +
+			"63213. The input or output tokens must be reduced in order to run successfully. Visit " +
+			"https://platform.openai.com/account/rate-limits to learn more.",
 	},
 	ProblemContent: {
 		status: http.StatusBadRequest, kind: invalidRequest, code: "invalid_prompt",
-		message: "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again with a different prompt: https://platform.openai.com/docs/guides/reasoning#advice-on-prompting",
+		message: "Invalid prompt: your prompt was flagged as potentially violating our usage policy. Please try again " +
+			"with a different prompt: https://platform.openai.com/docs/guides/reasoning#advice-on-prompting",
 	},
 	ProblemDisabled: {
 		status: http.StatusUnauthorized, kind: invalidRequest, code: "account_deactivated",
-		message: "The OpenAI account associated with this API key has been deactivated. Please check your email for more information.",
+		message: "The OpenAI account associated with this API key has been deactivated. Please check your email for more " +
+			"information.",
 	},
 	ProblemSetting: {
 		status: http.StatusBadRequest, kind: invalidRequest, code: "unsupported_value", param: "temperature",
-		message: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
+		message: "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is " +
+			"supported.",
 	},
 	ProblemHistory: {
 		status: http.StatusBadRequest, kind: invalidRequest, param: "messages",
-		message: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: call_4711",
+		message: "An assistant message with 'tool_calls' must be followed by tool messages responding to each " +
+			"'tool_call_id'. The following tool_call_ids did not have response messages: call_4711",
 	},
 	ProblemCapacity: {
 		status: http.StatusServiceUnavailable, kind: "service_unavailable_error", code: "slow_down",
@@ -76,13 +84,15 @@ var openAIProblems = map[Problem]apiError{
 
 // responsesProblems replace what the responses protocol words in its own way.
 var responsesProblems = map[Problem]apiError{
-	ProblemHistory: {status: http.StatusBadRequest, kind: invalidRequest, param: "input", message: "No tool output found for function call call_4711."},
+	ProblemHistory: {status: http.StatusBadRequest, kind: invalidRequest, param: "input",
+		message: "No tool output found for function call call_4711."},
 }
 
 var anthropicProblems = map[Problem]apiError{
 	ProblemQuota: {
 		status: http.StatusBadRequest, kind: invalidRequest,
-		message: "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
+		message: "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or " +
+			"purchase credits.",
 	},
 	ProblemSpendLimit: {
 		status: http.StatusBadRequest, kind: invalidRequest,
@@ -92,12 +102,15 @@ var anthropicProblems = map[Problem]apiError{
 	ProblemTooMuchAtOnce: {
 		status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: "Request exceeds the maximum size",
 	},
-	ProblemContent:  {status: http.StatusBadRequest, kind: invalidRequest, message: "Output blocked by content filtering policy"},
-	ProblemDisabled: {status: http.StatusBadRequest, kind: invalidRequest, message: "This organization has been disabled."},
-	ProblemSetting:  {status: http.StatusBadRequest, kind: invalidRequest, message: "temperature: range: 0..1"},
+	ProblemContent: {status: http.StatusBadRequest, kind: invalidRequest,
+		message: "Output blocked by content filtering policy"},
+	ProblemDisabled: {status: http.StatusBadRequest, kind: invalidRequest,
+		message: "This organization has been disabled."},
+	ProblemSetting: {status: http.StatusBadRequest, kind: invalidRequest, message: "temperature: range: 0..1"},
 	ProblemHistory: {
 		status: http.StatusBadRequest, kind: invalidRequest,
-		message: "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_4711. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+		message: "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_4711. Each " +
+			"`tool_use` block must have a corresponding `tool_result` block in the next message.",
 	},
 	ProblemCapacity: {status: statusOverloaded, kind: "overloaded_error", message: "Overloaded"},
 }

@@ -18,15 +18,19 @@ func TestAProblemIsWordedAsTheProviderWordsIt(t *testing.T) {
 		status     int
 		want       string
 	}{
-		"OpenAI's quota":     {modelserver.ProblemQuota, chatPath, chat(user), 429, `"type":"insufficient_quota","param":null,"code":"insufficient_quota"`},
-		"Anthropic's credit": {modelserver.ProblemQuota, messagesPath, anthropicChat(user), 400, "Your credit balance is too low"},
-		"of chat":            {modelserver.ProblemHistory, chatPath, chat(user), 400, "must be followed by tool messages"},
-		"of responses":       {modelserver.ProblemHistory, responsesPath, responsesChat(user), 400, "No tool output found for function call"},
-		"common to both":     {modelserver.ProblemNoAccess, responsesPath, responsesChat(user), 403, `"code":"model_not_found"`},
+		"OpenAI's quota": {modelserver.ProblemQuota, chatPath, chat(user), 429,
+			`"type":"insufficient_quota","param":null,"code":"insufficient_quota"`},
+		"Anthropic's credit": {modelserver.ProblemQuota, messagesPath, anthropicChat(user), 400,
+			"Your credit balance is too low"},
+		"of chat": {modelserver.ProblemHistory, chatPath, chat(user), 400, "must be followed by tool messages"},
+		"of responses": {modelserver.ProblemHistory, responsesPath, responsesChat(user), 400,
+			"No tool output found for function call"},
+		"common to both": {modelserver.ProblemNoAccess, responsesPath, responsesChat(user), 403, `"code":"model_not_found"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Problem: c.problem}))
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != c.status || !strings.Contains(body, c.want) {
+			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != c.status ||
+				!strings.Contains(body, c.want) {
 				t.Errorf("%d: %s", response.StatusCode, body)
 			}
 		})
@@ -40,16 +44,20 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		path, body string
 		want       string
 	}{
-		"responses":   {modelserver.Fault{Status: 429}, responsesPath, responsesChat(user), `"error":{"code":"rate_limit_exceeded"`},
-		"chat":        {modelserver.Fault{Status: 500}, chatPath, chat(user), `data: {"error":{"message":"The server had an error`},
-		"own event":   {modelserver.Fault{Body: `{"error":"boom"}`}, chatPath, chat(user), "data: {\"error\":\"boom\"}\n\n"},
-		"no JSON":     {modelserver.Fault{Body: "<html>"}, chatPath, chat(user), "data: <html>\n\n"},
-		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user), `"type":"overloaded_error"`},
+		"responses": {modelserver.Fault{Status: 429}, responsesPath, responsesChat(user),
+			`"error":{"code":"rate_limit_exceeded"`},
+		"chat": {modelserver.Fault{Status: 500}, chatPath, chat(user),
+			`data: {"error":{"message":"The server had an error`},
+		"own event": {modelserver.Fault{Body: `{"error":"boom"}`}, chatPath, chat(user), "data: {\"error\":\"boom\"}\n\n"},
+		"no JSON":   {modelserver.Fault{Body: "<html>"}, chatPath, chat(user), "data: <html>\n\n"},
+		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user),
+			`"type":"overloaded_error"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.fault.Kind, c.fault.After = modelserver.FaultFailed, new(1)
 			_, url := serve(t, failing(c.fault))
-			if response, body := send(t, http.MethodPost, url+c.path, streamed(c.body)); response.StatusCode != http.StatusOK || !strings.Contains(body, c.want) {
+			if response, body := send(t, http.MethodPost, url+c.path, streamed(c.body)); response.StatusCode != http.StatusOK ||
+				!strings.Contains(body, c.want) {
 				t.Errorf("%d: %s", response.StatusCode, body)
 			}
 		})

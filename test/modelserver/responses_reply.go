@@ -13,7 +13,8 @@ import (
 // structs, which are cheaper to write.
 type object = map[string]any
 
-// responsesDelta is a piece of a block. The protocol pads it against listeners who can see lengths; this server does not.
+// responsesDelta is a piece of a block. The protocol pads it against listeners who can see lengths;
+// this server does not.
 type responsesDelta struct {
 	Type     string `json:"type"`
 	Sequence int    `json:"sequence_number"`
@@ -61,7 +62,8 @@ func (r responsesReply) item(b *block, finished bool) object {
 		}
 		return out
 	case callBlock:
-		return object{"id": b.id, "type": "function_call", "status": status, "arguments": text, "call_id": b.call.ID, "name": b.call.Name}
+		return object{"id": b.id, "type": "function_call", "status": status, "arguments": text, "call_id": b.call.ID,
+			"name": b.call.Name}
 	}
 	if finished {
 		list = append(list, outputText(text))
@@ -71,8 +73,10 @@ func (r responsesReply) item(b *block, finished bool) object {
 
 func (r responsesReply) begun() object {
 	return object{
-		"id": r.id, "object": "response", "created_at": r.created, "status": "in_progress", "model": r.request.model, "output": []object{},
-		"error": nil, "incomplete_details": nil, "usage": nil, "parallel_tool_calls": true, "previous_response_id": nil, "store": false,
+		"id": r.id, "object": "response", "created_at": r.created, "status": "in_progress", "model": r.request.model,
+		"output": []object{},
+		"error":  nil, "incomplete_details": nil, "usage": nil, "parallel_tool_calls": true, "previous_response_id": nil,
+		"store":        false,
 		"instructions": nil, "metadata": object{}, "truncation": "disabled", "text": object{"format": object{"type": "text"}},
 		"tool_choice": "auto", "tools": []object{}, "service_tier": "default",
 	}

@@ -43,8 +43,8 @@ func (responsesDialect) errorShape(e apiError, id string) any { return openAIErr
 func (responsesDialect) wrongKey(key string) apiError       { return openAIWrongKey(key) }
 func (responsesDialect) unknownModel(model string) apiError { return openAIUnknownModel(model) }
 
-// contextTooLong has the words of the chat protocol. The provider also says "Your input exceeds the context window of this
-// model. Please adjust your input and try again.", which a script can have with a Status fault.
+// contextTooLong has the words of the chat protocol. The provider also says "Your input exceeds the context window of
+// this model. Please adjust your input and try again.", which a script can have with a Status fault.
 func (responsesDialect) contextTooLong(used, limit int) apiError {
 	e := chatDialect{}.contextTooLong(used, limit)
 	e.param = "input"
@@ -93,7 +93,8 @@ func (in responsesRequest) items() ([]responsesItem, *apiError) {
 	if len(in.Input) == 0 || json.Unmarshal(in.Input, &items) == nil {
 		return items, nil
 	}
-	return nil, badRequest("input", "invalid_type", "Invalid type for 'input': expected one of an array of objects or string.")
+	return nil, badRequest("input", "invalid_type",
+		"Invalid type for 'input': expected one of an array of objects or string.")
 }
 
 func (in responsesRequest) validate(items []responsesItem) *apiError {
@@ -102,7 +103,8 @@ func (in responsesRequest) validate(items []responsesItem) *apiError {
 		return badRequest("model", "missing_required_parameter", "Missing required parameter: 'model'.")
 	case in.PreviousID != "":
 		// This server stores no response, as the provider does not where a caller asks it not to.
-		return badRequest("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.", in.PreviousID)
+		return badRequest("previous_response_id", "previous_response_not_found", "Previous response with id '%s' not found.",
+			in.PreviousID)
 	case len(items) == 0:
 		return badRequest("input", "missing_required_parameter", "Missing required parameter: 'input'.")
 	}
@@ -138,8 +140,8 @@ func (item responsesItem) validate(i int) *apiError {
 	return nil
 }
 
-// responsesPairing holds that each call has its output somewhere behind it, each output its call somewhere before it, and
-// each reasoning item the item that it led to right behind it.
+// responsesPairing holds that each call has its output somewhere behind it, each output its call somewhere before it,
+// and each reasoning item the item that it led to right behind it.
 func responsesPairing(items []responsesItem) *apiError {
 	asked, open := map[string]bool{}, []string{}
 	for i, item := range items {
@@ -154,7 +156,8 @@ func responsesPairing(items []responsesItem) *apiError {
 			open = slices.DeleteFunc(open, func(id string) bool { return id == item.CallID })
 		case "reasoning":
 			if i+1 == len(items) || items[i+1].Type == "reasoning" || items[i+1].isMessage() && items[i+1].Role != "assistant" {
-				return badRequest("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.", item.ID)
+				return badRequest("input", "", "Item '%s' of type 'reasoning' was provided without its required following item.",
+					item.ID)
 			}
 		}
 	}
@@ -173,6 +176,7 @@ func (item responsesItem) turn() (turn, bool) {
 	case !item.isMessage():
 		return turn{}, false
 	}
-	kinds := map[string]turnKind{"system": turnSystem, "developer": turnSystem, "user": turnUser, "assistant": turnAssistant}
+	kinds := map[string]turnKind{"system": turnSystem, "developer": turnSystem, "user": turnUser,
+		"assistant": turnAssistant}
 	return turn{kind: kinds[item.Role], text: contentText(item.Content)}, true
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Script says what the server answers. The zero Script answers every request with a text that echoes the last user text.
+// Script says what the server answers. The zero Script answers every request with a text that echoes the last user
+// text.
 type Script struct {
 	// RequireKey is the API key that callers must send, as "Authorization: Bearer" or "x-api-key". Empty: any, also none.
 	RequireKey string `json:"requireKey,omitempty"`

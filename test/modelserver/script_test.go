@@ -21,22 +21,32 @@ func TestTheFirstRuleThatMatchesAndIsNotUsedUpAnswers(t *testing.T) {
 		rules []modelserver.Rule
 		want  []string
 	}{
-		"in order":         {[]modelserver.Rule{{Reply: says("1")}, {Reply: says("2")}}, []string{"1", "1"}},
-		"a limit":          {[]modelserver.Rule{{Times: 2, Reply: says("1")}, {Reply: says("2")}}, []string{"1", "1", "2"}},
-		"the nth call":     {[]modelserver.Rule{{Match: modelserver.Match{Call: 2}, Reply: says("2")}, {Reply: says("1")}}, []string{"1", "2", "1"}},
-		"model":            {[]modelserver.Rule{{Match: modelserver.Match{Model: "n"}, Reply: says("1")}, {Match: modelserver.Match{Model: "m"}, Reply: says("2")}}, []string{"2"}},
-		"text, any case":   {[]modelserver.Rule{{Match: modelserver.Match{LastUserText: "B"}, Reply: says("1")}, {Match: modelserver.Match{LastUserText: "A"}, Reply: says("2")}}, []string{"2"}},
-		"protocol":         {[]modelserver.Rule{{Match: modelserver.Match{Protocol: modelserver.Anthropic}, Reply: says("1")}, {Reply: says("2")}}, []string{"2"}},
-		"streamed":         {[]modelserver.Rule{{Match: modelserver.Match{Stream: &stream}, Reply: says("1")}, {Reply: says("2")}}, []string{"1"}},
-		"header":           {[]modelserver.Rule{{Match: modelserver.Match{Header: "x-none"}, Reply: says("1")}, {Match: modelserver.Match{Header: "x-some"}, Reply: says("2")}}, []string{"2"}},
-		"tool":             {[]modelserver.Rule{{Match: modelserver.Match{ToolOffered: "f"}, Reply: says("1")}, {Reply: says("2")}}, []string{"2"}},
-		"results":          {[]modelserver.Rule{{Match: modelserver.Match{MinToolResults: 1}, Reply: says("1")}, {Match: modelserver.Match{ToolResults: new(0)}, Reply: says("2")}}, []string{"2"}},
-		"none but a limit": {[]modelserver.Rule{{Times: 1, Reply: says("1")}}, []string{"1", "m (scripted, openai-chat) heard: a"}},
+		"in order": {[]modelserver.Rule{{Reply: says("1")}, {Reply: says("2")}}, []string{"1", "1"}},
+		"a limit":  {[]modelserver.Rule{{Times: 2, Reply: says("1")}, {Reply: says("2")}}, []string{"1", "1", "2"}},
+		"the nth call": {[]modelserver.Rule{{Match: modelserver.Match{Call: 2}, Reply: says("2")}, {Reply: says("1")}},
+			[]string{"1", "2", "1"}},
+		"model": {[]modelserver.Rule{{Match: modelserver.Match{Model: "n"}, Reply: says("1")},
+			{Match: modelserver.Match{Model: "m"}, Reply: says("2")}}, []string{"2"}},
+		"text, any case": {[]modelserver.Rule{{Match: modelserver.Match{LastUserText: "B"}, Reply: says("1")},
+			{Match: modelserver.Match{LastUserText: "A"}, Reply: says("2")}}, []string{"2"}},
+		"protocol": {[]modelserver.Rule{{Match: modelserver.Match{Protocol: modelserver.Anthropic}, Reply: says("1")},
+			{Reply: says("2")}}, []string{"2"}},
+		"streamed": {[]modelserver.Rule{{Match: modelserver.Match{Stream: &stream}, Reply: says("1")},
+			{Reply: says("2")}}, []string{"1"}},
+		"header": {[]modelserver.Rule{{Match: modelserver.Match{Header: "x-none"}, Reply: says("1")},
+			{Match: modelserver.Match{Header: "x-some"}, Reply: says("2")}}, []string{"2"}},
+		"tool": {[]modelserver.Rule{{Match: modelserver.Match{ToolOffered: "f"}, Reply: says("1")},
+			{Reply: says("2")}}, []string{"2"}},
+		"results": {[]modelserver.Rule{{Match: modelserver.Match{MinToolResults: 1}, Reply: says("1")},
+			{Match: modelserver.Match{ToolResults: new(0)}, Reply: says("2")}}, []string{"2"}},
+		"none but a limit": {[]modelserver.Rule{{Times: 1, Reply: says("1")}},
+			[]string{"1", "m (scripted, openai-chat) heard: a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, modelserver.Script{Rules: c.rules})
 			for i, want := range c.want {
-				if _, body := send(t, http.MethodPost, url+chatPath, chat(user), "X-Some", "v"); !strings.Contains(body, `"content":"`+want+`"`) {
+				if _, body := send(t, http.MethodPost, url+chatPath, chat(user), "X-Some", "v"); !strings.Contains(body,
+					`"content":"`+want+`"`) {
 					t.Errorf("call %d, not %q: %s", i+1, want, body)
 				}
 			}
@@ -48,7 +58,8 @@ func TestCallsAreCountedPerConversation(t *testing.T) {
 	rules := []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("call {{.Call}}")}}}}
 	_, url := serve(t, modelserver.Script{Rules: rules, ConversationHeader: "X-Chat"})
 	for i, c := range []struct{ message, chat, want string }{
-		{"a", "", "call 1"}, {"a", "", "call 2"}, {"b", "", "call 1"}, {"a", "one", "call 1"}, {"b", "one", "call 2"}, {"a", "two", "call 1"},
+		{"a", "", "call 1"}, {"a", "", "call 2"}, {"b", "", "call 1"}, {"a", "one", "call 1"}, {"b", "one", "call 2"},
+		{"a", "two", "call 1"},
 	} {
 		body := chat(`{"role":"user","content":"` + c.message + `"}`)
 		if _, answer := send(t, http.MethodPost, url+chatPath, body, "X-Chat", c.chat); !strings.Contains(answer, c.want) {
@@ -61,7 +72,8 @@ func TestATemplateKnowsTheFactsButNoValueOfAHeader(t *testing.T) {
 	text := `{{.Protocol}} {{.Model}} {{.LastUserText}} {{.MessageCount}} {{len .Tools}} {{join "," .HeaderNames}} {{.ToolResultsText}} {{(index .ToolResults 0).Name}}`
 	_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: says(text)}}})
 	_, body := send(t, http.MethodPost, url+chatPath, chat(user+","+asks+","+answers), "Authorization", "Bearer sk-secret")
-	if !strings.Contains(body, `openai-chat m a 3 0 Accept-Encoding,Anthropic-Version,Authorization,`) || !strings.Contains(body, ` a f"`) || strings.Contains(body, "sk-secret") {
+	if !strings.Contains(body, `openai-chat m a 3 0 Accept-Encoding,Anthropic-Version,Authorization,`) ||
+		!strings.Contains(body, ` a f"`) || strings.Contains(body, "sk-secret") {
 		t.Error(body)
 	}
 }
@@ -76,10 +88,13 @@ func TestATextIsCutWhereTheScriptSays(t *testing.T) {
 		"bytes":                {modelserver.Text{Value: "abcde", PieceBytes: 2}, []string{"ab", "cd", "e"}},
 		"never in a character": {modelserver.Text{Value: "aéé", PieceBytes: 2}, []string{"a", "é", "é"}},
 		"wide characters":      {modelserver.Text{Value: "😀😀", PieceBytes: 2}, []string{"😀", "😀"}},
-		"repeated":             {modelserver.Text{Repeat: &modelserver.Repeat{Text: "ab", Bytes: 5}, PieceBytes: 4}, []string{"abab", "a"}},
+		"repeated": {modelserver.Text{Repeat: &modelserver.Repeat{Text: "ab", Bytes: 5}, PieceBytes: 4},
+			[]string{"abab", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &c.text}}}}}})
+			_, url := serve(t,
+				modelserver.Script{
+					Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &c.text}}}}}})
 			_, body := send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,`, 1))
 			var got []string
 			for _, e := range events(t, body) {
@@ -101,14 +116,15 @@ func TestAScriptThatCannotBeCarriedOutIsRefused(t *testing.T) {
 		"unknown fact":          {`rules: [{reply: {steps: [{text: "{{.Madel}}"}]}}]`, "Madel"},
 		"broken template":       {`rules: [{reply: {steps: [{text: "{{.Model"}]}}]`, "parse the template"},
 		"two kinds of step":     {`rules: [{reply: {steps: [{text: a, reasoning: b}]}}]`, "exactly one of"},
-		"two kinds of text":     {`rules: [{reply: {steps: [{text: {value: a, chunks: [b]}}]}}]`, "one of value, chunks and repeat"},
-		"unknown fault":         {`rules: [{reply: {fault: {kind: Flood}}}]`, "unknown fault kind"},
-		"unknown problem":       {`rules: [{reply: {fault: {kind: Status, problem: Boredom}}}]`, "unknown problem"},
-		"no status":             {`rules: [{reply: {fault: {kind: Status}}}]`, "needs the status"},
-		"a good status":         {`rules: [{reply: {fault: {kind: Status, status: 200}}}]`, "needs the status"},
-		"unknown finish":        {`rules: [{reply: {finish: Bored}}]`, "unknown finish"},
-		"unknown protocol":      {`rules: [{match: {protocol: gopher}}]`, "unknown protocol"},
-		"a duration in words":   {`rules: [{reply: {delayBefore: soon}}]`, "soon"},
+		"two kinds of text": {`rules: [{reply: {steps: [{text: {value: a, chunks: [b]}}]}}]`,
+			"one of value, chunks and repeat"},
+		"unknown fault":       {`rules: [{reply: {fault: {kind: Flood}}}]`, "unknown fault kind"},
+		"unknown problem":     {`rules: [{reply: {fault: {kind: Status, problem: Boredom}}}]`, "unknown problem"},
+		"no status":           {`rules: [{reply: {fault: {kind: Status}}}]`, "needs the status"},
+		"a good status":       {`rules: [{reply: {fault: {kind: Status, status: 200}}}]`, "needs the status"},
+		"unknown finish":      {`rules: [{reply: {finish: Bored}}]`, "unknown finish"},
+		"unknown protocol":    {`rules: [{match: {protocol: gopher}}]`, "unknown protocol"},
+		"a duration in words": {`rules: [{reply: {delayBefore: soon}}]`, "soon"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := modelserver.Parse([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {

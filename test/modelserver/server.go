@@ -42,7 +42,8 @@ func New(s Script) (*Server, error) {
 	})
 	server.mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	server.mux.HandleFunc("GET /_control/requests", server.getRequests)
-	server.mux.HandleFunc("DELETE /_control/requests", func(http.ResponseWriter, *http.Request) { server.records.forget() })
+	server.mux.HandleFunc("DELETE /_control/requests",
+		func(http.ResponseWriter, *http.Request) { server.records.forget() })
 	server.mux.HandleFunc("PUT /_control/script", server.putScript)
 	return server, nil
 }
@@ -128,7 +129,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect) {
 	}
 	// The program is taken before the request is seen: who sees it and then puts a new script does not change its answer.
 	program := s.program.Load()
-	record := &Record{Protocol: d.protocol(), Path: r.URL.RequestURI(), Arrived: arrived, Header: r.Header.Clone(), Body: asJSON(body)}
+	record := &Record{Protocol: d.protocol(), Path: r.URL.RequestURI(), Arrived: arrived, Header: r.Header.Clone(),
+		Body: asJSON(body)}
 	s.records.add(record)
 	x := newExchange(w, r, d, &s.records, record)
 	defer x.end()

@@ -43,7 +43,8 @@ func compileText(t Text) (*compiledText, error) {
 			return nil, fmt.Errorf("parse the template: %w", err)
 		}
 		// Executed once now, a misspelt fact is an error of the script and not of some later request.
-		if err := parsed.Execute(&strings.Builder{}, Facts{}); err != nil && strings.Contains(err.Error(), "can't evaluate field") {
+		if err := parsed.Execute(&strings.Builder{}, Facts{}); err != nil &&
+			strings.Contains(err.Error(), "can't evaluate field") {
 			return nil, fmt.Errorf("execute the template: %w", err)
 		}
 		c.templates = append(c.templates, parsed)

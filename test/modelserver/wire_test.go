@@ -73,14 +73,17 @@ func names(all []event) (out []string) {
 
 func TestAnthropicEventsComeInTheProvidersOrder(t *testing.T) {
 	_, url := serve(t, everything)
-	response, body := send(t, http.MethodPost, url+messagesPath, strings.Replace(anthropicChat(user), "{", `{"stream":true,`, 1))
-	if response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" || response.Header.Get("Request-Id") == "" {
+	response, body := send(t, http.MethodPost, url+messagesPath,
+		strings.Replace(anthropicChat(user), "{", `{"stream":true,`, 1))
+	if response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" ||
+		response.Header.Get("Request-Id") == "" {
 		t.Errorf("header %v", response.Header)
 	}
 	all := events(t, body)
 	if diff := cmp.Diff([]string{
 		"message_start",
-		"content_block_start", "ping", "content_block_delta", "content_block_delta", "content_block_delta", "content_block_stop",
+		"content_block_start", "ping", "content_block_delta", "content_block_delta", "content_block_delta",
+		"content_block_stop",
 		"content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
 		"content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
 		"message_delta", "message_stop",
@@ -105,7 +108,8 @@ func TestAnthropicEventsComeInTheProvidersOrder(t *testing.T) {
 
 func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 	_, url := serve(t, everything)
-	_, body := send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1))
+	_, body := send(t, http.MethodPost, url+chatPath,
+		strings.Replace(chat(user), "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1))
 	all := events(t, body)
 	deltas := make([]any, 0, len(all))
 	for _, e := range all {
@@ -123,10 +127,12 @@ func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 	}, deltas); diff != "" {
 		t.Fatal(diff)
 	}
-	if !strings.HasPrefix(id, "call_") || all[7].pick("choices", 0, "finish_reason") != "tool_calls" || all[9].name != "[DONE]" {
+	if !strings.HasPrefix(id, "call_") || all[7].pick("choices", 0, "finish_reason") != "tool_calls" ||
+		all[9].name != "[DONE]" {
 		t.Errorf("id %s, end %v", id, all[7:])
 	}
-	if all[8].pick("usage", "prompt_tokens") != 100. || all[8].pick("usage", "prompt_tokens_details", "cached_tokens") != 40. {
+	if all[8].pick("usage", "prompt_tokens") != 100. ||
+		all[8].pick("usage", "prompt_tokens_details", "cached_tokens") != 40. {
 		t.Errorf("usage %v", all[8].data)
 	}
 	if !strings.Contains(body, "<a>") {
@@ -136,22 +142,27 @@ func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 
 func TestAChatStreamHasUsageOnlyForThoseWhoAsk(t *testing.T) {
 	_, url := serve(t, everything)
-	if _, body := send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,`, 1)); strings.Contains(body, "usage") {
+	if _, body := send(t, http.MethodPost, url+chatPath,
+		strings.Replace(chat(user), "{", `{"stream":true,`, 1)); strings.Contains(body, "usage") {
 		t.Error(body)
 	}
 }
 
 func TestResponsesEventsComeInTheProvidersOrder(t *testing.T) {
 	_, url := serve(t, everything)
-	_, body := send(t, http.MethodPost, url+responsesPath, `{"model":"m","input":"a","stream":true,"include":["reasoning.encrypted_content"]}`)
+	_, body := send(t, http.MethodPost, url+responsesPath,
+		`{"model":"m","input":"a","stream":true,"include":["reasoning.encrypted_content"]}`)
 	all := events(t, body)
 	if diff := cmp.Diff([]string{
 		"response.created", "response.in_progress",
 		"response.output_item.added", "response.reasoning_summary_part.added", "response.reasoning_summary_text.delta",
-		"response.reasoning_summary_text.delta", "response.reasoning_summary_text.done", "response.reasoning_summary_part.done", "response.output_item.done",
-		"response.output_item.added", "response.content_part.added", "response.output_text.delta", "response.output_text.delta",
+		"response.reasoning_summary_text.delta", "response.reasoning_summary_text.done",
+		"response.reasoning_summary_part.done", "response.output_item.done",
+		"response.output_item.added", "response.content_part.added", "response.output_text.delta",
+		"response.output_text.delta",
 		"response.output_text.done", "response.content_part.done", "response.output_item.done",
-		"response.output_item.added", "response.function_call_arguments.delta", "response.function_call_arguments.done", "response.output_item.done",
+		"response.output_item.added", "response.function_call_arguments.delta", "response.function_call_arguments.done",
+		"response.output_item.done",
 		"response.completed",
 	}, names(all)); diff != "" {
 		t.Fatal(diff)
@@ -163,7 +174,8 @@ func TestResponsesEventsComeInTheProvidersOrder(t *testing.T) {
 	}
 	end := all[len(all)-1]
 	got := []any{
-		all[2].pick("item", "encrypted_content") == nil, all[4].pick("summary_index"), all[11].pick("content_index"), all[11].pick("delta"),
+		all[2].pick("item", "encrypted_content") == nil, all[4].pick("summary_index"), all[11].pick("content_index"),
+		all[11].pick("delta"),
 		all[17].pick("item_id") == all[16].pick("item", "id"), end.pick("response", "output", 1, "content", 0, "text"),
 		end.pick("response", "usage", "input_tokens_details", "cached_tokens"), end.pick("response", "status"),
 	}
@@ -174,13 +186,19 @@ func TestResponsesEventsComeInTheProvidersOrder(t *testing.T) {
 
 func TestAFinishIsSaidInTheWordOfTheProtocol(t *testing.T) {
 	for finish, want := range map[modelserver.Finish][3]string{
-		modelserver.FinishStop:          {`"finish_reason":"stop"`, `"status":"completed"`, `"stop_reason":"end_turn"`},
-		modelserver.FinishLength:        {`"finish_reason":"length"`, `"reason":"max_output_tokens"`, `"stop_reason":"max_tokens"`},
-		modelserver.FinishContentFilter: {`"finish_reason":"content_filter"`, `"reason":"content_filter"`, `"stop_reason":"refusal"`},
-		modelserver.FinishToolCalls:     {`"finish_reason":"tool_calls"`, `"status":"completed"`, `"stop_reason":"tool_use"`},
+		modelserver.FinishStop: {`"finish_reason":"stop"`, `"status":"completed"`, `"stop_reason":"end_turn"`},
+		modelserver.FinishLength: {`"finish_reason":"length"`, `"reason":"max_output_tokens"`,
+			`"stop_reason":"max_tokens"`},
+		modelserver.FinishContentFilter: {`"finish_reason":"content_filter"`, `"reason":"content_filter"`,
+			`"stop_reason":"refusal"`},
+		modelserver.FinishToolCalls: {`"finish_reason":"tool_calls"`, `"status":"completed"`, `"stop_reason":"tool_use"`},
 	} {
-		_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")}, Finish: finish}}}})
-		for i, c := range []struct{ path, body string }{{chatPath, chat(user)}, {responsesPath, `{"model":"m","input":"a"}`}, {messagesPath, anthropicChat(user)}} {
+		_, url := serve(t,
+			modelserver.Script{
+				Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")},
+					Finish: finish}}}})
+		for i, c := range []struct{ path, body string }{{chatPath, chat(user)}, {responsesPath, `{"model":"m","input":"a"}`},
+			{messagesPath, anthropicChat(user)}} {
 			for _, body := range []string{c.body, strings.Replace(c.body, "{", `{"stream":true,`, 1)} {
 				if _, answer := send(t, http.MethodPost, url+c.path, body); !strings.Contains(answer, want[i]) {
 					t.Errorf("%s at %s: %s", finish, c.path, answer)

@@ -44,8 +44,10 @@ func newConversation(t *testing.T, first interaction, client *http.Client) *conv
 		provider     v1alpha1.ModelProvider
 	}{
 		{"bedrock", "anthropic", v1alpha1.ProviderBedrock}, {"anthropic", "anthropic", v1alpha1.ProviderAnthropic},
-		{"aiplatform.googleapis.com", "gemini", v1alpha1.ProviderGoogle}, {"generativelanguage", "gemini", v1alpha1.ProviderGoogle},
-		{"openrouter", "chat", v1alpha1.ProviderOpenRouter}, {"vercel", "chat", v1alpha1.ProviderVercel}, {"azure.com", "chat", v1alpha1.ProviderAzure},
+		{"aiplatform.googleapis.com", "gemini", v1alpha1.ProviderGoogle},
+		{"generativelanguage", "gemini", v1alpha1.ProviderGoogle},
+		{"openrouter", "chat", v1alpha1.ProviderOpenRouter}, {"vercel", "chat", v1alpha1.ProviderVercel},
+		{"azure.com", "chat", v1alpha1.ProviderAzure},
 		{"api.openai.com", "chat", v1alpha1.ProviderOpenAI}, {"", "chat", v1alpha1.ProviderOpenAICompatible},
 	} {
 		if strings.Contains(at, known.in) {
@@ -149,7 +151,8 @@ func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 	}
 	call.Prompt = prompt.Build(c.in)
 	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
-		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
+		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),
+			InputSchema: tool.InputSchema()})
 	}
 	var used []string
 	for i := range c.in.History {
@@ -186,7 +189,8 @@ func (c *conversation) commit(s collect.Step) {
 	m := v1alpha1.ChatMessage{}
 	c.version++
 	m.Name, m.Spec.Role, m.Spec.Parts = fmt.Sprint("m", c.version), v1alpha1.RoleAssistant, s.Parts
-	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(c.spec.Provider), Name: c.spec.Model}}
+	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(c.spec.Provider),
+		Name: c.spec.Model}}
 	c.in.History = append(c.in.History, m)
 }
 
@@ -224,6 +228,7 @@ func replyOf(s collect.Step, body string) (r reply) {
 			r.Calls = append(r.Calls, callSaid{id, part.ToolCall.Name, part.ToolCall.Input})
 		}
 	}
-	r.Input, r.Output, r.Finish = s.Usage.InputTokens+s.Usage.CacheReadTokens+s.Usage.CacheWriteTokens, s.Usage.OutputTokens, s.FinishReason
+	r.Input, r.Output, r.Finish = s.Usage.InputTokens+s.Usage.CacheReadTokens+s.Usage.CacheWriteTokens,
+		s.Usage.OutputTokens, s.FinishReason
 	return r
 }

@@ -20,16 +20,22 @@ type difference struct {
 
 // harmless are all of them, besides settings of a call, which are not compared.
 var harmless = []difference{
-	{"vertex-gemini", "Vertex gives calls no ids, and is not one of Parley's providers: Gemini is asked with ids", func(r request) request {
-		return r.each(func(s *said) { s.ID = "" })
-	}},
-	{"avian-kimi", "the recording has a line feed within the blanks at the end of a text, which was not on the wire", func(r request) request {
-		return r.each(func(s *said) { s.Body = strings.TrimSpace(s.Body) })
-	}},
-	{"ComputerUse", "Parley does not offer Anthropic's own tool to use a computer, and results of tools are text", func(r request) request {
-		r.Said = slices.DeleteFunc(r.Said, func(s said) bool { return s.Kind == "result" || s.Role == "assistant" && s.Kind == "text" })
-		return r
-	}},
+	{"vertex-gemini", "Vertex gives calls no ids, and is not one of Parley's providers: Gemini is asked with ids",
+		func(r request) request {
+			return r.each(func(s *said) { s.ID = "" })
+		}},
+	{"avian-kimi", "the recording has a line feed within the blanks at the end of a text, which was not on the wire",
+		func(r request) request {
+			return r.each(func(s *said) { s.Body = strings.TrimSpace(s.Body) })
+		}},
+	{"ComputerUse", "Parley does not offer Anthropic's own tool to use a computer, and results of tools are text",
+		func(r request) request {
+			r.Said = slices.DeleteFunc(r.Said, func(s said) bool {
+				return s.Kind == "result" || s.Role == "assistant" &&
+					s.Kind == "text"
+			})
+			return r
+		}},
 }
 
 func (r request) each(change func(*said)) request {

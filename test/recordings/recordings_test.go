@@ -99,8 +99,8 @@ func holdRequest(t *testing.T, name string, n int, recorded, sent request, wire 
 // breaks is how many broken forms of each reply are served.
 const breaks = 6
 
-// TestARealReplyThatBreaksOffIsNeverCommitted breaks every recorded reply at random places, also within an event: by a reset of the
-// connection and by an orderly end. Unless its end was served, the call is tried again.
+// TestARealReplyThatBreaksOffIsNeverCommitted breaks every recorded reply at random places, also within an event: by a
+// reset of the connection and by an orderly end. Unless its end was served, the call is tried again.
 func TestARealReplyThatBreaksOffIsNeverCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range cassettes(t) {
@@ -125,7 +125,8 @@ func TestARealReplyThatBreaksOffIsNeverCommitted(t *testing.T) {
 				}
 				got := fault.Classify(err, fault.Subject{Config: "models", Spec: &chat.spec})
 				if got.Reason != v1alpha1.ErrorProviderUnavailable || !got.Retryable {
-					t.Errorf("of a reply of which %d of %d bytes came it is said: %s, retryable %v (%v)", size, len(i.Response.Body), got.Reason, got.Retryable, err)
+					t.Errorf("of a reply of which %d of %d bytes came it is said: %s, retryable %v (%v)", size, len(i.Response.Body),
+						got.Reason, got.Retryable, err)
 				}
 			}
 		})

@@ -80,7 +80,8 @@ func events(kind, body string) (all []object) {
 	}
 }
 
-// frames are the events in Amazon's framing: a length, the length of the headers, a checksum, headers, payload, a checksum.
+// frames are the events in Amazon's framing: a length, the length of the headers,
+// a checksum, headers, payload, a checksum.
 func frames(body []byte) (all []object) {
 	for len(body) >= 16 {
 		size, head := int(binary.BigEndian.Uint32(body)), int(binary.BigEndian.Uint32(body[4:]))
@@ -89,7 +90,8 @@ func frames(body []byte) (all []object) {
 		}
 		outer, event := object{}, object{}
 		if json.Unmarshal(body[12+head:size-4], &outer) == nil {
-			if inner, err := base64.StdEncoding.DecodeString(text(outer, "bytes")); err == nil && json.Unmarshal(inner, &event) == nil {
+			if inner, err := base64.StdEncoding.DecodeString(text(outer, "bytes")); err == nil &&
+				json.Unmarshal(inner, &event) == nil {
 				all = append(all, event)
 			}
 		}
@@ -133,7 +135,8 @@ func readChat(all []object) (r reply) {
 			r.Finish, r.Ended = finish, true
 		}
 		if usage := at(event, "usage"); usage != nil {
-			prompt, completion, reasoning := count(usage, "prompt_tokens"), count(usage, "completion_tokens"), count(usage, "completion_tokens_details", "reasoning_tokens")
+			prompt, completion, reasoning := count(usage, "prompt_tokens"), count(usage, "completion_tokens"),
+				count(usage, "completion_tokens_details", "reasoning_tokens")
 			if count(usage, "total_tokens") == prompt+completion+reasoning || reasoning > completion {
 				completion += reasoning
 			}
@@ -165,7 +168,8 @@ func readAnthropic(all []object) (r reply) {
 		index := count(event, "index")
 		switch text(event, "type") {
 		case "message_start":
-			r.Input += count(event, "message", "usage", "input_tokens") + count(event, "message", "usage", "cache_read_input_tokens") + count(event, "message", "usage", "cache_creation_input_tokens")
+			r.Input += count(event, "message", "usage", "input_tokens") + count(event, "message", "usage",
+				"cache_read_input_tokens") + count(event, "message", "usage", "cache_creation_input_tokens")
 		case "content_block_start":
 			block := at(event, "content_block")
 			switch text(block, "type") {
@@ -193,7 +197,8 @@ func readAnthropic(all []object) (r reply) {
 		case "message_delta":
 			r.Output, r.Finish = count(event, "usage", "output_tokens"), text(event, "delta", "stop_reason")
 			if n := count(event, "usage", "input_tokens"); n > 0 {
-				r.Input = n + count(event, "usage", "cache_read_input_tokens") + count(event, "usage", "cache_creation_input_tokens")
+				r.Input = n + count(event, "usage", "cache_read_input_tokens") +
+					count(event, "usage", "cache_creation_input_tokens")
 			}
 		case "message_stop":
 			r.Ended = true
@@ -256,7 +261,8 @@ func readResponses(all []object) (r reply) {
 			}
 		case "response.completed", "response.incomplete":
 			r.Ended, r.Finish = true, text(event, "response", "status")
-			r.Input, r.Output = count(event, "response", "usage", "input_tokens"), count(event, "response", "usage", "output_tokens")
+			r.Input, r.Output = count(event, "response", "usage", "input_tokens"),
+				count(event, "response", "usage", "output_tokens")
 		}
 	}
 	return r
@@ -264,8 +270,9 @@ func readResponses(all []object) (r reply) {
 
 // finishes are what the protocols' reasons to end are called; a reply with calls ends for them.
 var finishes = map[string]string{
-	"stop": "stop", "tool_calls": "tool-calls", "length": "length", "end_turn": "stop", "tool_use": "tool-calls", "max_tokens": "length",
-	"STOP": "stop", "MAX_TOKENS": "length", "completed": "stop", "incomplete": "length",
+	"stop": "stop", "tool_calls": "tool-calls", "length": "length", "end_turn": "stop", "tool_use": "tool-calls",
+	"max_tokens": "length",
+	"STOP":       "stop", "MAX_TOKENS": "length", "completed": "stop", "incomplete": "length",
 }
 
 // outline is the reply in comparable lines.
@@ -280,8 +287,10 @@ func (r reply) outline(ownTools func(name string) bool) string {
 	}
 	slices.Sort(r.Signatures)
 	slices.Sort(r.Sources)
-	lines = append(lines, "text "+r.Text, "reasoning "+strings.ReplaceAll(r.Reasoning, "\n", ""), fmt.Sprint("sources ", slices.Compact(r.Sources)),
-		fmt.Sprint("signatures ", slices.Compact(r.Signatures)), fmt.Sprintf("input %d output %d", r.Input, r.Output), "finish "+finish)
+	lines = append(lines, "text "+r.Text, "reasoning "+strings.ReplaceAll(r.Reasoning, "\n", ""),
+		fmt.Sprint("sources ", slices.Compact(r.Sources)),
+		fmt.Sprint("signatures ", slices.Compact(r.Signatures)), fmt.Sprintf("input %d output %d", r.Input, r.Output),
+		"finish "+finish)
 	return strings.Join(lines, "\n")
 }
 

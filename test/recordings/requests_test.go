@@ -213,7 +213,8 @@ func (r *request) sealed(value any) {
 	case object:
 		for name, each := range value {
 			s, ok := each.(string)
-			if ok && s != "" && (name == "signature" || name == "thoughtSignature" || name == "encrypted_content" || name == "data" && text(value, "type") == "reasoning.encrypted") {
+			if ok && s != "" && (name == "signature" || name == "thoughtSignature" || name == "encrypted_content" ||
+				name == "data" && text(value, "type") == "reasoning.encrypted") {
 				r.Sealed = append(r.Sealed, s)
 			}
 			r.sealed(each)
@@ -226,7 +227,8 @@ func (r *request) sealed(value any) {
 	slices.Sort(r.Sealed)
 }
 
-// outline is what is said in comparable lines. An id that no reply has is one that was made up for it: it goes by its number.
+// outline is what is said in comparable lines. An id that no reply has is one that was made up for it:
+// it goes by its number.
 func (r request) outline(replies string) string {
 	made := map[string]string{}
 	var lines []string
@@ -240,7 +242,8 @@ func (r request) outline(replies string) string {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s %s", s.Role, s.Kind, s.ID, s.Name, s.Body))
 	}
 	for _, tool := range r.Tools {
-		lines = append(lines, fmt.Sprintf("offers %s (%s) %s", tool.Name, tool.Description, compact(string(tool.InputSchema.Raw))))
+		lines = append(lines, fmt.Sprintf("offers %s (%s) %s", tool.Name, tool.Description,
+			compact(string(tool.InputSchema.Raw))))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-// maxKills is how often one container is killed before its pod is deleted instead: the kubelet waits the longer before it
-// starts a container again the more often that has ended, up to minutes, which would be all that the soak sees.
+// maxKills is how often one container is killed before its pod is deleted instead: the kubelet waits the longer before
+// it starts a container again the more often that has ended, up to minutes, which would be all that the soak sees.
 const maxKills = 2
 
 // errNothing means that there is nothing to kill at present.
@@ -49,7 +49,8 @@ func newChaos(w *world) *chaos {
 	c.deeds = []deed{
 		{"kill the manager", func(ctx context.Context) (string, error) { return c.kill(ctx, manager, "manager") }},
 		{"kill a generator", func(ctx context.Context) (string, error) { return c.kill(ctx, c.generation(), "generator") }},
-		{"delete a generation pod by force", func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), new(int64)) }},
+		{"delete a generation pod by force",
+			func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), new(int64)) }},
 		{"delete a generation pod", func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), nil) }},
 		{"delete the gateway pod", func(ctx context.Context) (string, error) { return c.remove(ctx, gateway, nil) }},
 	}
@@ -59,7 +60,8 @@ func newChaos(w *world) *chaos {
 	return c
 }
 
-// reign does the deeds in random order, each as often as any other, until lasting is done. A deed under way is finished.
+// reign does the deeds in random order, each as often as any other,
+// until lasting is done. A deed under way is finished.
 func (c *chaos) reign(ctx, lasting context.Context) {
 	var deck []deed
 	for pause(lasting, c.every/2+time.Duration(c.random.Int64N(int64(c.every)))) {
@@ -136,7 +138,8 @@ func (c *chaos) remove(ctx context.Context, s selection, grace *int64) (string, 
 
 func (c *chaos) removePod(ctx context.Context, pod *corev1.Pod, grace *int64) (string, error) {
 	c.keepLogs(ctx, pod)
-	if err := c.core.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: grace}); err != nil {
+	if err := c.core.CoreV1().Pods(pod.Namespace).
+		Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: grace}); err != nil {
 		return "", fmt.Errorf("deleting pod %s: %w", pod.Name, err)
 	}
 	return "deleted " + pod.Name, nil

@@ -50,8 +50,8 @@ func (s *state) find(chat string) *v1alpha1.Chat {
 	return nil
 }
 
-// walk is the messages of a chat's history from its head to index 0, oldest first. It goes by what the messages themselves
-// say: by now each says where it stands.
+// walk is the messages of a chat's history from its head to index 0, oldest first. It goes by what the messages
+// themselves say: by now each says where it stands.
 func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 	byName := map[string]*v1alpha1.ChatMessage{}
 	for i := range s.messages {
@@ -59,13 +59,14 @@ func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 			byName[s.messages[i].Name] = &s.messages[i]
 		}
 	}
-	nodes, err := history.Walk(history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}, func(name string) (history.Node, bool) {
-		m := byName[name]
-		if m == nil {
-			return history.Node{}, false
-		}
-		return history.NodeOf(m), true
-	}, nil)
+	nodes, err := history.Walk(history.Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length},
+		func(name string) (history.Node, bool) {
+			m := byName[name]
+			if m == nil {
+				return history.Node{}, false
+			}
+			return history.NodeOf(m), true
+		}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("walking from %s: %w", chat.Status.History.Head, err)
 	}
@@ -164,11 +165,13 @@ func (s *state) brokenCalls() []string {
 	for _, c := range s.calls {
 		// A call whose caller was killed before the model said anything has no status.
 		if c.Status != 200 && (c.Status != 0 || !c.Aborted) {
-			out = append(out, fmt.Sprintf("the model refused a request with %d, at %s", c.Status, c.Arrived.UTC().Format("15:04:05")))
+			out = append(out, fmt.Sprintf("the model refused a request with %d, at %s", c.Status,
+				c.Arrived.UTC().Format("15:04:05")))
 		}
 	}
 	if needed, lost := s.cost(); len(s.calls) > needed+lost {
-		out = append(out, fmt.Sprintf("the model was called %d times, for %d steps and %d lost attempts", len(s.calls), needed, lost))
+		out = append(out, fmt.Sprintf("the model was called %d times, for %d steps and %d lost attempts", len(s.calls),
+			needed, lost))
 	} else if len(s.calls) < needed {
 		out = append(out, fmt.Sprintf("the model was called %d times, and there are %d replies", len(s.calls), needed))
 	}

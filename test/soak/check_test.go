@@ -27,7 +27,8 @@ func finished(kinds ...kind) *state {
 			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &content}}
 			g.Attempt, g.Outcome = 1, v1alpha1.OutcomeCompleted
 		} else {
-			m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, Parent: parent, Index: &index, Conditions: answered()}
+			m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, Parent: parent, Index: &index,
+				Conditions: answered()}
 			m.Spec.Content = content
 		}
 		chat.Status.History.Head, chat.Status.History.Length = m.Name, index+1
@@ -53,7 +54,8 @@ func finished(kinds ...kind) *state {
 }
 
 func answered() []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnswered}}
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonAnswered}}
 }
 
 func (s *state) named(name string) *v1alpha1.ChatMessage {
@@ -83,22 +85,38 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 		"a missing message":         {func(s *state) { s.messages = s.messages[1:] }, "not whole"},
 		"a wrong index":             {func(s *state) { *s.named("q1-r2").Spec.Index = 9 }, "not whole"},
 		"a message without a place": {func(s *state) { s.named("q1").Status.Index = nil }, "not whole"},
-		"an answer to another":      {func(s *state) { *s.named("q1-r2").Spec.Parts[0].Text = "answer to quick question c00-0" }, "answers it with"},
-		"a step too many":           {func(s *state) { s.questions[1].kind = quick; s.named("q1").Spec.Content = s.questions[1].text() }, "3 messages answer it, not 1"},
-		"a failed answer":           {func(s *state) { s.named("q0-r0").Spec.Generation.Outcome = v1alpha1.OutcomeFailed }, "Failed"},
-		"another role":              {func(s *state) { s.named("q1-r1").Spec.Role = v1alpha1.RoleAssistant }, "is of Assistant"},
-		"not Ready":                 {func(s *state) { s.named("q0").Status.Conditions[0].Status = metav1.ConditionUnknown }, "its condition is"},
-		"another reason":            {func(s *state) { s.named("q0").Status.Conditions[0].Reason = "TurnFailed" }, "its condition is"},
-		"not committed":             {func(s *state) { s.named("q0").Status.State = v1alpha1.MessageQueued }, "its state is Queued"},
-		"another order":             {func(s *state) { s.questions[0].number, s.questions[1].number = 1, 0 }, "as number"},
-		"a stranger's question":     {func(s *state) { s.questions = s.questions[1:] }, "nobody asked"},
-		"a question without a turn": {func(s *state) { s.questions = append(s.questions, &question{chat: "c00", number: 2, name: "q9"}) }, "q9 is not in the history"},
-		"a chat that is gone":       {func(s *state) { s.chats = nil }, "does not exist"},
-		"a chat in Error":           {func(s *state) { s.chats[0].Status.Phase = v1alpha1.ChatError }, "c00 is Error"},
-		"a call too many":           {func(s *state) { s.calls = append(s.calls, call{Status: 200}) }, "called 4 times, for 3 steps and 0 lost"},
-		"a call too few":            {func(s *state) { s.calls = s.calls[1:] }, "called 2 times"},
-		"a refused call":            {func(s *state) { s.calls[0].Status = 400 }, "refused"},
-		"a call without an answer":  {func(s *state) { s.calls[0].Status = 0 }, "refused a request with 0"},
+		"an answer to another": {func(s *state) {
+			*s.named("q1-r2").
+				Spec.Parts[0].Text = "answer to quick question c00-0"
+		}, "answers it with"},
+		"a step too many": {func(s *state) {
+			s.questions[1].kind = quick
+			s.named("q1").
+				Spec.Content = s.questions[1].text()
+		}, "3 messages answer it, not 1"},
+		"a failed answer": {func(s *state) { s.named("q0-r0").Spec.Generation.Outcome = v1alpha1.OutcomeFailed },
+			"Failed"},
+		"another role": {func(s *state) { s.named("q1-r1").Spec.Role = v1alpha1.RoleAssistant },
+			"is of Assistant"},
+		"not Ready": {func(s *state) { s.named("q0").Status.Conditions[0].Status = metav1.ConditionUnknown },
+			"its condition is"},
+		"another reason": {func(s *state) { s.named("q0").Status.Conditions[0].Reason = "TurnFailed" },
+			"its condition is"},
+		"not committed": {func(s *state) { s.named("q0").Status.State = v1alpha1.MessageQueued },
+			"its state is Queued"},
+		"another order":         {func(s *state) { s.questions[0].number, s.questions[1].number = 1, 0 }, "as number"},
+		"a stranger's question": {func(s *state) { s.questions = s.questions[1:] }, "nobody asked"},
+		"a question without a turn": {func(s *state) {
+			s.questions = append(s.questions,
+				&question{chat: "c00", number: 2, name: "q9"})
+		}, "q9 is not in the history"},
+		"a chat that is gone": {func(s *state) { s.chats = nil }, "does not exist"},
+		"a chat in Error":     {func(s *state) { s.chats[0].Status.Phase = v1alpha1.ChatError }, "c00 is Error"},
+		"a call too many": {func(s *state) { s.calls = append(s.calls, call{Status: 200}) },
+			"called 4 times, for 3 steps and 0 lost"},
+		"a call too few":           {func(s *state) { s.calls = s.calls[1:] }, "called 2 times"},
+		"a refused call":           {func(s *state) { s.calls[0].Status = 400 }, "refused"},
+		"a call without an answer": {func(s *state) { s.calls[0].Status = 0 }, "refused a request with 0"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

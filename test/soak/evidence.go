@@ -16,14 +16,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keepLogs writes the logs of a pod that is about to be killed to the folder. Logs that cannot be had are not worth a word:
-// the container may not have begun.
+// keepLogs writes the logs of a pod that is about to be killed to the folder. Logs that cannot be had are not worth a
+// word: the container may not have begun.
 func (w *world) keepLogs(ctx context.Context, pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for _, container := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 		for _, previous := range []bool{true, false} {
-			raw, err := w.core.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name, Previous: previous, Timestamps: true}).DoRaw(ctx)
+			raw, err := w.core.CoreV1().Pods(pod.Namespace).
+				GetLogs(pod.Name, &corev1.PodLogOptions{Container: container.Name, Previous: previous, Timestamps: true}).DoRaw(ctx)
 			if err != nil || len(raw) == 0 {
 				continue
 			}
@@ -41,7 +42,8 @@ func (w *world) keepLogs(ctx context.Context, pod *corev1.Pod) {
 // keep writes what was found at the end, and the logs of all that runs, for whoever looks for the reason. The namespace
 // stays as it is.
 func (w *world) keep(ctx context.Context, end *state) error {
-	raw, err := json.MarshalIndent(map[string]any{"chats": end.chats, "messages": end.messages, "pods": end.pods, "calls": end.calls}, "", " ")
+	raw, err := json.MarshalIndent(map[string]any{"chats": end.chats, "messages": end.messages, "pods": end.pods,
+		"calls": end.calls}, "", " ")
 	if err != nil {
 		return fmt.Errorf("writing what was found: %w", err)
 	}

@@ -34,7 +34,8 @@ func (w *world) follow(ctx context.Context) []*follower {
 	for i := range w.followed {
 		following, cancel := context.WithCancel(ctx)
 		f := &follower{
-			world: w, chat: chatName(i), random: rand.New(rand.NewPCG(w.seed, 2<<32+uint64(i))), cancel: cancel, ended: make(chan struct{}),
+			world: w, chat: chatName(i), random: rand.New(rand.NewPCG(w.seed, 2<<32+uint64(i))), cancel: cancel,
+			ended: make(chan struct{}),
 		}
 		all = append(all, f)
 		go func() {
@@ -84,7 +85,8 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 	}
 	for i := range min(len(chain), len(f.story.names)) {
 		if chain[i] != f.story.names[i] {
-			problems = append(problems, fmt.Sprintf("message %d of %s is %s, its follower was told %s", i, f.chat, chain[i], f.story.names[i]))
+			problems = append(problems, fmt.Sprintf("message %d of %s is %s, its follower was told %s", i, f.chat, chain[i],
+				f.story.names[i]))
 			break
 		}
 	}

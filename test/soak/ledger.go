@@ -32,7 +32,8 @@ type ledger struct {
 func (w *world) watch(ctx context.Context) (*ledger, error) {
 	l := &ledger{open: map[string]int{}, done: map[string]time.Time{}, bell: make(chan struct{})}
 	informer := cache.NewSharedIndexInformer(w.parley.Messages(w.ns).ListerWatcher(""), &v1alpha1.ChatMessage{}, 0, nil)
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: l.see, UpdateFunc: func(_, o any) { l.see(o) }}); err != nil {
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: l.see,
+		UpdateFunc: func(_, o any) { l.see(o) }}); err != nil {
 		return nil, fmt.Errorf("watching messages: %w", err)
 	}
 	go informer.RunWithContext(ctx)
@@ -58,8 +59,8 @@ func (l *ledger) see(o any) {
 	l.bell = make(chan struct{})
 }
 
-// isSettled reports whether the message's turn has ended, well or badly. After a failure the next message continues, as a
-// person would; that it failed is found in the end.
+// isSettled reports whether the message's turn has ended, well or badly. After a failure the next message continues, as
+// a person would; that it failed is found in the end.
 func isSettled(m *v1alpha1.ChatMessage) bool {
 	ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && ready.Status != metav1.ConditionUnknown

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// elapsed is a log whose lines begin with the time of day, to compare with other logs, and the time since the beginning.
+// elapsed is a log whose lines begin with the time of day, to compare with other logs,
+// and the time since the beginning.
 type elapsed struct {
 	mu    sync.Mutex
 	began time.Time

@@ -44,7 +44,8 @@ func parse() options {
 	// Not the program's own set: a library has put flags into that.
 	flag := flag.NewFlagSet("soak", flag.ExitOnError)
 	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster")
-	flag.StringVar(&devcluster, "devcluster", os.Getenv("DEVCLUSTER"), "command of the local cluster, which restarts its API server; empty: the API server is not restarted")
+	flag.StringVar(&devcluster, "devcluster", os.Getenv("DEVCLUSTER"),
+		"command of the local cluster, which restarts its API server; empty: the API server is not restarted")
 	flag.IntVar(&o.chats, "chats", 50, "how many chats talk")
 	flag.IntVar(&o.followed, "follow", 5, "how many of them are followed through the gateway")
 	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long they talk")
@@ -75,8 +76,8 @@ func main() {
 	fmt.Println("everything holds")
 }
 
-// run lets the chats talk, waits for rest and returns what does not hold then. An error means that this could not be found
-// out.
+// run lets the chats talk, waits for rest and returns what does not hold then. An error means that this could not be
+// found out.
 func run(ctx context.Context, o options) ([]string, error) {
 	log := slog.New(&elapsed{began: time.Now(), out: os.Stderr})
 	log.Info("the soak begins", "seed", o.seed, "chats", o.chats, "for", o.duration, "every", o.every)
@@ -96,7 +97,8 @@ func run(ctx context.Context, o options) ([]string, error) {
 	if err := w.talk(ctx, ledger, chaos); err != nil {
 		return nil, err
 	}
-	log.Info("time is up: nobody talks and nothing is killed any more", "messages", len(ledger.all()), "answered", ledger.answered())
+	log.Info("time is up: nobody talks and nothing is killed any more", "messages", len(ledger.all()), "answered",
+		ledger.answered())
 	end, problems := w.rest(ctx, ledger)
 	for _, f := range followers {
 		problems = append(problems, f.end(ctx, end.chain(f.chat))...)

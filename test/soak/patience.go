@@ -35,7 +35,8 @@ func (w *world) explain(ctx context.Context, l *ledger) {
 		if err != nil {
 			says = err.Error()
 		}
-		w.log.Info("long waits", "chats", waiting, "such as", q.name, "for", time.Since(q.sent).Round(100*time.Millisecond), "because", says)
+		w.log.Info("long waits", "chats", waiting, "such as", q.name, "for", time.Since(q.sent).Round(100*time.Millisecond),
+			"because", says)
 	}
 }
 

@@ -25,8 +25,8 @@ func containerID(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// killProcesses ends a container's processes with SIGKILL, as the kernel would for want of memory. They are found by the
-// container's id in their control group.
+// killProcesses ends a container's processes with SIGKILL, as the kernel would for want of memory. They are found by
+// the container's id in their control group.
 func killProcesses(id string) error {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {

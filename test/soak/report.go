@@ -30,14 +30,16 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 		}
 	}
 	row("seed", "%d", c.seed)
-	row("chats, messages", "%d, %d (%d quick, %d with a tool, %d slow, %d long)", len(s.chats), len(questions), kinds[quick], kinds[tool], kinds[slow], kinds[long])
+	row("chats, messages", "%d, %d (%d quick, %d with a tool, %d slow, %d long)", len(s.chats), len(questions),
+		kinds[quick], kinds[tool], kinds[slow], kinds[long])
 	for _, name := range slices.Sorted(maps.Keys(c.count)) {
 		row(name, "%d times", c.count[name])
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
 		at := func(percent int) string { return took[(len(took)-1)*percent/100].Round(10 * time.Millisecond).String() }
-		row("from message to answer", "p50 %s, p95 %s, p99 %s, longest %s (%s, sent %s)", at(50), at(95), at(99), at(100), slowest.name, slowest.sent.UTC().Format("15:04:05"))
+		row("from message to answer", "p50 %s, p95 %s, p99 %s, longest %s (%s, sent %s)", at(50), at(95), at(99), at(100),
+			slowest.name, slowest.sent.UTC().Format("15:04:05"))
 	}
 	needed, lost := s.cost()
 	row("model calls", "%d, of which %d beyond the %d replies", len(s.calls), len(s.calls)-needed, needed)

@@ -96,20 +96,24 @@ func (w *world) read(ctx context.Context, s *state) error {
 			return fmt.Errorf("reading what is there: %w", err)
 		}
 	}
-	if err := w.client.List(ctx, &pods, client.InNamespace(w.ns), client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}); err != nil {
+	if err := w.client.List(ctx, &pods, client.InNamespace(w.ns),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}); err != nil {
 		return fmt.Errorf("reading what is there: %w", err)
 	}
 	s.chats, s.messages, s.pods = chats.Items, messages.Items, pods.Items
 	return nil
 }
 
-// idle says what is not idle yet, or nil. A chat in Error is: it waits for a person, and that it does is found in the end.
+// idle says what is not idle yet, or nil. A chat in Error is: it waits for a person,
+// and that it does is found in the end.
 func (s *state) idle() error {
 	var waiting []error
 	for i := range s.chats {
 		c := &s.chats[i]
-		if c.Status.Phase != v1alpha1.ChatError && (c.Status.Phase != v1alpha1.ChatWaiting || len(c.Status.Queue) > 0 || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)) {
-			waiting = append(waiting, fmt.Errorf("chat %s is %s, %d queued, %s", c.Name, c.Status.Phase, len(c.Status.Queue), readyOf(c.Status.Conditions)))
+		if c.Status.Phase != v1alpha1.ChatError && (c.Status.Phase != v1alpha1.ChatWaiting || len(c.Status.Queue) > 0 ||
+			!meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)) {
+			waiting = append(waiting, fmt.Errorf("chat %s is %s, %d queued, %s", c.Name, c.Status.Phase, len(c.Status.Queue),
+				readyOf(c.Status.Conditions)))
 		}
 	}
 	for i := range s.messages {
@@ -139,7 +143,8 @@ func (s *state) tidy() error {
 	}
 	for i := range s.pods {
 		if p := &s.pods[i]; p.DeletionTimestamp != nil || !isReady(p) {
-			left = append(left, fmt.Errorf("generation pod %s is %s, being deleted since %v", p.Name, p.Status.Phase, p.DeletionTimestamp))
+			left = append(left, fmt.Errorf("generation pod %s is %s, being deleted since %v", p.Name, p.Status.Phase,
+				p.DeletionTimestamp))
 		}
 	}
 	return few(left)

@@ -66,16 +66,18 @@ func (k kind) answer(question string) string { return k.filler() + "answer to " 
 // script makes the model answer each question by its own answer.
 func script() modelserver.Script {
 	reply := func(k kind, between time.Duration) modelserver.Rule {
-		return modelserver.Rule{Name: string(k), Match: modelserver.Match{LastUserText: string(k) + " question"}, Reply: modelserver.Reply{
-			Steps:       []modelserver.Step{{Text: &modelserver.Text{Value: k.answer("{{.LastUserText}}"), PieceWords: 1}}},
-			DelayBefore: modelserver.Duration(100 * time.Millisecond), DelayBetween: modelserver.Duration(between),
-		}}
+		return modelserver.Rule{Name: string(k), Match: modelserver.Match{LastUserText: string(k) + " question"},
+			Reply: modelserver.Reply{
+				Steps:       []modelserver.Step{{Text: &modelserver.Text{Value: k.answer("{{.LastUserText}}"), PieceWords: 1}}},
+				DelayBefore: modelserver.Duration(100 * time.Millisecond), DelayBetween: modelserver.Duration(between),
+			}}
 	}
 	call := modelserver.Rule{
 		Name:  "call",
 		Match: modelserver.Match{LastUserText: string(tool) + " question", ToolResults: new(0)},
 		Reply: modelserver.Reply{
-			Steps:       []modelserver.Step{modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"UTC"}`)},
+			Steps: []modelserver.Step{modelserver.Say("Let me look."),
+				modelserver.Call("current_time", `{"timezone":"UTC"}`)},
 			DelayBefore: modelserver.Duration(100 * time.Millisecond),
 		},
 	}

@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/internal/stream/parts"
 )
 
-// story is what a follower of a chat was told, over all its connections. It holds that each committed message came once and
-// in its place, that parts came without a gap, and that what was shown of a reply is how the reply begins.
+// story is what a follower of a chat was told, over all its connections. It holds that each committed message came once
+// and in its place, that parts came without a gap, and that what was shown of a reply is how the reply begins.
 type story struct {
 	// last is the id to resume behind.
 	last string
@@ -22,8 +22,8 @@ type story struct {
 	names []string
 	// version that the newest message's commit made.
 	version int64
-	// attempt whose parts came last, with the version of the history that it builds on; seq is the number of its last part,
-	// shown the text of all.
+	// attempt whose parts came last, with the version of the history that it builds on; seq is the number of its last
+	// part, shown the text of all.
 	attempt  [2]int64
 	seq      int64
 	shown    strings.Builder
@@ -64,7 +64,8 @@ func (s *story) message(id string, m follow.MessageCommitted) {
 		s.wrong("message %s (event %s) has index %d, the next is %d", m.Message.Name, id, m.Index, want)
 		return
 	}
-	if a := s.attempt; a == [2]int64{m.HistoryVersion - 1, int64(m.Message.Attempt)} && !strings.HasPrefix(text(m.Message.Content, m.Message.Parts), s.shown.String()) {
+	if a := s.attempt; a == [2]int64{m.HistoryVersion - 1, int64(m.Message.Attempt)} &&
+		!strings.HasPrefix(text(m.Message.Content, m.Message.Parts), s.shown.String()) {
 		s.wrong("what was shown of %s is not how it begins: %q", m.Message.Name, s.shown.String())
 	}
 	s.names = append(s.names, m.Message.Name)

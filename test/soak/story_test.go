@@ -17,14 +17,16 @@ func podNamed(name string) corev1.Pod { return corev1.Pod{ObjectMeta: metav1.Obj
 func committed(version, index int64, attempt int, content string) event {
 	return event{
 		id: fmt.Sprintf("%d.0.%d", version, index+1), name: "message",
-		data: fmt.Sprintf(`{"historyVersion":%d,"index":%d,"message":{"name":"m%d","content":%q,"attempt":%d}}`, version, index, index, content, attempt),
+		data: fmt.Sprintf(`{"historyVersion":%d,"index":%d,"message":{"name":"m%d","content":%q,"attempt":%d}}`, version,
+			index, index, content, attempt),
 	}
 }
 
 func shown(version int64, attempt int, seq int64, piece string) event {
 	return event{
 		id: fmt.Sprintf("%d.%d.%d", version, attempt, seq), name: "message_part",
-		data: fmt.Sprintf(`{"historyVersion":%d,"attempt":%d,"seq":%d,"part":{"type":"Text","text":%q}}`, version, attempt, seq, piece),
+		data: fmt.Sprintf(`{"historyVersion":%d,"attempt":%d,"seq":%d,"part":{"type":"Text","text":%q}}`, version, attempt,
+			seq, piece),
 	}
 }
 
@@ -34,16 +36,23 @@ func TestAStoryIsWholeOrItsFlawIsNamed(t *testing.T) {
 		events []event
 		says   string
 	}{
-		"parts and then their message":      {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 2, "you."), committed(2, 1, 1, "Hi you.")}, ""},
-		"the beginning of a reply":          {[]event{question, shown(1, 1, 1, "Hi "), committed(2, 1, 1, "Hi you.")}, ""},
-		"a lost attempt and another":        {[]event{question, shown(1, 1, 1, "Ho"), shown(1, 2, 1, "Hi"), committed(2, 1, 2, "Hi you.")}, ""},
-		"a message that was missed":         {[]event{question, committed(3, 2, 0, "And?")}, "has index 2, the next is 1"},
-		"a message that came twice":         {[]event{question, question}, "has index 0, the next is 1"},
-		"a gap between parts":               {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 3, ".")}, "part 1.1.3 came after part 1"},
-		"a part that came twice":            {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 1, "Hi ")}, "part 1.1.1 came after part 1"},
-		"a part of an older attempt":        {[]event{question, shown(1, 2, 1, "Hi "), shown(1, 1, 1, "Ho")}, "older attempt"},
-		"a part behind its message":         {[]event{question, committed(2, 1, 1, "Hi you."), shown(1, 1, 1, "Hi")}, "after the message"},
-		"another reply than the one shown":  {[]event{question, shown(1, 1, 1, "Ho"), committed(2, 1, 1, "Hi you.")}, "not how it begins"},
+		"parts and then their message": {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 2, "you."),
+			committed(2, 1, 1, "Hi you.")}, ""},
+		"the beginning of a reply": {[]event{question, shown(1, 1, 1, "Hi "), committed(2, 1, 1, "Hi you.")}, ""},
+		"a lost attempt and another": {[]event{question, shown(1, 1, 1, "Ho"), shown(1, 2, 1, "Hi"),
+			committed(2, 1, 2, "Hi you.")}, ""},
+		"a message that was missed": {[]event{question, committed(3, 2, 0, "And?")}, "has index 2, the next is 1"},
+		"a message that came twice": {[]event{question, question}, "has index 0, the next is 1"},
+		"a gap between parts": {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 3, ".")},
+			"part 1.1.3 came after part 1"},
+		"a part that came twice": {[]event{question, shown(1, 1, 1, "Hi "), shown(1, 1, 1, "Hi ")},
+			"part 1.1.1 came after part 1"},
+		"a part of an older attempt": {[]event{question, shown(1, 2, 1, "Hi "), shown(1, 1, 1, "Ho")},
+			"older attempt"},
+		"a part behind its message": {[]event{question, committed(2, 1, 1, "Hi you."), shown(1, 1, 1, "Hi")},
+			"after the message"},
+		"another reply than the one shown": {[]event{question, shown(1, 1, 1, "Ho"), committed(2, 1, 1, "Hi you.")},
+			"not how it begins"},
 		"a history that was replaced":       {[]event{question, {name: "history_reset", data: "{}"}}, "history_reset"},
 		"an event that is not what it says": {[]event{{name: "message", data: "["}}, "cannot be read"},
 	}

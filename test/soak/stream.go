@@ -91,19 +91,22 @@ func readEvents(body io.Reader, alive func(), each func(event)) error {
 	return lines.Err()
 }
 
-// forward opens a port of this machine that leads to a gateway pod, through the API server, as the kubectl plug-in does.
+// forward opens a port of this machine that leads to a gateway pod,
+// through the API server, as the kubectl plug-in does.
 func (w *world) forward(ctx context.Context) (address string, closed func(), err error) {
 	pod, err := w.gatewayPod(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	target := w.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+	target := w.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+		SubResource("portforward").URL()
 	dialer, err := portforward.NewSPDYOverWebsocketDialer(target, w.cfg)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready,
+		io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
@@ -129,7 +132,8 @@ func (w *world) forward(ctx context.Context) (address string, closed func(), err
 func (w *world) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	pods, err := w.core.CoreV1().Pods(systemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=gateway"})
+	pods, err := w.core.CoreV1().Pods(systemNamespace).
+		List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=gateway"})
 	if err != nil {
 		return nil, fmt.Errorf("looking for the gateway: %w", err)
 	}

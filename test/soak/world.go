@@ -89,13 +89,16 @@ func (w *world) build(ctx context.Context) error {
 	if err := w.control("PUT", "script").Body(body).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("scripting the model: %w", err)
 	}
-	if err := w.client.Create(ctx, &v1alpha1.ChatModelConfig{ObjectMeta: w.meta("default"), Spec: v1alpha1.ChatModelConfigSpec{
-		Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + address + ":8080/v1",
-		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "model", Key: "key"}},
-	}}); err != nil {
+	if err := w.client.Create(ctx,
+		&v1alpha1.ChatModelConfig{ObjectMeta: w.meta("default"), Spec: v1alpha1.ChatModelConfigSpec{
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted",
+			BaseURL: "http://" + address + ":8080/v1",
+			APIKey:  &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "model", Key: "key"}},
+		}}); err != nil {
 		return fmt.Errorf("creating the model's configuration: %w", err)
 	}
-	request, err := w.core.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, "person", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := w.core.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, "person", &authenticationv1.TokenRequest{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking for the person's token: %w", err)
 	}
@@ -116,7 +119,8 @@ func modelPod(meta metav1.ObjectMeta) *corev1.Pod {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
-			Name: "model", Image: "parley.dev/parley:dev", Command: []string{"/scripted-model"}, Args: []string{"--listen=:8080"},
+			Name: "model", Image: "parley.dev/parley:dev", Command: []string{"/scripted-model"},
+			Args: []string{"--listen=:8080"},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -141,7 +145,8 @@ func (w *world) modelAddress(ctx context.Context) (string, error) {
 
 // control reaches the model's own controls through the API server.
 func (w *world) control(verb, what string) *rest.Request {
-	return w.core.CoreV1().RESTClient().Verb(verb).Namespace(w.ns).Resource("pods").Name("model:8080").SubResource("proxy").Suffix("_control", what)
+	return w.core.CoreV1().RESTClient().Verb(verb).Namespace(w.ns).Resource("pods").Name("model:8080").
+		SubResource("proxy").Suffix("_control", what)
 }
 
 // remove deletes the namespace and waits until it is gone: nothing in it holds it back.

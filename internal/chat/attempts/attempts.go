@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package attempts is what Chats and ChatMessages say of attempts: which one is under way, and which message answers it. It is the one
-// place that compares their fences.
+// Package attempts is what Chats and ChatMessages say of attempts: which one is under way, and which message answers
+// it. It is the one place that compares their fences.
 package attempts
 
 import (
@@ -30,8 +30,9 @@ func Answered(m *v1alpha1.ChatMessage) fence.Fence {
 	return fence.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}
 }
 
-// IsResult reports whether the message, which may be nil, is the result of the attempt under way: it has its name and shows its fence,
-// the pod that has the attempt gave it, to what was asked of it, and it follows on the head of the history.
+// IsResult reports whether the message, which may be nil, is the result of the attempt under way: it has its name and
+// shows its fence, the pod that has the attempt gave it, to what was asked of it,
+// and it follows on the head of the history.
 func IsResult(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
 		return false
@@ -41,8 +42,8 @@ func IsResult(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMess
 		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head
 }
 
-// NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that there can be none.
-// The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
+// NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that
+// there can be none. The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
 func NameTaken(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) || IsResult(chat, st, m) {
 		return false

@@ -35,14 +35,15 @@ func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
 		change          func(*v1alpha1.ChatMessage)
 		isResult, taken bool
 	}{
-		"the result":                {func(*v1alpha1.ChatMessage) {}, true, false},
-		"another name":              {func(m *v1alpha1.ChatMessage) { m.Name = "c-5-1" }, false, false},
-		"not generated":             {func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil }, false, true},
-		"of a deleted chat":         {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
-		"of another version":        {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 4 }, false, true},
-		"of another attempt":        {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 1 }, false, true},
-		"of another pod":            {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "q" }, false, true},
-		"of another action":         {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionCompact }, false, true},
+		"the result":         {func(*v1alpha1.ChatMessage) {}, true, false},
+		"another name":       {func(m *v1alpha1.ChatMessage) { m.Name = "c-5-1" }, false, false},
+		"not generated":      {func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil }, false, true},
+		"of a deleted chat":  {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
+		"of another version": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 4 }, false, true},
+		"of another attempt": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 1 }, false, true},
+		"of another pod":     {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "q" }, false, true},
+		"of another action": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionCompact },
+			false, true},
 		"behind another message":    {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "c-3-1" }, false, true},
 		"the first of the history":  {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "" }, false, true},
 		"without an attempt number": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 0 }, false, true},

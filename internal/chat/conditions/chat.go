@@ -57,7 +57,8 @@ func (n *NoPrompt) summary() Summary {
 	taken := "Message " + n.Message + " has the name that spec.prompt needs, and is not what this chat would make of it"
 	switch {
 	case n.Refused != "":
-		return Working(v1alpha1.ReasonPromptRefused, "The API server refuses message "+n.Message+" for spec.prompt: "+n.Refused)
+		return Working(v1alpha1.ReasonPromptRefused, "The API server refuses message "+n.Message+" for spec.prompt: "+
+			n.Refused)
 	case n.MayPass:
 		return Working(v1alpha1.ReasonPromptNameTaken, taken)
 	}
@@ -113,7 +114,8 @@ func requiredOf(required *v1alpha1.RequiresActionStatus) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d tool calls wait for a client's results, %d for approval: see status.requiresAction", results, approvals)
+	return fmt.Sprintf("%d tool calls wait for a client's results, %d for approval: see status.requiresAction", results,
+		approvals)
 }
 
 func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
@@ -127,9 +129,11 @@ func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case st.Turn.Result == v1alpha1.TurnInterrupted:
 		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; send a message to continue")
 	case st.Turn.Result == v1alpha1.TurnStoppedAfterTool:
-		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+" (tools.stopAfter); send a message to continue")
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+
+			" (tools.stopAfter); send a message to continue")
 	case st.Turn.Result == v1alpha1.TurnMaxStepsReached:
-		return Done(v1alpha1.ReasonMaxStepsReached, fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); send a message to continue", st.Turn.Steps))
+		return Done(v1alpha1.ReasonMaxStepsReached,
+			fmt.Sprintf("The turn was ended after %d steps (limits.maxSteps); send a message to continue", st.Turn.Steps))
 	}
 	return Done(v1alpha1.ReasonAnswered, "Every message is answered")
 }
@@ -158,7 +162,8 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case machine.SubChatsAtWork:
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
 	case machine.RetryNotDue:
-		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().Format(time.RFC3339))
+		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().
+			Format(time.RFC3339))
 	case machine.NoCapacity:
 		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
 	case machine.PodRefused:
@@ -195,7 +200,8 @@ func waitsOf(waits []v1alpha1.PendingWait) string {
 	if n := len(chats) - maxNamedChats; n > 0 {
 		chats = append(chats[:maxNamedChats], fmt.Sprintf("%d more", n))
 	}
-	return fmt.Sprintf("Waits for sub-chats %s, at most until %s", strings.Join(chats, ", "), latest.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("Waits for sub-chats %s, at most until %s", strings.Join(chats, ", "),
+		latest.UTC().Format(time.RFC3339))
 }
 
 func failedSummary(e *v1alpha1.LastError) Summary {
@@ -213,19 +219,21 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 	}
 	set(&st.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplyTooLarge,
-		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message", message),
+		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message",
+			message),
 	}, st.ObservedGeneration, now)
 }
 
-// MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It says
-// nothing of the chat itself, which goes on without advice.
+// MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It
+// says nothing of the chat itself, which goes on without advice.
 func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {
 	if why == nil {
 		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
 		return
 	}
 	set(&st.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason), Message: why.Text(),
+		Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: string(why.Reason),
+		Message: why.Text(),
 	}, st.ObservedGeneration, now)
 }
 

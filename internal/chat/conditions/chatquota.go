@@ -17,7 +17,8 @@ func ChatQuota(quota *v1alpha1.ChatQuota, own, limits capacity.Limits, now time.
 	counts := "Limits in force: " + generating(limits)
 	summary := Done(v1alpha1.ReasonInForce, counts)
 	if own.Chats.Quota != quota.Name && own.SubChats.Quota != quota.Name {
-		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+" decides, since it allows as many or fewer")
+		summary = Done(v1alpha1.ReasonSmallerQuota, counts+". ChatQuota "+decisive(quota, own)+
+			" decides, since it allows as many or fewer")
 	}
 	summary.apply(&quota.Status.Conditions, quota.Generation, now)
 	quota.Status.ObservedGeneration = quota.Generation
@@ -35,13 +36,15 @@ func decisive(quota *v1alpha1.ChatQuota, own capacity.Limits) string {
 func ClusterChatQuota(quota *v1alpha1.ClusterChatQuota, limits capacity.ClusterLimits, now time.Time) {
 	all, each := limits.All, limits.Namespace
 	Done(v1alpha1.ReasonInForce, "Limits in force: "+generating(all)+" in all namespaces together, "+
-		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation, now)
+		generating(each)+" in a namespace without a ChatQuota for them").apply(&quota.Status.Conditions, quota.Generation,
+		now)
 	quota.Status.ObservedGeneration = quota.Generation
 }
 
 // generating says how many may be at work.
 func generating(limits capacity.Limits) string {
-	return fmt.Sprintf("%s and %s generating at once", counted(limits.Chats.Max, "chat"), counted(limits.SubChats.Max, "sub-chat"))
+	return fmt.Sprintf("%s and %s generating at once", counted(limits.Chats.Max, "chat"),
+		counted(limits.SubChats.Max, "sub-chat"))
 }
 
 func counted(n int32, what string) string {

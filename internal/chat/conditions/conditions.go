@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions turns facts into conditions: Ready, Reconciling and Stalled of every kind, as kstatus reads them. It is
-// pure. Whatever it returns keeps these invariants, which its tests check with the real kstatus library: Ready is always
-// present; Reconciling and Stalled are present only while True, and never both; every condition carries the generation
-// that it was computed from.
+// Package conditions turns facts into conditions: Ready, Reconciling and Stalled of every kind, as kstatus reads them.
+// It is pure. Whatever it returns keeps these invariants, which its tests check with the real kstatus library: Ready is
+// always present; Reconciling and Stalled are present only while True, and never both; every condition carries the
+// generation that it was computed from.
 package conditions
 
 import (
@@ -46,17 +46,20 @@ const maxConditionMessage = 32768
 
 // apply writes the summary into the conditions and keeps those of other types.
 func (s Summary) apply(conditions *[]metav1.Condition, generation int64, now time.Time) {
-	set(conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: s.Ready, Reason: s.Reason, Message: s.Message}, generation, now)
+	set(conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: s.Ready, Reason: s.Reason, Message: s.Message},
+		generation, now)
 	setOrRemove(conditions, v1alpha1.ConditionReconciling, s.Ready == metav1.ConditionUnknown, s, generation, now)
 	setOrRemove(conditions, v1alpha1.ConditionStalled, s.Ready == metav1.ConditionFalse, s, generation, now)
 }
 
-func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, s Summary, generation int64, now time.Time) {
+func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, s Summary, generation int64,
+	now time.Time) {
 	if !on {
 		meta.RemoveStatusCondition(conditions, conditionType)
 		return
 	}
-	set(conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: s.Reason, Message: s.Message}, generation, now)
+	set(conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: s.Reason,
+		Message: s.Message}, generation, now)
 }
 
 func set(conditions *[]metav1.Condition, c metav1.Condition, generation int64, now time.Time) {

@@ -56,7 +56,8 @@ func checkInvariants(t *testing.T, conditions []metav1.Condition, generation int
 	if reconciling && stalled {
 		t.Error("Reconciling and Stalled are both present")
 	}
-	if ready := seen[v1alpha1.ConditionReady].Status; (ready == metav1.ConditionUnknown) != reconciling || (ready == metav1.ConditionFalse) != stalled {
+	if ready := seen[v1alpha1.ConditionReady].Status; (ready == metav1.ConditionUnknown) != reconciling ||
+		(ready == metav1.ConditionFalse) != stalled {
 		t.Errorf("Ready is %s, Reconciling %v, Stalled %v", ready, reconciling, stalled)
 	}
 }
@@ -73,22 +74,40 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 		want   status.Status
 		reason string
 	}{
-		"no message yet":         {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus, "AwaitingFirstMessage"},
-		"beginning":              {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Beginning: true}, status.InProgressStatus, "Beginning"},
-		"answered":               {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: turn}, parley.ChatFacts{}, status.CurrentStatus, "Answered"},
-		"ended by the limit":     {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}}, parley.ChatFacts{}, status.CurrentStatus, "MaxStepsReached"},
-		"ended by a tool":        {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}}, parley.ChatFacts{}, status.CurrentStatus, "StoppedAfterTool"},
-		"without a model":        {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Blocked: blocked}, status.FailedStatus, "ModelConfigNotFound"},
-		"generating":             {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "Generating"},
-		"running tools":          {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: executing, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "ExecutingTools"},
-		"pod starting":           {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn}, parley.ChatFacts{PodStarting: "pulling"}, status.InProgressStatus, "WaitingForPod"},
-		"running without a pod":  {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "Generating"},
-		"interrupting":           {v1alpha1.ChatStatus{Phase: v1alpha1.ChatInterrupting, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "Interrupting"},
-		"suspended":              {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{Held: machine.Suspended}, status.InProgressStatus, "Suspended"},
-		"held by a quota":        {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{Held: machine.NoCapacity, NoCapacity: "ChatQuota"}, status.InProgressStatus, "WaitingForCapacity"},
-		"waiting for a person":   {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{}, status.InProgressStatus, "RequiresAction"},
-		"failed":                 {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn, LastError: failure}, parley.ChatFacts{}, status.FailedStatus, "RateLimited"},
-		"failed, without reason": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn}, parley.ChatFacts{}, status.FailedStatus, "InternalError"},
+		"no message yet": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{}, status.CurrentStatus,
+			"AwaitingFirstMessage"},
+		"beginning": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Beginning: true},
+			status.InProgressStatus, "Beginning"},
+		"answered": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, Turn: turn}, parley.ChatFacts{},
+			status.CurrentStatus, "Answered"},
+		"ended by the limit": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting,
+			Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}}, parley.ChatFacts{}, status.CurrentStatus,
+			"MaxStepsReached"},
+		"ended by a tool": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting,
+			Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}}, parley.ChatFacts{},
+			status.CurrentStatus, "StoppedAfterTool"},
+		"without a model": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting}, parley.ChatFacts{Blocked: blocked},
+			status.FailedStatus, "ModelConfigNotFound"},
+		"generating": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn},
+			parley.ChatFacts{}, status.InProgressStatus, "Generating"},
+		"running tools": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: executing, Turn: turn},
+			parley.ChatFacts{}, status.InProgressStatus, "ExecutingTools"},
+		"pod starting": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: generating, Turn: turn},
+			parley.ChatFacts{PodStarting: "pulling"}, status.InProgressStatus, "WaitingForPod"},
+		"running without a pod": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn}, parley.ChatFacts{},
+			status.InProgressStatus, "Generating"},
+		"interrupting": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatInterrupting, Turn: turn}, parley.ChatFacts{},
+			status.InProgressStatus, "Interrupting"},
+		"suspended": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
+			parley.ChatFacts{Held: machine.Suspended}, status.InProgressStatus, "Suspended"},
+		"held by a quota": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
+			parley.ChatFacts{Held: machine.NoCapacity, NoCapacity: "ChatQuota"}, status.InProgressStatus, "WaitingForCapacity"},
+		"waiting for a person": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{},
+			status.InProgressStatus, "RequiresAction"},
+		"failed": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn, LastError: failure},
+			parley.ChatFacts{}, status.FailedStatus, "RateLimited"},
+		"failed, without reason": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatError, Turn: turn}, parley.ChatFacts{},
+			status.FailedStatus, "InternalError"},
 	} {
 		for mark, marked := range marks {
 			t.Run(name+mark, func(t *testing.T) {
@@ -135,12 +154,14 @@ func TestAMissingAdvisorIsACondition(t *testing.T) {
 	}
 	parley.MarkAdvisor(&st, noAdvice, now)
 	want := metav1.Condition{
-		Type: "AdvisorUnavailable", Status: metav1.ConditionTrue, Reason: "ModelConfigNotFound", Message: "create it", LastTransitionTime: metav1.NewTime(now),
+		Type: "AdvisorUnavailable", Status: metav1.ConditionTrue, Reason: "ModelConfigNotFound", Message: "create it",
+		LastTransitionTime: metav1.NewTime(now),
 	}
 	if got := said(); got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	parley.MarkAdvisor(&st, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigInvalid, Message: "correct it"}, now.Add(time.Hour))
+	parley.MarkAdvisor(&st, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigInvalid, Message: "correct it"},
+		now.Add(time.Hour))
 	if got := said(); got == nil || got.Reason != "ModelConfigInvalid" || !got.LastTransitionTime.Time.Equal(now) {
 		t.Errorf("with another reason it is %+v", got)
 	}
@@ -157,15 +178,20 @@ func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
 		want    status.Status
 		settled bool
 	}{
-		"being answered":     {parley.OfTurn(&v1alpha1.TurnStatus{}, nil), status.InProgressStatus, false},
-		"answered":           {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered}, nil), status.CurrentStatus, true},
-		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}, nil), status.CurrentStatus, true},
-		"ended by a tool":    {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}, nil), status.CurrentStatus, true},
-		"failed":             {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, failure), status.FailedStatus, true},
-		"failed, unknown":    {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, nil), status.FailedStatus, true},
-		"interrupted":        {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnInterrupted}, nil), status.FailedStatus, true},
-		"queued":             {parley.Working(v1alpha1.ReasonQueued, "waits"), status.InProgressStatus, false},
-		"rejected":           {parley.Failed(v1alpha1.ReasonQueueFull, "full"), status.FailedStatus, true},
+		"being answered": {parley.OfTurn(&v1alpha1.TurnStatus{}, nil), status.InProgressStatus, false},
+		"answered": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered}, nil), status.CurrentStatus,
+			true},
+		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}, nil),
+			status.CurrentStatus, true},
+		"ended by a tool": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"},
+			nil), status.CurrentStatus, true},
+		"failed": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, failure), status.FailedStatus,
+			true},
+		"failed, unknown": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, nil), status.FailedStatus, true},
+		"interrupted": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnInterrupted}, nil), status.FailedStatus,
+			true},
+		"queued":   {parley.Working(v1alpha1.ReasonQueued, "waits"), status.InProgressStatus, false},
+		"rejected": {parley.Failed(v1alpha1.ReasonQueueFull, "full"), status.FailedStatus, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.ChatMessage{
@@ -189,10 +215,12 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 		facts parley.ModelConfigFacts
 		want  status.Status
 	}{
-		"the default":                            {parley.ModelConfigFacts{FirstDefault: "a"}, status.CurrentStatus},
-		"a second default":                       {parley.ModelConfigFacts{FirstDefault: "0"}, status.CurrentStatus},
-		"one that names what does not exist":     {parley.ModelConfigFacts{FirstDefault: "a", Missing: []string{"gone"}}, status.FailedStatus},
-		"one that the provider would not accept": {parley.ModelConfigFacts{FirstDefault: "a", Invalid: "no"}, status.FailedStatus},
+		"the default":      {parley.ModelConfigFacts{FirstDefault: "a"}, status.CurrentStatus},
+		"a second default": {parley.ModelConfigFacts{FirstDefault: "0"}, status.CurrentStatus},
+		"one that names what does not exist": {parley.ModelConfigFacts{FirstDefault: "a", Missing: []string{"gone"}},
+			status.FailedStatus},
+		"one that the provider would not accept": {parley.ModelConfigFacts{FirstDefault: "a", Invalid: "no"},
+			status.FailedStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &v1alpha1.ChatModelConfig{
@@ -227,11 +255,15 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 		},
 		"larger in chats": {
 			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}}, v1alpha1.GeneratingLimits{Chats: two},
-			"SmallerQuota", "Limits in force: 1 chat and 1000 sub-chats generating at once. ChatQuota b decides, since it allows as many or fewer",
+			"SmallerQuota",
+			"Limits in force: 1 chat and 1000 sub-chats generating at once. ChatQuota b decides, since it allows as many " +
+				"or fewer",
 		},
 		"larger in sub-chats": {
-			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}}, v1alpha1.GeneratingLimits{SubChats: nine},
-			"SmallerQuota", "Limits in force: 1 chat and 3 sub-chats generating at once. ChatQuota c decides, since it allows as many or fewer",
+			capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "b"}, SubChats: capacity.Limit{Max: 3, Quota: "c"}},
+			v1alpha1.GeneratingLimits{SubChats: nine},
+			"SmallerQuota",
+			"Limits in force: 1 chat and 3 sub-chats generating at once. ChatQuota c decides, since it allows as many or fewer",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +286,8 @@ func TestKstatusUnderstandsEveryStateOfAQuota(t *testing.T) {
 func TestKstatusUnderstandsTheClusterQuota(t *testing.T) {
 	quota := &v1alpha1.ClusterChatQuota{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ClusterChatQuota"},
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 2}, Status: v1alpha1.ChatQuotaStatus{ObservedGeneration: -1},
+		ObjectMeta: metav1.ObjectMeta{Name: "default", Generation: 2},
+		Status:     v1alpha1.ChatQuotaStatus{ObservedGeneration: -1},
 	}
 	if got := computed(t, quota); got != status.InProgressStatus {
 		t.Errorf("before it is in force kstatus says %s", got)

@@ -35,12 +35,14 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 	m.Status.State = v1alpha1.MessageSuperseded
 	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
-		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or create it again to ask anew"),
+		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or create "+
+			"it again to ask anew"),
 		m.Generation, now)
 }
 
-// Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the status, as in an
-// old view of the chat, and positive when the turn was committed or resumed since the status was written.
+// Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the
+// status, as in an old view of the chat, and positive when the turn was committed or resumed since the status was
+// written.
 func Compare(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) int {
 	return cmp.Compare(max(turn.HistoryVersion, turn.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
 }
@@ -58,7 +60,8 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 	case v1alpha1.TurnAnswered:
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
 	case v1alpha1.TurnStoppedAfterTool:
-		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+turn.StoppedBy+" (the chat's tools.stopAfter)")
+		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+turn.StoppedBy+
+			" (the chat's tools.stopAfter)")
 	case v1alpha1.TurnMaxStepsReached:
 		return Done(v1alpha1.ReasonMaxStepsReached, "The turn was ended by the chat's limits.maxSteps")
 	case v1alpha1.TurnInterrupted:
@@ -88,7 +91,8 @@ func Approval(a *v1alpha1.ToolApproval, applied bool, now time.Time) {
 	summary := Done(v1alpha1.ReasonApplied, "Decision applied")
 	if !applied {
 		summary = Failed(v1alpha1.ReasonNotPending, fmt.Sprintf(
-			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name, a.Spec.ToolCallID))
+			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name,
+			a.Spec.ToolCallID))
 	}
 	summary.apply(&a.Status.Conditions, a.Generation, now)
 	a.Status.ObservedGeneration = a.Generation

@@ -28,21 +28,27 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 	summary := Done(v1alpha1.ReasonAccepted, "Can be used; the API key is checked by the first call")
 	if config.Spec.Default && f.FirstDefault != config.Name {
 		summary = Done(v1alpha1.ReasonSeveralDefaults,
-			"Can be used by name, but is not the default: ChatModelConfig "+f.FirstDefault+" says default: true too and comes first by name")
+			"Can be used by name, but is not the default: ChatModelConfig "+f.FirstDefault+
+				" says default: true too and comes first by name")
 	}
 	if len(f.Missing) > 0 {
-		summary = Failed(v1alpha1.ReasonReferenceNotFound, "Can be used without them, but names ChatModelConfigs that do not exist or are disabled: "+
-			strings.Join(f.Missing, ", ")+". Create or enable them, or take them out of fallbacks and the modelConfigRef of compaction, titles and turnSummaries")
+		summary = Failed(v1alpha1.ReasonReferenceNotFound,
+			"Can be used without them, but names ChatModelConfigs that do not exist or are disabled: "+
+				strings.Join(f.Missing, ", ")+
+				". Create or enable them, or take them out of fallbacks and the modelConfigRef of compaction, titles and "+
+				"turnSummaries")
 	}
 	if f.ForbiddenHost != "" {
 		summary = Failed(v1alpha1.ReasonHostNotAllowed, "Leads to "+f.ForbiddenHost+
-			", where models may not be called: name another baseURL, or have the operator's administrator add the host to --model-hosts")
+			", where models may not be called: name another baseURL, or have the operator's administrator add the host to "+
+			"--model-hosts")
 	}
 	if f.Invalid != "" {
 		summary = Failed(v1alpha1.ReasonInvalidConfiguration, f.Invalid)
 	}
 	if config.Spec.Disabled {
-		summary = Done(v1alpha1.ReasonDisabled, "Is out of use, as spec.disabled says: chats that name it are answered by none, or by the default if they allow it")
+		summary = Done(v1alpha1.ReasonDisabled,
+			"Is out of use, as spec.disabled says: chats that name it are answered by none, or by the default if they allow it")
 	}
 	summary.apply(&config.Status.Conditions, config.Generation, now)
 	markContextLimit(config, now)
@@ -55,7 +61,8 @@ func markContextLimit(config *v1alpha1.ChatModelConfig, now time.Time) {
 	config.Status.ContextLimit, config.Status.ContextLimitSource = limit.Tokens, limit.Source
 	setOrRemove(&config.Status.Conditions, v1alpha1.ConditionContextLimitUnknown, limit.Tokens == 0, Summary{
 		Reason: v1alpha1.ReasonUnknownModel,
-		Message: "How much the context of model " + config.Spec.Model + " holds is not known, so that it is compacted only once the model refuses it: " +
+		Message: "How much the context of model " + config.Spec.Model +
+			" holds is not known, so that it is compacted only once the model refuses it: " +
 			"set spec.contextLimit to compact it before",
 	}, config.Generation, now)
 }

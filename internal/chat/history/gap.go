@@ -9,8 +9,8 @@ import "math"
 // index is ref.Length when none is missing.
 //
 // Where a message is missing, the one before it is the one of that index that was committed last before what followed:
-// versions of the history only grow along a chain. Nodes must not hold messages that have left the history. Results that
-// were never committed may be among them; one whose own parent is missing is not taken for part of the chain.
+// versions of the history only grow along a chain. Nodes must not hold messages that have left the history. Results
+// that were never committed may be among them; one whose own parent is missing is not taken for part of the chain.
 func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
 	byName, byIndex := placedNodes(ref, nodes)
 	chain = make([]Node, ref.Length)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap deletes messages of chains that were cut and grew again, with
-// results still around that came too late.
+// TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap deletes messages of chains that were cut and grew again,
+// with results still around that came too late.
 func TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 3))
@@ -23,7 +23,8 @@ func TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap(t *testing.T) {
 				left, chain = append(left, late), slices.Clone(chain[:cut])
 			}
 			version++
-			node := Node{Name: string(rune('a'+n%26)) + string(rune('0'+n/26)), Placed: true, Index: int64(len(chain)), Version: version}
+			node := Node{Name: string(rune('a'+n%26)) + string(rune('0'+n/26)), Placed: true, Index: int64(len(chain)),
+				Version: version}
 			if len(chain) > 0 {
 				node.Parent = chain[len(chain)-1].Name
 			}

@@ -49,9 +49,12 @@ func TestAChainIsWalkedWholeOrNotAtAll(t *testing.T) {
 	}{
 		{"no history is an empty chain", Ref{}, nil, []string{}, nil},
 		{"the oldest comes first", Ref{Head: "u2", Length: 3}, []Node{u2, a1, u0}, []string{"u0", "a1", "u2"}, nil},
-		{"what is not in the chain does not matter", Ref{Head: "a1", Length: 2}, []Node{u0, a1, u2}, []string{"u0", "a1"}, nil},
-		{"the turn record places its message", Ref{Head: "u2", Length: 3, Turn: turn}, []Node{u0, a1, unplaced}, []string{"u0", "a1", "u2"}, nil},
-		{"the turn record wins over an outdated place", Ref{Head: "u2", Length: 3, Turn: turn}, []Node{u0, a1, user("u2", "gone", 7)},
+		{"what is not in the chain does not matter", Ref{Head: "a1", Length: 2}, []Node{u0, a1, u2}, []string{"u0", "a1"},
+			nil},
+		{"the turn record places its message", Ref{Head: "u2", Length: 3, Turn: turn}, []Node{u0, a1, unplaced},
+			[]string{"u0", "a1", "u2"}, nil},
+		{"the turn record wins over an outdated place", Ref{Head: "u2", Length: 3, Turn: turn},
+			[]Node{u0, a1, user("u2", "gone", 7)},
 			[]string{"u0", "a1", "u2"}, nil},
 		{"a message that nobody places", Ref{Head: "u2", Length: 3}, []Node{u0, a1, unplaced}, nil, &UnplacedError{"u2"}},
 		{"a missing parent", Ref{Head: "u2", Length: 3}, []Node{u2, u0}, nil, &MissingError{"u2", "a1"}},
@@ -121,7 +124,8 @@ func TestAWalkToAnIndexChecksWhatItWalksAndLooksNoFurther(t *testing.T) {
 		})
 	}
 	short := []Node{reply("b", "", 3)}
-	if _, err := Walk(Ref{Head: "b", Length: 4, From: 1}, lookupIn(short...), nil); !reflect.DeepEqual(err, &LengthError{4, 1}) {
+	if _, err := Walk(Ref{Head: "b", Length: 4, From: 1}, lookupIn(short...), nil); !reflect.DeepEqual(err,
+		&LengthError{4, 1}) {
 		t.Errorf("a chain that ends before the index: %v", err)
 	}
 }

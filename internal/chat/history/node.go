@@ -7,9 +7,9 @@
 // The invariant it keeps: a chain is handed out whole or not at all. A missing message, a circle, or a chain of another
 // length than the chat says is a typed error, so that no provider is ever sent a history with a gap.
 //
-// Where a message stands is said in one of three places: generated messages carry it in their spec; the others get it in their status
-// after their commit; and until then the chat's own status has it, of the newest ones. Of and RecordedBy know these places, and nothing
-// else does. The package is pure.
+// Where a message stands is said in one of three places: generated messages carry it in their spec; the others get it
+// in their status after their commit; and until then the chat's own status has it, of the newest ones. Of and
+// RecordedBy know these places, and nothing else does. The package is pure.
 package history
 
 // Node is what this package needs to know of a message.
@@ -27,7 +27,8 @@ type Node struct {
 	Version int64
 }
 
-// Turn is where the User message stands that began the turn, as Chat.status.turn says, or the message with a client's results.
+// Turn is where the User message stands that began the turn, as Chat.status.turn says,
+// or the message with a client's results.
 type Turn struct {
 	// Message is the name of the User message; empty when there was no turn yet.
 	Message string

@@ -32,8 +32,9 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 	return n
 }
 
-// RecordedBy is the message of that name where the chat's own status says that it stands; false if it says nothing of it. It does of the
-// message that began the newest turn, and of the newest results of a client, before these do themselves.
+// RecordedBy is the message of that name where the chat's own status says that it stands; false if it says nothing of
+// it. It does of the message that began the newest turn, and of the newest results of a client,
+// before these do themselves.
 func RecordedBy(chat *v1alpha1.Chat, name string) (Node, bool) {
 	n := RefOf(chat).place(Node{Name: name})
 	return n, n.Placed
@@ -50,8 +51,8 @@ func ChatUID(m *v1alpha1.ChatMessage) string {
 	return m.Status.ChatUID
 }
 
-// MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does. Whether it is,
-// only the chain tells.
+// MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does.
+// Whether it is, only the chain tells.
 func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if uid := ChatUID(m); uid != "" && uid != string(chat.UID) || !m.DeletionTimestamp.IsZero() || HasLeft(chat, m) {
 		return false

@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// chat has the turn of message q, the fourth of its history, which a client has brought results r for, the sixth. What was behind index 6
-// before version 9 has been cut off.
+// chat has the turn of message q, the fourth of its history, which a client has brought results r for, the sixth. What
+// was behind index 6 before version 9 has been cut off.
 func chat() *v1alpha1.Chat {
 	c := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 	c.Status.History = v1alpha1.HistoryStatus{
@@ -37,7 +37,8 @@ func said(name string, index, version int64) *v1alpha1.ChatMessage {
 func made(name string, index, version int64) *v1alpha1.ChatMessage {
 	return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{
 		Parent: "before", Index: &index,
-		Generation: &v1alpha1.MessageGeneration{ChatUID: "u", HistoryVersion: version - 1, Outcome: v1alpha1.OutcomeCompleted},
+		Generation: &v1alpha1.MessageGeneration{ChatUID: "u", HistoryVersion: version - 1,
+			Outcome: v1alpha1.OutcomeCompleted},
 	}}
 }
 
@@ -47,9 +48,10 @@ func TestTheChatsWordOnAPlaceWins(t *testing.T) {
 		message *v1alpha1.ChatMessage
 		want    Node
 	}{
-		"a generated message":                      {made("c-6-1", 4, 7), Node{"c-6-1", true, "before", 4, 7}},
-		"an earlier message of a person":           {said("p", 1, 2), Node{"p", true, "before", 1, 2}},
-		"the turn's own, which says nothing yet":   {&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q"}}, Node{"q", true, "c-3-1", 3, 5}},
+		"a generated message":            {made("c-6-1", 4, 7), Node{"c-6-1", true, "before", 4, 7}},
+		"an earlier message of a person": {said("p", 1, 2), Node{"p", true, "before", 1, 2}},
+		"the turn's own, which says nothing yet": {&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q"}},
+			Node{"q", true, "c-3-1", 3, 5}},
 		"the turn's own, which says what was once": {said("q", 1, 2), Node{"q", true, "c-3-1", 3, 5}},
 		"the results of a client":                  {said("r", 9, 9), Node{"r", true, "c-6-1", 5, 8}},
 		"one that is nowhere":                      {open, Node{Name: "open"}},
@@ -71,23 +73,34 @@ func TestOnlyWhatMayBePartOfTheHistoryIsWalked(t *testing.T) {
 		change      func(*v1alpha1.ChatMessage)
 		holds, left bool
 	}{
-		"a message of a person":             {said("p", 1, 2), nil, true, false},
-		"a reply":                           {made("c-6-1", 4, 7), nil, true, false},
-		"half a reply":                      {made("c-6-1", 4, 7), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted }, true, false},
-		"a failure":                         {made("c-6-1", 4, 7), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed }, false, false},
-		"what a pod lost":                   {made("c-6-1", 4, 7), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost }, false, false},
-		"a message that waits":              {said("p", 1, 2), func(m *v1alpha1.ChatMessage) { m.Status.State = v1alpha1.MessageQueued }, false, false},
-		"the turn's own before its status":  {said("q", 1, 2), func(m *v1alpha1.ChatMessage) { m.Status = v1alpha1.ChatMessageStatus{} }, true, false},
-		"a reply of another chat":           {made("c-6-1", 4, 7), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
-		"a message that another chat took":  {said("p", 1, 2), func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "v" }, false, false},
-		"one that is being deleted":         {said("p", 1, 2), func(m *v1alpha1.ChatMessage) { m.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false, false},
-		"a reply that was cut off":          {made("c-7-1", 6, 8), nil, false, true},
-		"a message that was cut off":        {said("p", 6, 8), nil, false, true},
-		"a reply since then":                {made("c-9-1", 6, 10), nil, true, false},
-		"the results, cut off once":         {said("r", 6, 8), nil, true, false},
-		"what was cut off of another chat":  {made("c-7-1", 6, 8), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
-		"what was superseded and said so":   {said("p", 6, 8), func(m *v1alpha1.ChatMessage) { m.Status.State = v1alpha1.MessageSuperseded }, false, false},
-		"a message without any word of its": {said("p", 6, 8), func(m *v1alpha1.ChatMessage) { m.Status.Index = nil }, true, false},
+		"a message of a person": {said("p", 1, 2), nil, true, false},
+		"a reply":               {made("c-6-1", 4, 7), nil, true, false},
+		"half a reply": {made("c-6-1", 4, 7),
+			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted }, true, false},
+		"a failure": {made("c-6-1", 4, 7),
+			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed }, false, false},
+		"what a pod lost": {made("c-6-1", 4, 7),
+			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost }, false, false},
+		"a message that waits": {said("p", 1, 2),
+			func(m *v1alpha1.ChatMessage) { m.Status.State = v1alpha1.MessageQueued }, false, false},
+		"the turn's own before its status": {said("q", 1, 2),
+			func(m *v1alpha1.ChatMessage) { m.Status = v1alpha1.ChatMessageStatus{} }, true, false},
+		"a reply of another chat": {made("c-6-1", 4, 7),
+			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
+		"a message that another chat took": {said("p", 1, 2), func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "v" },
+			false, false},
+		"one that is being deleted": {said("p", 1, 2),
+			func(m *v1alpha1.ChatMessage) { m.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false, false},
+		"a reply that was cut off":   {made("c-7-1", 6, 8), nil, false, true},
+		"a message that was cut off": {said("p", 6, 8), nil, false, true},
+		"a reply since then":         {made("c-9-1", 6, 10), nil, true, false},
+		"the results, cut off once":  {said("r", 6, 8), nil, true, false},
+		"what was cut off of another chat": {made("c-7-1", 6, 8),
+			func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" }, false, false},
+		"what was superseded and said so": {said("p", 6, 8),
+			func(m *v1alpha1.ChatMessage) { m.Status.State = v1alpha1.MessageSuperseded }, false, false},
+		"a message without any word of its": {said("p", 6, 8), func(m *v1alpha1.ChatMessage) { m.Status.Index = nil }, true,
+			false},
 	} {
 		if c.change != nil {
 			c.change(c.message)

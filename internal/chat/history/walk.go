@@ -6,8 +6,8 @@ package history
 import "slices"
 
 // Walk is the chain of the committed messages, oldest first, with every message placed. It goes from the head to the
-// root, or to the message of index ref.From, and stops before the first message for which known is true; a nil known stops
-// nowhere. What it has walked is checked as strictly when it stops as when it reaches the root.
+// root, or to the message of index ref.From, and stops before the first message for which known is true; a nil known
+// stops nowhere. What it has walked is checked as strictly when it stops as when it reaches the root.
 //
 // Errors: *MissingError, *UnplacedError, *CycleError, *LengthError, *IndexError.
 func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool) ([]Node, error) {

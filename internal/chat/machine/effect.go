@@ -42,11 +42,15 @@ type effectSpec struct {
 
 var effectSpecs = []effectSpec{
 	{EnqueueMessage, "Put the message last in the queue."},
-	{EnqueueCutIn, "Put the message into the queue behind those that cut in before it, and all of these before the others."},
+	{EnqueueCutIn,
+		"Put the message into the queue behind those that cut in before it, and all of these before the others."},
 	{RemoveQueued, "Take the message out of the queue."},
-	{ReorderQueue, "Move the message behind those in the queue that cut in before it, and all of these before the others."},
+	{ReorderQueue,
+		"Move the message behind those in the queue that cut in before it, and all of these before the others."},
 	{ClearQueue, "Drop every queued message."},
-	{TruncateFrom, "Take the message and everything after it out of the history. What the attempt under way has produced is fenced off with it."},
+	{TruncateFrom,
+		"Take the message and everything after it out of the history. What the attempt under way has produced is fenced " +
+			"off with it."},
 	{AppendPartial, "Commit what the interrupted attempt had produced, if anything, to the history."},
 	{GiveUpCalls, "Give up every tool call that has no result, and keep why, which the model reads in place of one; " +
 		"nothing when there is none. Calls that the provider runs itself are exempt."},
@@ -58,7 +62,8 @@ var effectSpecs = []effectSpec{
 	{EndTurn, "Record how the turn ended, unless it ended before and was only taken up for a compaction."},
 	{SetError, "Record why the turn cannot continue."},
 	{ClearError, "Forget the recorded error."},
-	{SetDeadline, "Record the pending calls and until when they can be answered: for limits.actionDeadlineSeconds from now."},
+	{SetDeadline,
+		"Record the pending calls and until when they can be answered: for limits.actionDeadlineSeconds from now."},
 	{ClearDeadline, "Forget the pending calls and their deadline."},
 	{SetCompaction, "Mark the chat for a compaction that ignores the threshold."},
 	{ClearCompaction, "Forget the mark for a compaction, if there is one."},

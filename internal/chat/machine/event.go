@@ -52,7 +52,9 @@ var eventSpecs = []eventSpec{
 	{CancelRequiresAction, "Nobody answered the pending tool calls before the deadline."},
 	{RecordAttempt, "A generation pod is given the next action of the turn."},
 	{RecordRetry, "An attempt failed in a way that is worth another try, after a wait."},
-	{AttemptLost, "The generation pod of the attempt is gone, or never started, or its result cannot have its name; another attempt takes over."},
+	{AttemptLost,
+		"The generation pod of the attempt is gone, or never started, or its result cannot have its name; another attempt " +
+			"takes over."},
 	{ContextTooLong, "The model refused the context as too long for it."},
 	{CommitStep, "A generation pod finished a step under the current fence."},
 	{EnterRequiresAction, "Only tool calls are left that a person or a client must answer."},

@@ -12,7 +12,8 @@ type Facts struct {
 	QueueCap int
 	// CutInRoom (SendMessageInterrupt) is by how many messages those that cut in may exceed QueueCap.
 	CutInRoom int
-	// CallsUnread (EnterRequiresAction) is true when nobody can be asked, because the reply that made the calls was not read.
+	// CallsUnread (EnterRequiresAction) is true when nobody can be asked,
+	// because the reply that made the calls was not read.
 	CallsUnread bool
 	// Unanswered (DeleteMessage) is true when what is left of the history ends with something that the model must answer.
 	Unanswered bool
@@ -26,7 +27,8 @@ type Facts struct {
 	PodRefused bool
 	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.
 	RetryWaits bool
-	// Compactable (RequestCompaction, ContextTooLong) is true when at least one Assistant message follows the last boundary.
+	// Compactable (RequestCompaction, ContextTooLong) is true when at least one Assistant message follows the last
+	// boundary.
 	Compactable bool
 	// Clearable (ClearContext) is true when a message that the model sees follows the last boundary.
 	Clearable bool

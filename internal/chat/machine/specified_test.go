@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// specified is the specification of the machine, cell by cell and independent of the table: what each event leads to. What stands
-// before a colon is when: "empty" and "queued" say whether messages wait in the queue, "due" that what is left of the history must
-// be answered; the first that fits counts. Behind the target stands what is done with the queue.
-// (a): append to the tail, then promote the head, clear the error. (b): cancel the pending calls; the message stays
-// queued, and the turn first continues. (c): the head of the queue is committed in the same write. "back" is the same
-// state without the archive.
+// specified is the specification of the machine, cell by cell and independent of the table: what each event leads to.
+// What stands before a colon is when: "empty" and "queued" say whether messages wait in the queue, "due" that what is
+// left of the history must be answered; the first that fits counts. Behind the target stands what is done with the
+// queue. (a): append to the tail, then promote the head, clear the error. (b): cancel the pending calls; the message
+// stays queued, and the turn first continues. (c): the head of the queue is committed in the same write. "back" is the
+// same state without the archive.
 const specified = `
 | transition             | Waiting         | Error                                  | Running                                | Interrupting                           | RequiresAction                         | Archived |
 | Create                 | —               | —                                      | —                                      | —                                      | —                                      | —    |
@@ -154,11 +154,14 @@ func TestTheTableIsTheSpecifiedOneCellByCell(t *testing.T) {
 		case refusal == "" && (!possible || got.To != wanted.target):
 			t.Fatalf("%s in %s leads to %s, specified is %q: %+v", asked.event, asked.state, got.To, wanted.target, asked.facts)
 		case refusal == "" && !inOrder(got.Effects, noted[wanted.note]):
-			t.Fatalf("%s in %s: note %q demands %v, the effects are %v", asked.event, asked.state, wanted.note, noted[wanted.note], got.Effects)
+			t.Fatalf("%s in %s: note %q demands %v, the effects are %v", asked.event, asked.state, wanted.note,
+				noted[wanted.note], got.Effects)
 		case refusal == "" && slices.Contains(got.Effects, PromoteHead) != promotes[wanted.note]:
-			t.Fatalf("%s in %s: note %q and the effects %v disagree about promotion", asked.event, asked.state, wanted.note, got.Effects)
+			t.Fatalf("%s in %s: note %q and the effects %v disagree about promotion", asked.event, asked.state, wanted.note,
+				got.Effects)
 		case refusal != "" && possible && !guarded(refusal):
-			t.Fatalf("%s in %s is refused with %s, specified is %s: %+v", asked.event, asked.state, refusal, wanted.target, asked.facts)
+			t.Fatalf("%s in %s is refused with %s, specified is %s: %+v", asked.event, asked.state, refusal, wanted.target,
+				asked.facts)
 		}
 	}
 }

@@ -39,11 +39,14 @@ type stateSpec struct {
 var stateSpecs = []stateSpec{
 	{None, "", false, false, "The Chat exists, but it has no message yet."},
 	{Waiting, v1alpha1.ChatWaiting, false, false, "Nothing is left to do until a message comes."},
-	{Error, v1alpha1.ChatError, false, true, "The last turn failed; nothing happens until a person acts, and queued messages wait for that, too."},
+	{Error, v1alpha1.ChatError, false, true,
+		"The last turn failed; nothing happens until a person acts, and queued messages wait for that, too."},
 	{Running, v1alpha1.ChatRunning, false, true, "A turn is under way; queued messages wait for its end."},
-	{Interrupting, v1alpha1.ChatInterrupting, false, true, "The turn was interrupted; its partial reply is being finished, and then the queue continues."},
-	{RequiresAction, v1alpha1.ChatRequiresAction, false, true, "The turn waits for a person or a client to answer its tool calls; " +
-		"queued messages wait for its end."},
+	{Interrupting, v1alpha1.ChatInterrupting, false, true,
+		"The turn was interrupted; its partial reply is being finished, and then the queue continues."},
+	{RequiresAction, v1alpha1.ChatRequiresAction, false, true,
+		"The turn waits for a person or a client to answer its tool calls; " +
+			"queued messages wait for its end."},
 	{ArchivedWaiting, v1alpha1.ChatWaiting, true, false, "Archived with nothing left to do."},
 	{ArchivedError, v1alpha1.ChatError, true, true, "Archived after a failed turn."},
 	{Invalid, "", false, true, "A combination that must not exist: Waiting with a queue, a busy chat that is archived, " +
@@ -62,7 +65,8 @@ func States() []State {
 // StateOf is the state of a chat that has begun, with this phase, this many queued messages, and archived or not.
 func StateOf(phase v1alpha1.ChatPhase, queueLen int, archived bool) State {
 	for _, s := range stateSpecs {
-		if s.state != None && s.phase == phase && s.archived == archived && (s.queues || queueLen == 0) && s.state != Invalid {
+		if s.state != None && s.phase == phase && s.archived == archived && (s.queues || queueLen == 0) &&
+			s.state != Invalid {
 			return s.state
 		}
 	}

@@ -82,7 +82,8 @@ func (sv *survey) ask(q question) {
 	t, refusal := Next(q.state, q.event, q.facts)
 	if refusal != "" {
 		if refusal.Meaning() == "" {
-			sv.problems = append(sv.problems, "the refusal of "+string(q.event)+" in "+string(q.state)+" is no reason: "+string(refusal))
+			sv.problems = append(sv.problems, "the refusal of "+string(q.event)+" in "+string(q.state)+" is no reason: "+
+				string(refusal))
 		}
 		sv.reasons[refusal] = true
 		return
@@ -90,7 +91,8 @@ func (sv *survey) ask(q question) {
 	left := queueAfter(t, q.facts.QueueLen)
 	switch {
 	case left < 0 || left > 0 && !t.To.Queues():
-		sv.problems = append(sv.problems, string(q.event)+" in "+string(q.state)+" leaves a queue that "+string(t.To)+" cannot have")
+		sv.problems = append(sv.problems, string(q.event)+" in "+string(q.state)+" leaves a queue that "+string(t.To)+
+			" cannot have")
 	case left > max(q.facts.QueueLen, q.facts.QueueCap+q.facts.CutInRoom):
 		sv.problems = append(sv.problems, string(q.event)+" in "+string(q.state)+" fills the queue beyond its cap")
 	}
@@ -214,9 +216,11 @@ func TestARefusalSaysWhy(t *testing.T) {
 		want  Reason
 	}{
 		{"a message to a full queue", Running, SendMessageQueue, Facts{QueueLen: 20, QueueCap: 20}, QueueFull},
-		{"a message that cuts into a full queue", RequiresAction, SendMessageInterrupt, Facts{QueueLen: 20, QueueCap: 20}, QueueFull},
+		{"a message that cuts into a full queue", RequiresAction, SendMessageInterrupt, Facts{QueueLen: 20, QueueCap: 20},
+			QueueFull},
 		{"a message to a chat without a queue", Running, SendMessageQueue, Facts{}, QueueFull},
-		{"a message to a failed chat whose cap was lowered", Error, SendMessageQueue, Facts{QueueLen: 3, QueueCap: 2}, QueueFull},
+		{"a message to a failed chat whose cap was lowered", Error, SendMessageQueue, Facts{QueueLen: 3, QueueCap: 2},
+			QueueFull},
 		{"a second start", Waiting, Create, Facts{}, AlreadyStarted},
 		{"a message before the start", None, SendMessageQueue, Facts{QueueCap: 20}, NotStarted},
 		{"a message to an archived chat", ArchivedWaiting, SendMessageQueue, Facts{QueueCap: 20}, IsArchived},

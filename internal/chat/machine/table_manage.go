@@ -30,13 +30,15 @@ var manageRules = []Rule{
 		Why: "A chat is archived as it stands, together with all its descendants or not at all.",
 	},
 	{
-		Event: Unarchive, Edges: []Edge{{ArchivedWaiting, Waiting}, {ArchivedError, Error}}, Guards: []Guard{ParentIsNotArchived},
-		Why: "A chat is unarchived as it was archived, after its parent.",
+		Event: Unarchive, Edges: []Edge{{ArchivedWaiting, Waiting}, {ArchivedError, Error}},
+		Guards: []Guard{ParentIsNotArchived},
+		Why:    "A chat is unarchived as it was archived, after its parent.",
 	},
 	{
 		Event: ReconcileInvalid, Edges: to(Error, Invalid),
 		Effects: []Effect{GiveUpCalls, SetError, ClearDeadline, ClearCompaction, BumpHistory, ResetAttempt},
-		Why: "Error is the state in which a person sees what happened and from which every way is open. Queued messages are not lost, " +
+		Why: "Error is the state in which a person sees what happened and from which every way is open. Queued messages " +
+			"are not lost, " +
 			"but they do not run before.",
 	},
 }

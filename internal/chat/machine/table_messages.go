@@ -95,7 +95,8 @@ var deleteRules = []Rule{
 	{
 		Event: DeleteMessage, Edges: to(Running, Error), Guards: []Guard{AnswerIsDue},
 		Effects: []Effect{TruncateFrom, ClearError, BumpHistory, ResetAttempt},
-		Why:     "The newest message that is left has no answer any more, and the error belonged to what was deleted or after it.",
+		Why: "The newest message that is left has no answer any more, and the error belonged to what was deleted or " +
+			"after it.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, Running), Guards: []Guard{AnswerIsDue},
@@ -163,7 +164,8 @@ var queueRules = []Rule{
 	{
 		Event: PromoteQueued, Edges: to(Interrupting, Running),
 		Effects: []Effect{ReorderQueue, ClearCompaction},
-		Why:     "The turn is interrupted, and the message is next once its partial reply is finished, behind others that cut in before it.",
+		Why: "The turn is interrupted, and the message is next once its partial reply is finished, behind others that " +
+			"cut in before it.",
 	},
 	{
 		Event: PromoteQueued, Edges: stay(Interrupting),

@@ -40,9 +40,11 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue, CapacityIsLeft, PodIsAllowed},
+		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue,
+			CapacityIsLeft, PodIsAllowed},
 		Effects: []Effect{NextAttempt},
-		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A chat that " +
+		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A " +
+			"chat that " +
 			"only waits for its sub-chats takes no place, which they may need.",
 	},
 	{

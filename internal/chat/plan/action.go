@@ -24,7 +24,8 @@ func (p action) decide() error {
 		call.Decision = new(approval.ToolDecision)
 		p.plan.Applied = append(p.plan.Applied, approval.Approval)
 	}
-	if p.status().Phase == v1alpha1.ChatRequiresAction && p.awaits(v1alpha1.AwaitsClient) == 0 && p.awaits(v1alpha1.AwaitsApproval) == 0 {
+	if p.status().Phase == v1alpha1.ChatRequiresAction && p.awaits(v1alpha1.AwaitsClient) == 0 &&
+		p.awaits(v1alpha1.AwaitsApproval) == 0 {
 		return p.complete(subject{})
 	}
 	return nil
@@ -77,7 +78,8 @@ func (p action) answer() error {
 	return nil
 }
 
-// refuseEarly refuses results that waited for people to decide, once the calls are given up: nothing would come back to them.
+// refuseEarly refuses results that waited for people to decide,
+// once the calls are given up: nothing would come back to them.
 func (p action) refuseEarly() error {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		for _, given := range p.early {
@@ -89,7 +91,8 @@ func (p action) refuseEarly() error {
 
 func (p action) invalid(given clientResults) Rejection {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
-		return Rejection{given.message, v1alpha1.ReasonResultsInvalid, fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
+		return Rejection{given.message, v1alpha1.ReasonResultsInvalid,
+			fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
 	}
 	return Rejection{given.message, v1alpha1.ReasonResultsInvalid, given.problem}
 }
@@ -114,7 +117,8 @@ func (p action) expire() error {
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
 		return nil
 	}
-	p.notice("ActionDeadlineExceeded", "RequireAction", "Nobody answered the pending tool calls in time: they are cancelled, and the turn continues")
+	p.notice("ActionDeadlineExceeded", "RequireAction",
+		"Nobody answered the pending tool calls in time: they are cancelled, and the turn continues")
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err
 	}
@@ -178,7 +182,8 @@ func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 	return ""
 }
 
-// giveUpCalls counts the turn's calls without a result as answered, and keeps why they have none. They are given up once.
+// giveUpCalls counts the turn's calls without a result as answered,
+// and keeps why they have none. They are given up once.
 func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
 	if t.PendingCalls == 0 {
 		return

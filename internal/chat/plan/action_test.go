@@ -46,7 +46,8 @@ func brought(ids ...string) *v1alpha1.ChatMessage {
 }
 
 func bringing(name string, results ...v1alpha1.ToolResult) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool}}
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool}}
 	for i := range results {
 		if results[i].Output == "" {
 			results[i].Output = "1"
@@ -83,11 +84,13 @@ func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
 
 func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
 	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
-	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) || got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
+	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) ||
+		got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
 		t.Errorf("required is %+v", got)
 	}
 	w.bring("1", "2").want("Running v3 results/3 1:GenerateAssistant []")
-	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 || got.HistoryVersion != 3 {
+	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 ||
+		got.HistoryVersion != 3 {
 		t.Errorf("results are placed at %+v", got)
 	}
 	if w.chat.Status.RequiresAction != nil {
@@ -100,13 +103,16 @@ func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
 		results []v1alpha1.ToolResult
 		says    string
 	}{
-		"half of the results": {[]v1alpha1.ToolResult{{ID: "1"}}, "Tool call 2 has no result, and all must be answered in one message"},
+		"half of the results": {[]v1alpha1.ToolResult{{ID: "1"}},
+			"Tool call 2 has no result, and all must be answered in one message"},
 		"one twice":           {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "1"}}, "Tool call 1 has two results"},
 		"one of another call": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2"}, {ID: "3"}}, "No tool call 3 waits for a client"},
-		"one that is no JSON": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2", Output: "{"}}, "The output for tool call 2 is not valid JSON"},
+		"one that is no JSON": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2", Output: "{"}},
+			"The output for tool call 2 is not valid JSON"},
 	} {
 		w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
-		w.pass(func(f *Facts) { f.Results = []*v1alpha1.ChatMessage{bringing("results", c.results...)} }).want("RequiresAction v2 c-1-1/2 - []")
+		w.pass(func(f *Facts) { f.Results = []*v1alpha1.ChatMessage{bringing("results", c.results...)} }).
+			want("RequiresAction v2 c-1-1/2 - []")
 		got, says := w.last.Rejected, c.says+": delete this message and create a right one"
 		if len(got) != 1 || got[0].Reason != v1alpha1.ReasonResultsInvalid || got[0].Note != says {
 			t.Errorf("%s: rejected %+v", name, got)
@@ -129,7 +135,8 @@ func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
 	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
 	w.approve("2", v1alpha1.DecisionDeny).want("Running v3 c-1-1/2 1:ExecuteTools []")
-	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove || got[1].Decision != v1alpha1.DecisionDeny {
+	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove ||
+		got[1].Decision != v1alpha1.DecisionDeny {
 		t.Errorf("decisions are %+v", got)
 	}
 	w.answer(results).want("Running v4 c-3-1/3 1:GenerateAssistant []")
@@ -147,7 +154,8 @@ func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
 			t.Errorf("%s: applied %v, refused %v", name, w.last.Applied, w.last.NotPending)
 		}
 	}
-	waits(t, pending(v1alpha1.AwaitsClient, "1")...).approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
+	waits(t, pending(v1alpha1.AwaitsClient, "1")...).approve("1", v1alpha1.DecisionApprove).
+		want("RequiresAction v2 c-1-1/2 - []")
 }
 
 func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
@@ -185,11 +193,13 @@ func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) 
 		f.Results = []*v1alpha1.ChatMessage{brought("2")}
 		// The reply that made the calls is deleted, and the calls of the one before it are asked for again.
 		f.Truncated = &Truncated{Head: "before", Length: 2, Unanswered: true, Turn: &v1alpha1.TurnStatus{
-			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, AwaitingCalls: 1, CallingMessage: "before",
+			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, AwaitingCalls: 1,
+			CallingMessage: "before",
 		}}
 		f.Calls = pending(v1alpha1.AwaitsClient, "0")
 	}).want("RequiresAction v3 before/2 - []")
-	if got := w.last.Rejected; len(got) != 1 || got[0].Note != "No tool call 2 waits for a client: delete this message and create a right one" {
+	if got := w.last.Rejected; len(got) != 1 ||
+		got[0].Note != "No tool call 2 waits for a client: delete this message and create a right one" {
 		t.Errorf("rejected %+v, took %v", got, w.last.Taken)
 	}
 }
@@ -197,7 +207,8 @@ func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) 
 func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
-	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" ||
+		ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
 	}
 }
@@ -205,7 +216,8 @@ func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
 	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
 	w.pass(func(f *Facts) {
-		f.Results = []*v1alpha1.ChatMessage{bringing("right", v1alpha1.ToolResult{ID: "2"}), bringing("wrong", v1alpha1.ToolResult{ID: "3"})}
+		f.Results = []*v1alpha1.ChatMessage{bringing("right", v1alpha1.ToolResult{ID: "2"}),
+			bringing("wrong", v1alpha1.ToolResult{ID: "3"})}
 	})
 	if len(w.last.Rejected) != 1 || w.last.Rejected[0].Message != "wrong" {
 		t.Errorf("rejected %+v", w.last.Rejected)
@@ -216,11 +228,14 @@ func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
 	w := newWorld(t).say("a").answer(asks(2, 1))
 	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2") })
 	w.want("RequiresAction v3 c-2-1/3 - []")
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	calling := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
-		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted, PendingCalls: 2, AwaitingCalls: 1},
+		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
+			PendingCalls: 2, AwaitingCalls: 1},
 	}}
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).want("Running v4 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).
+		want("Running v4 c-1-1/2 1:ExecuteTools []")
 }
 
 func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
@@ -232,7 +247,8 @@ func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := waits(t, pending(v1alpha1.AwaitsClient, "1")...)
-			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).want("RequiresAction v2 c-1-1/2 - []")
+			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).
+				want("RequiresAction v2 c-1-1/2 - []")
 			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
 			w.answer(nil).want("Waiting v4 c-3-1/3 - []")
 		})

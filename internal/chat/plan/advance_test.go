@@ -55,7 +55,8 @@ func (w *world) pass(change func(*Facts)) *world {
 	w.t.Helper()
 	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now}
 	for _, queued := range w.chat.Status.Queue {
-		w.f.Queued = append(w.f.Queued, Message{Name: queued.Name, Interrupts: queued.Interrupts, ContentHash: "hash of " + queued.Name})
+		w.f.Queued = append(w.f.Queued, Message{Name: queued.Name, Interrupts: queued.Interrupts,
+			ContentHash: "hash of " + queued.Name})
 	}
 	for _, change := range []func(*Facts){w.facts, change} {
 		if change != nil {
@@ -67,7 +68,8 @@ func (w *world) pass(change func(*Facts)) *world {
 	return w
 }
 
-// decide provides what the plan asks for until it is final, as the reconciler does: what the test does not know is not there.
+// decide provides what the plan asks for until it is final, as the reconciler does:
+// what the test does not know is not there.
 func (w *world) decide() Plan {
 	w.t.Helper()
 	for {
@@ -190,7 +192,8 @@ func (w *world) want(line string) *world {
 	for _, q := range st.Queue {
 		queue = append(queue, q.Name)
 	}
-	got := fmt.Sprintf("%s v%d %s/%d %s %v", st.Phase, st.History.Version, st.History.Head, st.History.Length, attempt, queue)
+	got := fmt.Sprintf("%s v%d %s/%d %s %v", st.Phase, st.History.Version, st.History.Head, st.History.Length, attempt,
+		queue)
 	if got != line {
 		w.t.Errorf("got  %s\nwant %s", got, line)
 	}
@@ -205,14 +208,16 @@ func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Prompt = "hello"
 	w.pass(nil).want("Waiting v0 /0 - []")
-	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonBeginning {
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
+		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonBeginning {
 		t.Errorf("Ready is %+v", ready)
 	}
 }
 
 func TestTheFirstMessageStartsAndItsAnswerEndsTheTurnInOneWriteEach(t *testing.T) {
 	w := newWorld(t).say("a").want("Running v1 a/1 1:GenerateAssistant []")
-	if turn := w.chat.Status.Turn; turn.Message != "a" || turn.Parent != "" || turn.Index != 0 || turn.HistoryVersion != 1 {
+	if turn := w.chat.Status.Turn; turn.Message != "a" || turn.Parent != "" || turn.Index != 0 ||
+		turn.HistoryVersion != 1 {
 		t.Errorf("turn is %+v", turn)
 	}
 	w.answer(nil).want("Waiting v2 c-1-1/2 - []")
@@ -306,7 +311,8 @@ func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(change).want("Running v1 a/1 2:GenerateAssistant []")
-			if n := w.last.Notices; len(n) != 1 || !strings.Contains(n[0].Note, "message c-1-1, which it did not create, has its name") {
+			if n := w.last.Notices; len(n) != 1 ||
+				!strings.Contains(n[0].Note, "message c-1-1, which it did not create, has its name") {
 				t.Errorf("it gives notice of %+v", n)
 			}
 			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
@@ -339,12 +345,14 @@ func TestADeletedQueuedMessageLeavesTheQueue(t *testing.T) {
 
 func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
 	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
-	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).want("Waiting v0 /0 - []")
+	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).
+		want("Waiting v0 /0 - []")
 	if len(w.last.Taken) != 0 {
 		t.Errorf("took %v", w.last.Taken)
 	}
 	w.say("a")
-	w.pass(func(f *Facts) { f.Result, f.Model, f.Blocked = result(w.chat, calls(1)), nil, missing }).want("Error v2 c-1-1/2 - []")
+	w.pass(func(f *Facts) { f.Result, f.Model, f.Blocked = result(w.chat, calls(1)), nil, missing }).
+		want("Error v2 c-1-1/2 - []")
 }
 
 func TestATruncatedReplyIsMarkedUntilTheNextOne(t *testing.T) {

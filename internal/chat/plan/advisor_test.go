@@ -31,7 +31,8 @@ func TestAChatGoesOnWithoutItsAdvisorAndSaysSo(t *testing.T) {
 		{"the model is answered", missing, func() { w.answer(calls(1)) }, "Running v2 c-1-1/2 1:ExecuteTools []", true},
 		{"the ChatModelConfig was created", nil, func() { w.pass(nil) }, "Running v2 c-1-1/2 1:ExecuteTools []", false},
 		{"the turn ends", missing, func() { w.answer(results).answer(nil) }, "Waiting v4 c-3-1/4 - []", true},
-		{"the chat is archived", missing, func() { w.pass(func(f *Facts) { f.Archive = true }) }, "Waiting v4 c-3-1/4 - []", false},
+		{"the chat is archived", missing, func() { w.pass(func(f *Facts) { f.Archive = true }) }, "Waiting v4 c-3-1/4 - []",
+			false},
 		{"it is taken back", missing, func() { w.pass(nil) }, "Waiting v4 c-3-1/4 - []", true},
 	} {
 		w.facts = step.facts

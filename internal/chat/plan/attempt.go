@@ -57,8 +57,8 @@ func (p attempt) maxAttempts() int32 {
 	return model.Retry.MaxAttemptsOrDefault()
 }
 
-// accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages that the
-// generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
+// accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages
+// that the generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
 // full the context is.
 func (p attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
 	if g.Advice > 0 {
@@ -80,7 +80,8 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	st.History.Length++
 	st.Turn.LastRole = result.Spec.Role
 	if result.Spec.Role == v1alpha1.RoleAssistant {
-		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls, g.AwaitingCalls, "", ""
+		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls,
+			g.AwaitingCalls, "", ""
 		if g.PendingCalls > 0 {
 			st.Turn.CallingMessage = result.Name
 		}
@@ -97,7 +98,8 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {
-		p.notice(v1alpha1.ReasonReplyTooLarge, "Commit", "Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
+		p.notice(v1alpha1.ReasonReplyTooLarge, "Commit",
+			"Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
 	}
 }
 
@@ -127,7 +129,8 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 		HasSubChats: p.facts.HasSubChats, Compaction: p.compaction().cause(action),
 	}
 	if last := st.Retry; last != nil {
-		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut, last.Waits
+		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut,
+			last.Waits
 	}
 	st.Generation, st.Retry = next, nil
 	st.Model = model.Name

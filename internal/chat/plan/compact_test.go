@@ -61,11 +61,13 @@ func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
 		facts  func(*Facts)
 		want   string
 	}{
-		"below the threshold":       {699, limit(1000, 70), "Running v3 b/3 1:GenerateAssistant []"},
-		"at the threshold":          {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
-		"no limit is known":         {700, limit(0, 70), "Running v3 b/3 1:GenerateAssistant []"},
-		"the threshold is off":      {2000, limit(1000, 100), "Running v3 b/3 1:GenerateAssistant []"},
-		"somebody else summarises":  {700, func(f *Facts) { limit(1000, 70)(f); f.Model.Summarizer = &Alternative{Config: "s", Name: "s"} }, "Running v3 b/3 1:Compact []"},
+		"below the threshold":  {699, limit(1000, 70), "Running v3 b/3 1:GenerateAssistant []"},
+		"at the threshold":     {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
+		"no limit is known":    {700, limit(0, 70), "Running v3 b/3 1:GenerateAssistant []"},
+		"the threshold is off": {2000, limit(1000, 100), "Running v3 b/3 1:GenerateAssistant []"},
+		"somebody else summarises": {700,
+			func(f *Facts) { limit(1000, 70)(f); f.Model.Summarizer = &Alternative{Config: "s", Name: "s"} },
+			"Running v3 b/3 1:Compact []"},
 		"the turn ends with a full": {700, limit(1000, 70), "Running v3 b/3 1:Compact []"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,9 +114,12 @@ func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T
 		t.Errorf("after the second there are %d", n)
 	}
 	index := int64(0)
-	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}, Status: v1alpha1.ChatMessageStatus{Index: &index}}
-	call := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{PendingCalls: 1}}}
-	tool := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Generation: &v1alpha1.MessageGeneration{Advice: 1}}}
+	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser},
+		Status: v1alpha1.ChatMessageStatus{Index: &index}}
+	call := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant,
+		Generation: &v1alpha1.MessageGeneration{PendingCalls: 1}}}
+	tool := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
+		Generation: &v1alpha1.MessageGeneration{Advice: 1}}}
 	if n := Rest([]*v1alpha1.ChatMessage{user, call, tool}).Turn.Advice; n != 1 {
 		t.Errorf("of what is left there are %d", n)
 	}
@@ -133,7 +138,8 @@ func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
 	}
 	w = newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(600, 1, true))).answer(results)
+	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(600, 1, true))).
+		answer(results)
 	w.answer(both(calls(1), uses(800, 2, true))).answer(results).want("Running v8 c-7-1/8 1:Compact []")
 }
 
@@ -150,7 +156,8 @@ func TestTheModelIsAskedAfterASummaryWhereNobodyGaveALimit(t *testing.T) {
 func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 	for config, want := range map[string]string{
 		"m": "Raise contextLimit or compaction.thresholdPercent of ChatModelConfig m, name",
-		"s": "Raise contextLimit of ChatModelConfig s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig m, name",
+		"s": "Raise contextLimit of ChatModelConfig s, which writes the summaries, or compaction.thresholdPercent of " +
+			"ChatModelConfig m, name",
 	} {
 		w := newWorld(t)
 		w.facts = func(f *Facts) {
@@ -158,7 +165,8 @@ func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 			limit(1000, 70)(f)
 			f.Model.ContextLimitConfig = config
 		}
-		w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(800, 1, true))).answer(results)
+		w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(800, 1, true))).
+			answer(results)
 		if e := w.chat.Status.LastError; e == nil || !strings.HasPrefix(e.Advice, want) {
 			t.Errorf("%s: last error is %+v", config, e)
 		}
@@ -181,7 +189,8 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 	}{
 		"answered":    {func(*world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
 		"interrupted": {func(w *world) { w.answer(partial(1)) }, "Waiting v6 c-5-1/5 - []", v1alpha1.TurnInterrupted},
-		"nothing was said when it was interrupted": {func(w *world) { w.answer(partial(0)) }, "Waiting v6 c-5-1/4 - []", v1alpha1.TurnInterrupted},
+		"nothing was said when it was interrupted": {func(w *world) { w.answer(partial(0)) }, "Waiting v6 c-5-1/4 - []",
+			v1alpha1.TurnInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(uses(1, 1, false))
@@ -191,7 +200,8 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 			}
 			c.end(w)
 			w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestDone)
-			if w.chat.Status.Generation.Action != v1alpha1.ActionCompact || w.chat.Status.Compaction != v1alpha1.CompactionManual {
+			if w.chat.Status.Generation.Action != v1alpha1.ActionCompact ||
+				w.chat.Status.Compaction != v1alpha1.CompactionManual {
 				t.Errorf("status is %+v", w.chat.Status)
 			}
 			w.answer(summary(w.chat.Status.History.Length)).want(c.want)
@@ -215,7 +225,8 @@ func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
 			w.pass(func(f *Facts) { c.hold(f); f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} })
 			w.pass(func(f *Facts) { c.hold(f); f.Open = messages(false, "b") })
 			w.pass(func(f *Facts) { c.hold(f); f.Queued = nil })
-			if st := w.chat.Status; st.Phase != v1alpha1.ChatRunning || st.Compaction != v1alpha1.CompactionManual || len(st.Queue) != 0 {
+			if st := w.chat.Status; st.Phase != v1alpha1.ChatRunning || st.Compaction != v1alpha1.CompactionManual ||
+				len(st.Queue) != 0 {
 				t.Errorf("the status is %+v", st)
 			}
 			w.later(time.Hour).answer(summary(2)).want(c.end)
@@ -224,7 +235,8 @@ func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
 }
 
 func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
-	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 b/3 - []")
+	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).
+		want("Error v3 b/3 - []")
 	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []")
 	if got := w.chat.Status.Turn; got.Result != "" || got.HistoryVersion != 3 || got.ResumedVersion != 4 {
 		t.Errorf("its message is not told that it is being answered again: %+v", got)
@@ -238,7 +250,8 @@ func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
 
 func TestACompactionThatNothingNeedsIsRefused(t *testing.T) {
 	newWorld(t).pass(nil).ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused)
-	newWorld(t).say("a").ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Running v1 a/1 1:GenerateAssistant []")
+	newWorld(t).say("a").ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).
+		want("Running v1 a/1 1:GenerateAssistant []")
 	w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).answer(summary(2))
 	w.chat.Status.Requests = nil
 	w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Waiting v4 c-3-1/3 - []")
@@ -246,11 +259,13 @@ func TestACompactionThatNothingNeedsIsRefused(t *testing.T) {
 
 func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
 	compacting := func() *world {
-		w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).want("Running v3 c-1-1/2 1:Compact []")
+		w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).
+			want("Running v3 c-1-1/2 1:Compact []")
 		w.chat.Status.Requests = nil
 		return w
 	}
-	w := compacting().ask(v1alpha1.RequestInterrupt).want("Interrupting v3 c-1-1/2 1:Compact []").answer(partial(0)).want("Waiting v4 c-1-1/2 - []")
+	w := compacting().ask(v1alpha1.RequestInterrupt).want("Interrupting v3 c-1-1/2 1:Compact []").answer(partial(0)).
+		want("Waiting v4 c-1-1/2 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn ended as %s", got)
 	}
@@ -264,7 +279,8 @@ func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
 func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 	// a reply | b (summary) reply | clear | c reply
 	history := func() *world {
-		w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).answer(summary(2)).answer(nil)
+		w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).
+			answer(summary(2)).answer(nil)
 		return w.contextStart(2).ask(v1alpha1.RequestClear).contextStart(5).say("c").answer(nil).contextStart(5)
 	}
 	for _, c := range []struct {
@@ -280,7 +296,8 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 		}
 	}
 	w := history().pass(func(f *Facts) {
-		f.Truncated = &Truncated{Head: "c-4-1", Length: 4, Turn: &v1alpha1.TurnStatus{Message: "b", Index: 2}, Unanswered: true}
+		f.Truncated = &Truncated{Head: "c-4-1", Length: 4, Turn: &v1alpha1.TurnStatus{Message: "b", Index: 2},
+			Unanswered: true}
 	})
 	w.contextStart(2)
 }
@@ -288,9 +305,10 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *testing.T) {
 	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	user.Name, user.Status.Index, user.Status.HistoryVersion = "a", new(int64(0)), 1
-	calling := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Index: new(int64(1)), Generation: &v1alpha1.MessageGeneration{
-		HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, AwaitingCalls: 1,
-	}}}
+	calling := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Index: new(int64(1)),
+		Generation: &v1alpha1.MessageGeneration{
+			HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, AwaitingCalls: 1,
+		}}}
 	calling.Name = "c-1-1"
 	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
 	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.PendingCalls != 0 || got.AwaitingCalls != 0 {
@@ -326,7 +344,8 @@ func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *te
 				t.Fatalf("%s: %+v is asked, not %s", reason, g, asked)
 			}
 			w.answer(failedBy(v1alpha1.GenerationError{Reason: reason, Message: "It cannot"}))
-			if noticed := slices.ContainsFunc(w.last.Notices, func(n Notice) bool { return n.Reason == "SummarizerUnavailable" }); noticed != (asked == "s") {
+			if noticed := slices.ContainsFunc(w.last.Notices,
+				func(n Notice) bool { return n.Reason == "SummarizerUnavailable" }); noticed != (asked == "s") {
 				t.Errorf("%s: after %s the notices are %+v", reason, asked, w.last.Notices)
 			}
 		}
@@ -343,7 +362,8 @@ func TestASummaryOfTheChatsOwnModelGoesOnWhereTheSummariserCannot(t *testing.T) 
 		f.Model.Summarizer = &Alternative{Config: "s", Name: "s-model"}
 	}
 	w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []")
-	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorAPIKeyMissing, Message: "No key"})).want("Running v3 b/3 2:Compact []")
+	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorAPIKeyMissing, Message: "No key"})).
+		want("Running v3 b/3 2:Compact []")
 	w.answer(summary(2)).want("Running v4 c-3-2/4 1:GenerateAssistant []").contextStart(2)
 	w.answer(uses(100, 1, true)).want("Waiting v5 c-4-1/5 - []")
 }
@@ -364,7 +384,8 @@ func TestACompactionSaysHowFullTheContextWas(t *testing.T) {
 func TestARefusalThatNamesTheLimitIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	w.say("a").answer(uses(900, 1, false)).say("b")
-	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long", ContextLimit: 8192}))
+	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long",
+		ContextLimit: 8192}))
 	w.want("Running v4 b/3 1:Compact []")
 	want := v1alpha1.LearnedContextLimit{ModelConfig: w.f.Model.Config, Model: w.f.Model.Name, Tokens: 8192}
 	if got := w.chat.Status.LearnedContextLimit; got == nil || *got != want {

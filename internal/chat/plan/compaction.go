@@ -22,9 +22,9 @@ func (p compaction) compactable() bool {
 	return st.History.Length-st.History.ContextStart > 1 // How many of them are replies is not known since an edit.
 }
 
-// fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of any use. If it was
-// not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the model takes, so the model is asked,
-// and a context that it refuses is compacted.
+// fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of
+// any use. If it was not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the
+// model takes, so the model is asked, and a context that it refuses is compacted.
 func (p compaction) fill() fill {
 	context := p.status().Context
 	model, _ := p.models().answering()
@@ -41,7 +41,8 @@ func (p compaction) fill() fill {
 	return fillFits
 }
 
-// instead compacts a context that the model refused as too long, if it can be made shorter; then the model is asked again.
+// instead compacts a context that the model refused as too long,
+// if it can be made shorter; then the model is asked again.
 func (p compaction) instead(e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
 	if e.Reason != v1alpha1.ErrorContextTooLong || p.status().Generation.Action != v1alpha1.ActionGenerateAssistant {
 		return false
@@ -58,7 +59,8 @@ func (p compaction) learn(e *v1alpha1.GenerationError) {
 	config := p.status().Generation.ModelConfig
 	for _, asked := range model.forAction(p.status().Generation.Action) {
 		if asked.Config == config {
-			p.status().LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name, Tokens: e.ContextLimit}
+			p.status().LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name,
+				Tokens: e.ContextLimit}
 		}
 	}
 }
@@ -66,7 +68,8 @@ func (p compaction) learn(e *v1alpha1.GenerationError) {
 // noticeSummarizer says that another model is asked for a summary than the one that is named for it.
 func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
 	model, _ := p.models().answering()
-	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil || failed.ModelConfig != model.Summarizer.Config {
+	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil ||
+		failed.ModelConfig != model.Summarizer.Config {
 		return
 	}
 	p.notice("SummarizerUnavailable", "Compact", clip.Ellipsis(fmt.Sprintf(
@@ -96,7 +99,8 @@ func (p compaction) stillOverLimit() v1alpha1.GenerationError {
 	model, _ := p.models().answering()
 	raise := "contextLimit or compaction.thresholdPercent of ChatModelConfig " + model.Config
 	if model.ContextLimitConfig != model.Config {
-		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or compaction.thresholdPercent of ChatModelConfig %s",
+		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or "+
+			"compaction.thresholdPercent of ChatModelConfig %s",
 			model.ContextLimitConfig, model.Config)
 	}
 	return v1alpha1.GenerationError{
@@ -119,7 +123,8 @@ func (p compaction) ask(source v1alpha1.CompactionSource) {
 
 // forget forgets what asked for a compaction, unless another step is committed before it.
 func (p compaction) forget(s subject) {
-	if s.result != nil && s.result.Spec.Generation.Action != v1alpha1.ActionCompact && p.status().Phase == v1alpha1.ChatRunning {
+	if s.result != nil && s.result.Spec.Generation.Action != v1alpha1.ActionCompact && p.status().
+		Phase == v1alpha1.ChatRunning {
 		return
 	}
 	p.status().Compaction = ""

@@ -59,23 +59,24 @@ func (p cut) carryOut() {
 	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 
-// resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it stood, so its
-// message does, too: versions only grow along a chain.
+// resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it
+// stood, so its message does, too: versions only grow along a chain.
 func (p cut) resume() {
 	t := p.status().Turn
 	t.ResumedVersion = p.status().History.Version + 1
 	t.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 }
 
-// dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was part of
-// it, and would be taken for a new one.
+// dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was
+// part of it, and would be taken for a new one.
 func (p cut) dropTurn(begun *v1alpha1.TurnStatus, from int64) {
 	if begun != nil && begun.Index >= from {
 		p.plan.Superseded = append(p.plan.Superseded, begun.Message)
 	}
 }
 
-// noteEnd says of the turn that was under way that it has ended, unless it continues where what is left of the history ends.
+// noteEnd says of the turn that was under way that it has ended,
+// unless it continues where what is left of the history ends.
 func (p cut) noteEnd(begun *v1alpha1.TurnStatus) {
 	if begun == nil || begun.Result != "" {
 		return
@@ -90,7 +91,8 @@ func (p cut) noteEnd(begun *v1alpha1.TurnStatus) {
 }
 
 func sameTurn(a, b *v1alpha1.TurnStatus) bool {
-	return b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion && a.ResumedVersion == b.ResumedVersion
+	return b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion &&
+		a.ResumedVersion == b.ResumedVersion
 }
 
 // putAside asks for the messages that left the history in an earlier pass.

@@ -30,7 +30,8 @@ type subject struct {
 	attempt *AttemptEnd
 }
 
-// try asks the state machine for the transition and carries out its effects on the status, or says why the event is refused.
+// try asks the state machine for the transition and carries out its effects on the status,
+// or says why the event is refused.
 func (p *pass) try(event machine.Event, s subject) (refused machine.Reason) {
 	t, refused := machine.Next(p.state(), event, p.machineFacts(event))
 	if refused != "" {
@@ -75,8 +76,8 @@ func (p *pass) machineFacts(event machine.Event) machine.Facts {
 	}
 }
 
-// effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are made where the
-// prompt is built.
+// effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are
+// made where the prompt is built.
 var effects = map[machine.Effect]func(*pass, subject){
 	machine.EnqueueMessage: func(p *pass, s subject) {
 		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})

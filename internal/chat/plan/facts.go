@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what one pass of the reconciler does to a chat. Given all that was read (Facts), Advance asks the
-// state machine (package machine) and which action comes next until nothing more can be done without waiting,
+// Package plan decides what one pass of the reconciler does to a chat. Given all that was read (Facts), Advance asks
+// the state machine (package machine) and which action comes next until nothing more can be done without waiting,
 // and returns the one status to write (Plan). It is pure: no client, no clock, no logger.
 //
 // The invariant that it keeps: one status write commits a step and starts the next, so that there is no moment between
@@ -21,13 +21,14 @@ import (
 type Facts struct {
 	// Chat as it was read; its resourceVersion fences the write.
 	Chat *v1alpha1.Chat
-	// Result is the message that has the name of the result of the attempt under way, if there is one. It need not answer it.
+	// Result is the message that has the name of the result of the attempt under way,
+	// if there is one. It need not answer it.
 	Result *v1alpha1.ChatMessage
-	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need not answer the
-	// attempt under way.
+	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need
+	// not answer the attempt under way.
 	Deleted *v1alpha1.ChatMessage
-	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply which
-	// ended it.
+	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply
+	// which ended it.
 	Summary *v1alpha1.ChatMessage
 	HeadPod string
 	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
@@ -49,18 +50,20 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
-	// SubChats are those for which calls of the turn wait, as far as the plan asked for them: true for one that is still at work.
+	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
+	// true for one that is still at work.
 	SubChats map[string]bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
-	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot to generate
-	// then.
+	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
+	// to generate then.
 	Pod string
 	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
 	NoCapacity string
 	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
 	PodRefused string
-	// PromptMissing is true when the message that spec.prompt stands for has yet to be created. Nothing else is taken up before it.
+	// PromptMissing is true when the message that spec.prompt stands for has yet to be created.
+	// Nothing else is taken up before it.
 	PromptMissing bool
 	// NoPrompt is why spec.prompt cannot become a message; nil if it can, or is one.
 	NoPrompt *NoPrompt
@@ -72,8 +75,8 @@ type Facts struct {
 	ParentArchived bool
 	// ParentUID of the parent, if there is one.
 	ParentUID string
-	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more to say
-	// than that it is gone.
+	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more
+	// to say than that it is gone.
 	PodLost   bool
 	PodLostBy string
 	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
@@ -82,12 +85,13 @@ type Facts struct {
 	Model *Model
 	// Blocked is why there is no Model.
 	Blocked *v1alpha1.GenerationError
-	// FellBack is why the namespace's default answers in place of the ChatModelConfig that the chat names; nil if it does not.
+	// FellBack is why the namespace's default answers in place of the ChatModelConfig that the chat names;
+	// nil if it does not.
 	FellBack *v1alpha1.GenerationError
 	// NoAdvice is why the advisor that the chat names can give none; nil if it can, or if the chat names none.
 	NoAdvice *v1alpha1.GenerationError
-	// Named are the models that messages name for their turns, by the name of the ChatModelConfig, as far as the plan asked for them;
-	// nil for one that does not exist.
+	// Named are the models that messages name for their turns, by the name of the ChatModelConfig, as far as the plan
+	// asked for them; nil for one that does not exist.
 	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
@@ -149,8 +153,8 @@ type Model struct {
 	Fallbacks []Alternative
 	// Retry says how failed attempts are tried again; nil: by the defaults.
 	Retry *v1alpha1.RetryPolicy
-	// ContextLimit is how many tokens a context may have: what this model holds, or what ContextLimitConfig says of the one that writes
-	// summaries, if that is less. The zero Limit is one that is not known.
+	// ContextLimit is how many tokens a context may have: what this model holds, or what ContextLimitConfig says of the
+	// one that writes summaries, if that is less. The zero Limit is one that is not known.
 	ContextLimit modelconfig.Limit
 	// ContextLimitConfig is the name of the ChatModelConfig whose limit it is.
 	ContextLimitConfig string
@@ -172,8 +176,8 @@ type Alternative struct {
 	Currency v1alpha1.Currency
 }
 
-// forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not go on, so
-// that one which the chat's own model can write does not depend on another one.
+// forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not
+// go on, so that one which the chat's own model can write does not depend on another one.
 func (m *Model) forAction(action v1alpha1.GenerationAction) []Alternative {
 	own := append([]Alternative{m.Alternative}, m.Fallbacks...)
 	if action != v1alpha1.ActionCompact || m.Summarizer == nil {
@@ -215,8 +219,8 @@ type Plan struct {
 	Again time.Duration
 }
 
-// Asks is what a decision depends on that is not known, or not there: whoever carries the plan out provides it, adds it to the facts,
-// and lets Advance decide once more. So no one but the decision has to know what it will come to need.
+// Asks is what a decision depends on that is not known, or not there: whoever carries the plan out provides it, adds it
+// to the facts, and lets Advance decide once more. So no one but the decision has to know what it will come to need.
 type Asks struct {
 	// Prompt is true when the message that spec.prompt stands for is to be created.
 	Prompt bool

@@ -14,7 +14,8 @@ import (
 func (w *world) wantGivenUp(now, before v1alpha1.CallsGivenUp) *world {
 	w.t.Helper()
 	if got := w.chat.Status.Turn; got.CallsGivenUp != now || got.CallsGivenUpBefore != before {
-		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsGivenUp, got.CallsGivenUpBefore, now, before)
+		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsGivenUp,
+			got.CallsGivenUpBefore, now, before)
 	}
 	return w
 }
@@ -57,8 +58,9 @@ func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
 		ended *world
 		want  v1alpha1.CallsGivenUp
 	}{
-		"interrupted":    {interruptedTurn(t), v1alpha1.CallsInterrupted},
-		"failed":         {newWorld(t).say("a").answer(asks(1, 0)).answer(fails(v1alpha1.ErrorRequestRejected, false, 0)), v1alpha1.CallsFailed},
+		"interrupted": {interruptedTurn(t), v1alpha1.CallsInterrupted},
+		"failed": {newWorld(t).say("a").answer(asks(1, 0)).answer(fails(v1alpha1.ErrorRequestRejected, false, 0)),
+			v1alpha1.CallsFailed},
 		"told to cut in": {waitsForApproval(t).say("b").pass(func(*Facts) {}), ""},
 	} {
 		if name == "told to cut in" {
@@ -68,7 +70,8 @@ func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
 		c.ended.say("b").wantGivenUp("", c.want)
 		// The edit of that message is told what its first commit was.
 		c.ended.pass(func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "other"}, Parent: c.ended.chat.Status.Turn.Parent, Index: c.ended.chat.Status.Turn.Index, CallsGivenUpBefore: c.want}
+			f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "other"}, Parent: c.ended.chat.Status.Turn.Parent,
+				Index: c.ended.chat.Status.Turn.Index, CallsGivenUpBefore: c.want}
 		}).wantGivenUp("", c.want)
 	}
 }
@@ -82,7 +85,8 @@ func TestAHistoryThatIsCutKnowsWhyItsCallsWereGivenUp(t *testing.T) {
 	reply.Spec.Generation.PendingCalls = 1
 	question := result(w.chat, nil)
 	question.Name, question.Spec.Role, question.Spec.Generation = "a", v1alpha1.RoleUser, nil
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, reply}) }).wantGivenUp(v1alpha1.CallsInterrupted, "")
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, reply}) }).
+		wantGivenUp(v1alpha1.CallsInterrupted, "")
 	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
 }
 

@@ -51,13 +51,15 @@ func (p attempt) finishInterruption(result *v1alpha1.ChatMessage) error {
 	if result != nil && !saysSomething(result) {
 		result = nil
 	}
-	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1alpha1.TurnInterrupted, attempt: end}); err != nil {
+	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1alpha1.TurnInterrupted,
+		attempt: end}); err != nil {
 		return err
 	}
 	return p.turn().proceed()
 }
 
-// saysSomething reports whether an attempt that was told to stop has something to keep. It may have been done just then.
+// saysSomething reports whether an attempt that was told to stop has something to keep.
+// It may have been done just then.
 func saysSomething(result *v1alpha1.ChatMessage) bool {
 	switch result.Spec.Generation.Outcome {
 	case v1alpha1.OutcomeCompleted:

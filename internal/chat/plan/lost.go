@@ -14,8 +14,8 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// lose makes the attempt under way again, with another pod: the first time at once, then after waits that double like those
-// after failures. Whatever takes one pod of a step after the other is not mended by haste.
+// lose makes the attempt under way again, with another pod: the first time at once, then after waits that double like
+// those after failures. Whatever takes one pod of a step after the other is not mended by haste.
 func (p attempt) lose() error {
 	if p.facts.Suspended {
 		p.held = machine.Suspended
@@ -29,8 +29,9 @@ func (p attempt) lose() error {
 		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
 	}
 	retry := &v1alpha1.RetryStatus{
-		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason, Message: message,
-		At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut, Waits: lost.Waits,
+		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
+		Message: message,
+		At:      metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut, Waits: lost.Waits,
 	}
 	if model, _ := p.models().answering(); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))
@@ -45,10 +46,13 @@ func (p attempt) lose() error {
 func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
 	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
-		return v1alpha1.ErrorResultNameTaken, clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name", lost.Attempt, p.facts.Result.Name), maxMessage)
+		return v1alpha1.ErrorResultNameTaken,
+			clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name",
+				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
 	if !p.facts.PodLost && p.resultDeleted() {
-		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history", lost.Attempt, p.facts.Deleted.Name)
+		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history",
+			lost.Attempt, p.facts.Deleted.Name)
 	}
 	if p.facts.PodLost && p.facts.PodLostBy != "" {
 		message += ": " + p.facts.PodLostBy
@@ -61,20 +65,23 @@ func (p attempt) gone() bool {
 	return p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, p.status(), p.facts.Result)
 }
 
-// resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The pod gives none
-// again.
+// resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The
+// pod gives none again.
 func (p attempt) resultDeleted() bool {
 	return p.facts.Result == nil && attempts.IsResult(p.chat, p.status(), p.facts.Deleted)
 }
 
 // exhausted is the error of a step whose last attempt was lost.
-func exhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason, last string) v1alpha1.GenerationError {
+func exhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason,
+	last string) v1alpha1.GenerationError {
 	if why == v1alpha1.ErrorResultNameTaken {
 		return v1alpha1.GenerationError{
-			Reason: why, Message: last, Advice: "Delete that message, find out who creates such, then send a message to continue",
+			Reason: why, Message: last,
+			Advice: "Delete that message, find out who creates such, then send a message to continue",
 		}
 	}
-	count := fmt.Sprintf("The step was tried %d times, and %d of the attempts were lost with their generation pods", lost.Attempt, losses)
+	count := fmt.Sprintf("The step was tried %d times, and %d of the attempts were lost with their generation pods",
+		lost.Attempt, losses)
 	return v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorAttemptsExhausted,
 		Message: clip.Ellipsis(count+". "+last, maxMessage),

@@ -22,7 +22,8 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 	for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		w.pass(lost("it did not start: no image")).want("Running v1 a/1 - []")
 		retry := w.chat.Status.Retry
-		if retry == nil || int(retry.LostAttempts) != i+2 || !retry.At.Equal(w.at(wait)) || retry.Reason != v1alpha1.ErrorGenerationPodLost {
+		if retry == nil || int(retry.LostAttempts) != i+2 || !retry.At.Equal(w.at(wait)) ||
+			retry.Reason != v1alpha1.ErrorGenerationPodLost {
 			t.Fatalf("after loss %d the retry is %+v", i+2, retry)
 		}
 		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
@@ -41,7 +42,8 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 }
 
 func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
-	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).
+		answer(fails(v1alpha1.ErrorOverloaded, true, 0))
 	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) || retry.LostAttempts != 2 {
 		t.Errorf("the retry after the first failure is %+v", retry)
 	}
@@ -54,7 +56,8 @@ func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
 	}
 	w.pass(lost("")).later(time.Minute).pass(lost("its node is gone")).want("Error v1 a/1 - []")
 	e := w.chat.Status.LastError
-	if e.Reason != v1alpha1.ErrorAttemptsExhausted || !strings.Contains(e.Message, "tried 25 times, and 2 of the attempts were lost") ||
+	if e.Reason != v1alpha1.ErrorAttemptsExhausted ||
+		!strings.Contains(e.Message, "tried 25 times, and 2 of the attempts were lost") ||
 		!strings.Contains(e.Message, "its node is gone") {
 		t.Errorf("the error is %+v", e)
 	}
@@ -84,7 +87,8 @@ func TestAnAttemptWhoseResultWasDeletedBeforeItWasCommittedIsMadeAgainAtOnce(t *
 	w := newWorld(t).say("a")
 	w.pass(deleted(w, nil)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.pass(deleted(w, nil)).want("Running v1 a/1 - []") // The second in a row waits.
-	if r := w.chat.Status.Retry; r == nil || r.LostAttempts != 2 || !strings.Contains(r.Message, "message c-1-2 was deleted before it was in the history") {
+	if r := w.chat.Status.Retry; r == nil || r.LostAttempts != 2 ||
+		!strings.Contains(r.Message, "message c-1-2 was deleted before it was in the history") {
 		t.Errorf("the retry is %+v", r)
 	}
 }
@@ -103,5 +107,6 @@ func TestADeletedResultOfAnotherAttemptChangesNothing(t *testing.T) {
 		})
 	}
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.Deleted = result(w.chat, nil), result(w.chat, nil) }).want("Waiting v2 c-1-1/2 - []")
+	w.pass(func(f *Facts) { f.Result, f.Deleted = result(w.chat, nil), result(w.chat, nil) }).
+		want("Waiting v2 c-1-1/2 - []")
 }

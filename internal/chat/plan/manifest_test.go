@@ -20,22 +20,27 @@ func TestWhatAManifestMayStillBringIsWaitedForBeforeAPersonIsAsked(t *testing.T)
 		stalled            bool
 		again              time.Duration
 	}{
-		"a new chat without a model":          {v1alpha1.ErrorModelConfigNotFound, time.Second, time.Second, false, 9 * time.Second},
-		"a new chat without its parent":       {v1alpha1.ErrorParentNotFound, 0, 0, false, 10 * time.Second},
-		"a new message of an older chat":      {v1alpha1.ErrorModelConfigNotFound, time.Hour, 4 * time.Second, false, 6 * time.Second},
-		"a chat that has waited long enough":  {v1alpha1.ErrorModelConfigNotFound, 10 * time.Second, 10 * time.Second, true, 0},
+		"a new chat without a model": {v1alpha1.ErrorModelConfigNotFound, time.Second, time.Second, false,
+			9 * time.Second},
+		"a new chat without its parent": {v1alpha1.ErrorParentNotFound, 0, 0, false, 10 * time.Second},
+		"a new message of an older chat": {v1alpha1.ErrorModelConfigNotFound, time.Hour, 4 * time.Second, false,
+			6 * time.Second},
+		"a chat that has waited long enough": {v1alpha1.ErrorModelConfigNotFound, 10 * time.Second, 10 * time.Second, true,
+			0},
 		"a new chat that there is no way for": {v1alpha1.ErrorFamilyLimitExceeded, 0, 0, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.chat.CreationTimestamp = metav1.NewTime(w.now.Add(-c.chatAge))
 			w.pass(func(f *Facts) {
-				f.Open, f.Model, f.Blocked = messages(false, "a"), nil, &v1alpha1.GenerationError{Reason: c.reason, Message: "it is not there", Advice: "create it"}
+				f.Open, f.Model, f.Blocked = messages(false, "a"), nil,
+					&v1alpha1.GenerationError{Reason: c.reason, Message: "it is not there", Advice: "create it"}
 				f.Open[0].Created = w.now.Add(-c.saidSince)
 			})
 			conditions := w.chat.Status.Conditions
 			ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-			if ready == nil || ready.Reason != string(c.reason) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) != c.stalled ||
+			if ready == nil || ready.Reason != string(c.reason) ||
+				meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionStalled) != c.stalled ||
 				meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionReconciling) == c.stalled {
 				t.Errorf("the conditions are %+v", conditions)
 			}

@@ -12,7 +12,8 @@ import (
 )
 
 func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: "nonsense"}}}
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: "nonsense"}}}
 	if got := traceparentOf(m); got != "" {
 		t.Errorf("got %q", got)
 	}

@@ -65,8 +65,12 @@ func TestCostIsSummedAtEachCommit(t *testing.T) {
 	if got := w.chat.Status.Cost; len(got) != 1 || got[0] != (v1alpha1.Cost{Currency: "USD", MicroUnits: 12}) {
 		t.Errorf("got %+v", got)
 	}
-	w.say("b").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 3} })
-	if got := w.chat.Status.Cost; len(got) != 2 || got[0].MicroUnits != 12 || got[1] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 3}) {
+	w.say("b").answer(func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "EUR",
+			MicroUnits: 3}
+	})
+	if got := w.chat.Status.Cost; len(got) != 2 || got[0].MicroUnits != 12 ||
+		got[1] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 3}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -78,7 +82,8 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
 				change(m)
-				m.Spec.Generation.Usage, m.Spec.Generation.Cost = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9}, &v1alpha1.Cost{Currency: "USD", MicroUnits: 4}
+				m.Spec.Generation.Usage, m.Spec.Generation.Cost = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9},
+					&v1alpha1.Cost{Currency: "USD", MicroUnits: 4}
 			})
 			result := w.f.Result
 			w.pass(func(f *Facts) { f.Result = result })
@@ -94,10 +99,13 @@ func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(results)
 	w.want("Error v3 c-2-1/3 - []")
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to continue, or start a new chat")
+	w.wantFailure(v1alpha1.ErrorBudgetExceeded,
+		"has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to continue, or start "+
+			"a new chat")
 
 	w.sayPriced("b").wantFailure(v1alpha1.ErrorBudgetExceeded, "budget")
-	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
+		v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {
 		t.Errorf("Ready is %+v", ready)
 	}
 
@@ -155,11 +163,13 @@ func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
 	w := newWorld(t).pass(func(f *Facts) { f.Open = naming("gone", "", "a") })
 	w.want("Waiting v0 /0 - []")
 	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != "ModelConfigNotFound" || !strings.Contains(ready.Message, "ChatModelConfig gone, which spec.modelConfigRef of ChatMessage a names") {
+	if ready.Reason != "ModelConfigNotFound" ||
+		!strings.Contains(ready.Message, "ChatModelConfig gone, which spec.modelConfigRef of ChatMessage a names") {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.pass(func(f *Facts) {
-		f.Open, f.Named = naming("gone", "", "a"), map[string]*Model{"gone": {Alternative: Alternative{Config: "gone", Name: "g"}}}
+		f.Open, f.Named = naming("gone", "", "a"),
+			map[string]*Model{"gone": {Alternative: Alternative{Config: "gone", Name: "g"}}}
 	})
 	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "gone" {
 		t.Errorf("got %+v", g)
@@ -194,7 +204,8 @@ func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
 
 func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) {
 	own := map[string]*Model{"fast": {
-		Alternative: Alternative{Config: "fast", Name: "fast-1"}, Fallbacks: []Alternative{{Config: "spare", Name: "spare-1"}},
+		Alternative: Alternative{Config: "fast", Name: "fast-1"},
+		Fallbacks:   []Alternative{{Config: "spare", Name: "spare-1"}},
 	}}
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Named = naming("fast", "", "a"), own })
 	w.pass(func(f *Facts) {
@@ -230,7 +241,8 @@ func TestAllModelsThatMessagesNameAreAskedForAtOnce(t *testing.T) {
 	for i := range 30 {
 		open = append(open, Message{Name: fmt.Sprint("m", i), ModelConfig: fmt.Sprint("config-", i)})
 	}
-	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now, Open: open}
+	w.f = Facts{Chat: w.chat, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}, Now: w.now,
+		Open: open}
 	first, err := Advance(w.f)
 	if err != nil || len(first.Asks.Models) != len(open) {
 		t.Fatalf("asked for %v, %v", first.Asks.Models, err)

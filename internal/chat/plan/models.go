@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice. A chat
-// that is archived asks nobody.
+// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice.
+// A chat that is archived asks nobody.
 func (p modelChoice) markAdvisor() {
 	why := p.facts.NoAdvice
 	if p.status().Archived {
@@ -23,7 +23,8 @@ func (p modelChoice) markAdvisor() {
 	conditions.MarkAdvisor(p.status(), why, p.facts.Now)
 }
 
-// answering is what answers the turn under way, or else why nothing does. What is done beside a turn, the chat's model does.
+// answering is what answers the turn under way, or else why nothing does.
+// What is done beside a turn, the chat's model does.
 func (p modelChoice) answering() (*Model, *v1alpha1.GenerationError) {
 	t := p.status().Turn
 	if t == nil || t.Result != "" {
@@ -63,8 +64,8 @@ func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 	return nil
 }
 
-// askModels asks for the ChatModelConfig of that name, and for all that waiting messages name: one of them after the other would be asked
-// for if each turn failed at once.
+// askModels asks for the ChatModelConfig of that name, and for all that waiting messages name: one of them after the
+// other would be asked for if each turn failed at once.
 func (p modelChoice) askModels(name string) {
 	names := []string{name}
 	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
@@ -79,14 +80,15 @@ func (p modelChoice) askModels(name string) {
 	}
 }
 
-// markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else for the
-// chat. A chat that is archived is answered by none.
+// markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else
+// for the chat. A chat that is archived is answered by none.
 func (p modelChoice) markFallback() {
 	why := p.facts.FellBack
 	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
 		why = p.unavailable(Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	}
-	if p.status().Archived || p.facts.Model == nil || p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
+	if p.status().Archived || p.facts.Model == nil ||
+		p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
 		why = nil
 	}
 	answers := ""
@@ -98,7 +100,8 @@ func (p modelChoice) markFallback() {
 
 // misplaced reports whether something other than a missing or disabled ChatModelConfig keeps the chat from working.
 func (p modelChoice) misplaced() bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound &&
+		p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
 }
 
 // blocked is why the message cannot be answered; nil if it can.
@@ -134,8 +137,8 @@ func (p modelChoice) whyNot(why ending) v1alpha1.GenerationError {
 	return p.compaction().stillOverLimit()
 }
 
-// unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made. The
-// caller has made sure that there is a model.
+// unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made.
+// The caller has made sure that there is a model.
 func (p modelChoice) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
 	budget := p.budget()
 	if budget == nil || action == v1alpha1.ActionExecuteTools {
@@ -146,8 +149,9 @@ func (p modelChoice) unpriced(action v1alpha1.GenerationAction) *v1alpha1.Genera
 		return nil
 	}
 	return &v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorModelConfigInvalid,
-		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency, model.Config),
-		Advice:  "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to continue",
+		Reason: v1alpha1.ErrorModelConfigInvalid,
+		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency,
+			model.Config),
+		Advice: "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to continue",
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// ModelOf is what a decision has to know of the configuration that answers. What it names and does not exist, or is disabled, is left out:
-// the configuration's own status says so.
-func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) *Model {
+// ModelOf is what a decision has to know of the configuration that answers. What it names and does not exist, or is
+// disabled, is left out: the configuration's own status says so.
+func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig,
+	learned *v1alpha1.LearnedContextLimit) *Model {
 	m := &Model{
-		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: modelconfig.ContextLimit(config, learned), ContextLimitConfig: config.Name,
-		ThresholdPercent: config.Spec.Compaction.ThresholdPercentOrDefault(),
-		Titles:           config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
+		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: modelconfig.ContextLimit(config, learned),
+		ContextLimitConfig: config.Name,
+		ThresholdPercent:   config.Spec.Compaction.ThresholdPercentOrDefault(),
+		Titles:             config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
 	}
 	for _, ref := range config.Spec.Fallbacks {
 		if fallback := modelconfig.Enabled(configs, ref.Name); fallback != nil {
@@ -31,11 +33,12 @@ func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 	return m
 }
 
-// narrow lets the limit of the model that writes summaries count where it is less. What is too long for that model is cut, so that only a
-// limit counts that somebody gave.
+// narrow lets the limit of the model that writes summaries count where it is less. What is too long for that model is
+// cut, so that only a limit counts that somebody gave.
 func narrow(m *Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
 	limit := modelconfig.ContextLimit(summarizer, learned)
-	if limit.Source == v1alpha1.ContextLimitConfigured && (m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {
+	if limit.Source == v1alpha1.ContextLimitConfigured &&
+		(m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {
 		m.ContextLimit, m.ContextLimitConfig = limit, summarizer.Name
 	}
 }

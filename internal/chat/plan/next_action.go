@@ -95,37 +95,47 @@ type actionRule struct {
 	when func(progress) bool
 }
 
-// actionRules decide what comes next. The first that matches wins, so that their order is part of their meaning. The last matches
-// everything.
+// actionRules decide what comes next. The first that matches wins, so that their order is part of their meaning. The
+// last matches everything.
 var actionRules = []actionRule{
 	{decision{"calls are outstanding", executeTools, ""}, "No provider takes a history in which a call has no result, " +
 		"so the results come first, even in the last step of a turn.",
 		func(f progress) bool { return f.outstandingCalls > f.awaitingCalls }},
-	{decision{"calls wait for people", requireAction, ""}, "What Parley can do itself comes first, so that people wait for as little as " +
-		"possible.",
+	{decision{"calls wait for people", requireAction, ""},
+		"What Parley can do itself comes first, so that people wait for as little as " +
+			"possible.",
 		func(f progress) bool { return f.awaitingCalls > 0 }},
 	{decision{"the budget is used up before a compaction", failTurn, budgetExceeded}, "A summary costs money too.",
 		func(f progress) bool { return f.compactionAsked && f.budgetUsedUp }},
-	{decision{"a compaction is asked for", compact, ""}, "It stands before the end of the turn, because that is when people ask for it.",
+	{decision{"a compaction is asked for", compact, ""},
+		"It stands before the end of the turn, because that is when people ask for it.",
 		func(f progress) bool { return f.compactionAsked }},
-	{decision{"the turn is over", finishTurn, turnOver}, "A turn that was interrupted does not begin again because of a compaction.",
+	{decision{"the turn is over", finishTurn, turnOver},
+		"A turn that was interrupted does not begin again because of a compaction.",
 		func(f progress) bool { return f.turnOver }},
-	{decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}, "It stands before all that calls the model, and behind the calls: every call of the " +
-		"reply has its result, so that the history stays one that providers take.",
+	{decision{"a tool has ended the turn", finishTurn, stoppedAfterTool},
+		"It stands before all that calls the model, and behind the calls: every call of the " +
+			"reply has its result, so that the history stays one that providers take.",
 		func(f progress) bool { return f.stoppedByTool }},
-	{decision{"the reply is complete", finishTurn, complete}, "It stands before the limit, so that a turn that is done with its " +
-		"last step counts as answered.",
+	{decision{"the reply is complete", finishTurn, complete},
+		"It stands before the limit, so that a turn that is done with its " +
+			"last step counts as answered.",
 		func(f progress) bool { return f.headIsAssistant }},
-	{decision{"the limit of steps is reached", finishTurn, maxStepsReached}, "What was said so far stays, and a new message continues.",
+	{decision{"the limit of steps is reached", finishTurn, maxStepsReached},
+		"What was said so far stays, and a new message continues.",
 		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},
-	{decision{"the budget is used up", failTurn, budgetExceeded}, "It stands before all that costs money: what tools and people still have to do is done, " +
-		"and a turn that needs no further call ends normally.",
+	{decision{"the budget is used up", failTurn, budgetExceeded},
+		"It stands before all that costs money: what tools and people still have to do is done, " +
+			"and a turn that needs no further call ends normally.",
 		func(f progress) bool { return f.budgetUsedUp }},
-	{decision{"the context is still too full", failTurn, stillOverLimit}, "A summary of the summary would be no shorter: it would only cost.",
+	{decision{"the context is still too full", failTurn, stillOverLimit},
+		"A summary of the summary would be no shorter: it would only cost.",
 		func(f progress) bool { return f.fill == fillStillOver }},
-	{decision{"the context is too full", compact, ""}, "It stands last, so that nothing is summarised that nobody continues.",
+	{decision{"the context is too full", compact, ""},
+		"It stands last, so that nothing is summarised that nobody continues.",
 		func(f progress) bool { return f.fill == fillOver }},
-	{decision{"the model is next", generateAssistant, ""}, "The newest message is a User's, or holds the results of calls.",
+	{decision{"the model is next", generateAssistant, ""},
+		"The newest message is a User's, or holds the results of calls.",
 		func(progress) bool { return true }},
 }
 

@@ -21,7 +21,8 @@ func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
 	}
 }
 
-// IsOpen reports whether a User message is neither in the history nor in the queue, nor of an earlier chat of this name.
+// IsOpen reports whether a User message is neither in the history nor in the queue,
+// nor of an earlier chat of this name.
 func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
 	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
@@ -37,7 +38,8 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
 }
 
-// isRefused reports whether the message was rejected or superseded, and has not been changed since. A change makes it open again.
+// isRefused reports whether the message was rejected or superseded,
+// and has not been changed since. A change makes it open again.
 func isRefused(m *v1alpha1.ChatMessage) bool {
 	switch m.Status.State {
 	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
@@ -76,8 +78,8 @@ func TakeOrder(chat *v1alpha1.Chat, a, b *v1alpha1.ChatMessage) int {
 	return ByCreation(a, b, createdVersion(a), createdVersion(b))
 }
 
-// ByCreation orders objects as they were created. Their timestamps have whole seconds; the resourceVersions that they were created with,
-// which count the writes of one store, tell the rest.
+// ByCreation orders objects as they were created. Their timestamps have whole seconds; the resourceVersions that they
+// were created with, which count the writes of one store, tell the rest.
 func ByCreation(a, b metav1.Object, versionA, versionB string) int {
 	first, second := a.GetCreationTimestamp(), b.GetCreationTimestamp()
 	if !first.Equal(&second) {
@@ -89,8 +91,9 @@ func ByCreation(a, b metav1.Object, versionA, versionB string) int {
 	return strings.Compare(a.GetName(), b.GetName())
 }
 
-// createdVersion is the resourceVersion that a message was created with: its own, unless its status has been written since and keeps
-// it. If people have written to it in between, it comes behind those of the same second that they have not.
+// createdVersion is the resourceVersion that a message was created with: its own, unless its status has been written
+// since and keeps it. If people have written to it in between,
+// it comes behind those of the same second that they have not.
 func createdVersion(m *v1alpha1.ChatMessage) string {
 	if m.Status.CreatedVersion != "" {
 		return m.Status.CreatedVersion

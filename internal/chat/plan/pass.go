@@ -29,15 +29,16 @@ func Advance(f Facts) (Plan, error) {
 	return p.plan, nil
 }
 
-// steps of a pass, in their order. Each one finds the chat as those before it have left it, and does nothing where its facts are not
-// there.
+// steps of a pass, in their order. Each one finds the chat as those before it have left it, and does nothing where its
+// facts are not there.
 func (p *pass) steps() []func() error {
 	return []func() error{
 		// Nothing else is possible in a combination that is no state.
 		p.steering().repair,
 		// What comes after this would find an archived chat, or one that was taken back and may work again.
 		p.steering().archive,
-		// It is about the status as it was read: a cut of this pass marks other messages, which are put aside after it is written.
+		// It is about the status as it was read: a cut of this pass marks other messages,
+		// which are put aside after it is written.
 		p.cut().putAside,
 		// The history comes before all that builds on it: what an attempt yielded, or a request asks for, may be about a
 		// conversation that is no more. Where messages are missing, an edit is looked for in what is left, by the next pass.
@@ -49,8 +50,8 @@ func (p *pass) steps() []func() error {
 		p.attempt().settle,
 		// An interruption ends what is under way, before new messages are taken up: they were sent to be answered.
 		p.steering().handleRequests,
-		// People's decisions come before a client's results, which count only once nothing else is awaited, and both before the
-		// deadline: who answers in time has answered, however late the pass is.
+		// People's decisions come before a client's results, which count only once nothing else is awaited, and both before
+		// the deadline: who answers in time has answered, however late the pass is.
 		p.action().decide,
 		p.action().answer,
 		p.action().expire,

@@ -33,7 +33,8 @@ func PromptMessage(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 	}
 }
 
-// IsPrompt reports whether the message is what this chat has made of its spec.prompt. Its author may have edited it since.
+// IsPrompt reports whether the message is what this chat has made of its spec.prompt.
+// Its author may have edited it since.
 func IsPrompt(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	edited := m.Generation > 1
 	return m.Spec.ChatRef.Name == chat.Name && metav1.IsControlledBy(m, chat) &&

@@ -51,7 +51,8 @@ func (p queue) takeOpen() error {
 
 func (p queue) full(message string) Rejection {
 	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
-		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again when there is room",
+		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again "+
+			"when there is room",
 		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
 }
 

@@ -23,7 +23,8 @@ func TestAChatWhoseGenerationPodIsRefusedTakesTheMessageUpAndSaysWhy(t *testing.
 		f.PodRefused = "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 	}
 	w := newWorld(t).pass(func(f *Facts) { refused(f); f.Open = messages(false, "a") }).want("Running v1 a/1 - []")
-	if ready := readyOf(w); ready.Status != metav1.ConditionUnknown || ready.Reason != v1alpha1.ReasonGenerationPodRefused ||
+	if ready := readyOf(w); ready.Status != metav1.ConditionUnknown ||
+		ready.Reason != v1alpha1.ReasonGenerationPodRefused ||
 		!strings.Contains(ready.Message, "exceeded quota: none") {
 		t.Errorf("Ready is %+v", ready)
 	}
@@ -43,7 +44,8 @@ func TestAChatWhoseGenerationPodIsRefusedTakesTheMessageUpAndSaysWhy(t *testing.
 
 func TestAChatWithoutAPodCanBeInterrupted(t *testing.T) {
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.PodRefused = messages(false, "a"), "no" })
-	w.pass(func(f *Facts) { f.Requests, f.PodRefused = []Request{{v1alpha1.RequestInterrupt, "t"}}, "no" }).want("Waiting v2 a/1 - []")
+	w.pass(func(f *Facts) { f.Requests, f.PodRefused = []Request{{v1alpha1.RequestInterrupt, "t"}}, "no" }).
+		want("Waiting v2 a/1 - []")
 }
 
 func TestAPromptThatCannotBecomeAMessageIsSaid(t *testing.T) {
@@ -55,15 +57,19 @@ func TestAPromptThatCannotBecomeAMessageIsSaid(t *testing.T) {
 		says   string
 		again  time.Duration
 	}{
-		"the name is taken":              {NoPrompt{Message: "c-prompt"}, time.Minute, metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken, "delete that message", 0},
-		"the name may become free":       {NoPrompt{Message: "c-prompt"}, time.Second, metav1.ConditionUnknown, v1alpha1.ReasonPromptNameTaken, "c-prompt", 9 * time.Second},
-		"the API server does not let it": {NoPrompt{Message: "c-prompt", Refused: "exceeded quota"}, time.Minute, metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused, "exceeded quota", 0},
+		"the name is taken": {NoPrompt{Message: "c-prompt"}, time.Minute, metav1.ConditionFalse,
+			v1alpha1.ReasonPromptNameTaken, "delete that message", 0},
+		"the name may become free": {NoPrompt{Message: "c-prompt"}, time.Second, metav1.ConditionUnknown,
+			v1alpha1.ReasonPromptNameTaken, "c-prompt", 9 * time.Second},
+		"the API server does not let it": {NoPrompt{Message: "c-prompt", Refused: "exceeded quota"}, time.Minute,
+			metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused, "exceeded quota", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.chat.Spec.Prompt, w.chat.CreationTimestamp = "hello", metav1.NewTime(w.now.Add(-c.age))
 			w.pass(func(f *Facts) { f.NoPrompt = &c.why })
-			if ready := readyOf(w); ready.Status != c.status || ready.Reason != c.reason || !strings.Contains(ready.Message, c.says) {
+			if ready := readyOf(w); ready.Status != c.status || ready.Reason != c.reason ||
+				!strings.Contains(ready.Message, c.says) {
 				t.Errorf("Ready is %+v", ready)
 			}
 			if n := w.last.Notices; len(n) != 1 || n[0].Reason != c.reason || w.last.Again != c.again {

@@ -60,15 +60,16 @@ func (p report) recordWaiting() {
 	}
 }
 
-// ManifestPatience is how long a chat waits for what the manifest that it came with may still bring, before it says that a
-// person is needed: 10 s. GitOps tools apply a manifest object by object, sorted by kind and name, and some give up at once when one
-// is Stalled.
+// ManifestPatience is how long a chat waits for what the manifest that it came with may still bring, before it says
+// that a person is needed: 10 s. GitOps tools apply a manifest object by object, sorted by kind and name, and some give
+// up at once when one is Stalled.
 const ManifestPatience = 10 * time.Second
 
-// mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was not there yet
-// when it was created; and if so, when to look again.
+// mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was
+// not there yet when it was created; and if so, when to look again.
 func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
-	if blocked == nil || blocked.Reason != v1alpha1.ErrorModelConfigNotFound && blocked.Reason != v1alpha1.ErrorParentNotFound {
+	if blocked == nil || blocked.Reason != v1alpha1.ErrorModelConfigNotFound &&
+		blocked.Reason != v1alpha1.ErrorParentNotFound {
 		return false
 	}
 	since := p.chat.CreationTimestamp.Time
@@ -80,10 +81,11 @@ func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
 }
 
 // refusals are the reasons that make an Event when they come up, and not again while they last.
-var refusals = []string{v1alpha1.ReasonGenerationPodRefused, v1alpha1.ReasonPromptRefused, v1alpha1.ReasonPromptNameTaken}
+var refusals = []string{v1alpha1.ReasonGenerationPodRefused, v1alpha1.ReasonPromptRefused,
+	v1alpha1.ReasonPromptNameTaken}
 
-// noPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the same name may
-// just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
+// noPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the
+// same name may just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
 func (p report) noPrompt() *conditions.NoPrompt {
 	why := p.facts.NoPrompt
 	if why == nil {

@@ -36,5 +36,6 @@ func Recorded(chat *v1alpha1.Chat, approval *v1alpha1.ToolApproval) bool {
 		}
 	}
 	t := chat.Status.Turn
-	return t != nil && slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
+	return t != nil &&
+		slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
 }

@@ -19,8 +19,8 @@ type clientResults struct {
 	stoppedBy string
 }
 
-// resultsOf compares the message with the calls that wait for a client. They are those that the chat waits for now: a message may have
-// been written for others.
+// resultsOf compares the message with the calls that wait for a client. They are those that the chat waits for now: a
+// message may have been written for others.
 func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 	waiting, given := p.waitingForClient(), map[string]*v1alpha1.ToolResult{}
 	wrong := func(problem string) clientResults {
@@ -55,7 +55,8 @@ func (p action) waitingForClient() (waiting []v1alpha1.PendingToolCall) {
 }
 
 // examine says what is wrong with a result; empty for a right one.
-func examine(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall, given map[string]*v1alpha1.ToolResult) (problem string) {
+func examine(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall,
+	given map[string]*v1alpha1.ToolResult) (problem string) {
 	switch {
 	case given[result.ID] != nil:
 		return "Tool call " + result.ID + " has two results"
@@ -67,9 +68,10 @@ func examine(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall, gi
 	return ""
 }
 
-// stoppedByClient is the tool of the first call, in their order, whose result ends the turn; empty if none does. The results name no
-// tools that could be relied on.
-func stoppedByClient(tools *v1alpha1.ChatTools, waiting []v1alpha1.PendingToolCall, given map[string]*v1alpha1.ToolResult) string {
+// stoppedByClient is the tool of the first call, in their order, whose result ends the turn; empty if none does. The
+// results name no tools that could be relied on.
+func stoppedByClient(tools *v1alpha1.ChatTools, waiting []v1alpha1.PendingToolCall,
+	given map[string]*v1alpha1.ToolResult) string {
 	var inOrder []v1alpha1.ToolResult
 	for _, call := range waiting {
 		inOrder = append(inOrder, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, IsError: given[call.ID].IsError})

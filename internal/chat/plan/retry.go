@@ -15,21 +15,27 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// fallbackReasons rule out the model that failed, but not its fallbacks. All other errors that are not retryable are about the request:
-// another model would be asked the same, or must not be.
+// fallbackReasons rule out the model that failed, but not its fallbacks. All other errors that are not retryable are
+// about the request: another model would be asked the same, or must not be.
 var fallbackReasons = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached, v1alpha1.ErrorProviderDisabled,
-	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigInvalid,
+	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached,
+	v1alpha1.ErrorProviderDisabled,
+	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorAPIKeyMissing, v1alpha1.ErrorModelConfigNotFound,
+	v1alpha1.ErrorModelConfigInvalid,
 	v1alpha1.ErrorModelConfigDisabled,
 }
 
-// nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked again in
-// this step. The models are asked in their order, one at once after the other; before the first comes again there is a wait,
-// which doubles with each round. One whose provider asked to wait is passed over for as long as another one can be asked sooner.
-func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
+// nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked
+// again in this step. The models are asked in their order, one at once after the other; before the first comes again
+// there is a wait, which doubles with each round. One whose provider asked to wait is passed over for as long as
+// another one can be asked sooner.
+func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus,
+	e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
 	retry := &v1alpha1.RetryStatus{
-		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason, Message: e.Message,
-		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut), Waits: waitsAfter(failed, e, now),
+		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason,
+		Message:  e.Message,
+		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut),
+		Waits: waitsAfter(failed, e, now),
 	}
 	if !e.Retryable {
 		if !slices.Contains(fallbackReasons, e.Reason) {
@@ -48,13 +54,15 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 	return retry
 }
 
-// round counts how often all the models that can still be asked have failed, from 0. A lost attempt says nothing about a model.
+// round counts how often all the models that can still be asked have failed,
+// from 0. A lost attempt says nothing about a model.
 func round(models []Alternative, retry *v1alpha1.RetryStatus) int {
 	left := len(models) - len(retry.RuledOut)
 	return max(0, int(retry.Attempt-retry.LostAttempts)-1-len(retry.RuledOut)) / max(1, left)
 }
 
-// setNext chooses the model that can be asked soonest: those behind the one that failed now, the others again after a wait.
+// setNext chooses the model that can be asked soonest: those behind the one that failed now,
+// the others again after a wait.
 func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, now, again time.Time) {
 	at := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == failed })
 	for i := range models { // In the order in which they follow the one that failed, which is the last itself.
@@ -150,7 +158,8 @@ func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
 	}
 	// The one that was wanted has been taken out of the configuration since.
 	if retry := st.Retry; retry != nil {
-		if i := slices.IndexFunc(models, func(m Alternative) bool { return !slices.Contains(retry.RuledOut, m.Config) }); i >= 0 {
+		if i := slices.IndexFunc(models,
+			func(m Alternative) bool { return !slices.Contains(retry.RuledOut, m.Config) }); i >= 0 {
 			return models[i]
 		}
 	}

@@ -37,10 +37,12 @@ func models(fallbacks ...string) func(*Facts) {
 func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
 	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []")
 	retry := w.chat.Status.Retry
-	if retry == nil || retry.Attempt != 1 || retry.Message != "what happened" || retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
+	if retry == nil || retry.Attempt != 1 || retry.Message != "what happened" ||
+		retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
 		t.Fatalf("retry is %+v", retry)
 	}
-	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonRetrying {
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
+		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonRetrying {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.later(time.Second - 1).want("Running v1 a/1 - []").later(1).want("Running v1 a/1 2:GenerateAssistant []")
@@ -69,8 +71,10 @@ func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
 	for range v1alpha1.DefaultMaxAttempts - 1 {
 		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
 	}
-	w.want("Running v1 a/1 25:GenerateAssistant []").answer(fails(v1alpha1.ErrorRateLimited, true, 0)).want("Error v1 a/1 - []")
-	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited || e.Text() != "Attempt 25 failed, too. what happened. what to do" {
+	w.want("Running v1 a/1 25:GenerateAssistant []").answer(fails(v1alpha1.ErrorRateLimited, true, 0)).
+		want("Error v1 a/1 - []")
+	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited ||
+		e.Text() != "Attempt 25 failed, too. what happened. what to do" {
 		t.Errorf("last error is %+v", e)
 	}
 	if notices := w.last.Notices; len(notices) != 1 || !strings.HasSuffix(notices[0].Note, "what happened. what to do") {
@@ -133,7 +137,8 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 			t.Fatalf("attempt %d asks %+v, want %s", i+1, st.Generation, c.asked)
 		}
 		if w.answer(fails(v1alpha1.ErrorRateLimited, true, c.waits)); c.seconds > 0 {
-			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next || !st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
+			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next ||
+				!st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
 				t.Fatalf("after attempt %d: %+v, want %s in %d s", i+1, st.Retry, c.next, c.seconds)
 			}
 			w.later(time.Duration(c.seconds) * time.Second)
@@ -169,7 +174,8 @@ func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
 	w.facts = models("second")
 	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
-	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 || len(got.RuledOut) != 1 {
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 ||
+		len(got.RuledOut) != 1 {
 		t.Fatalf("asked %+v", got)
 	}
 	w.pass(func(f *Facts) { f.PodLost = true })
@@ -184,7 +190,8 @@ func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
 
 func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
 	for _, reason := range []v1alpha1.ErrorReason{
-		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong, v1alpha1.ErrorHistoryBroken, v1alpha1.ErrorInternal,
+		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong,
+		v1alpha1.ErrorHistoryBroken, v1alpha1.ErrorInternal,
 	} {
 		w := newWorld(t)
 		w.facts = models("second")
@@ -198,7 +205,8 @@ func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
 func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
-	w.say("a").answer(fails(v1alpha1.ErrorModelNotFound, false, 0)).answer(fails(v1alpha1.ErrorUsageLimitReached, false, 0)).want("Error v1 a/1 - []")
+	w.say("a").answer(fails(v1alpha1.ErrorModelNotFound, false, 0)).
+		answer(fails(v1alpha1.ErrorUsageLimitReached, false, 0)).want("Error v1 a/1 - []")
 	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorUsageLimitReached {
 		t.Errorf("reported as %s", got)
 	}
@@ -209,7 +217,8 @@ func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
 	w.facts = models("other")
 	w.say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0))
 	for i, want := range []time.Duration{1, 2, 4, 8} {
-		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" || !retry.At.Equal(w.at(want*time.Second)) {
+		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" ||
+			!retry.At.Equal(w.at(want*time.Second)) {
 			t.Fatalf("wait %d is %+v", i+1, retry)
 		}
 		w.later(want * time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
@@ -219,7 +228,8 @@ func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
 func TestAModelThatIsRuledOutIsNotAskedForOneThatIsNoFallbackAnyMore(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other", "third")
-	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).answer(fails(v1alpha1.ErrorOverloaded, true, 30)).answer(fails(v1alpha1.ErrorOverloaded, true, 60))
+	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).
+		answer(fails(v1alpha1.ErrorOverloaded, true, 30)).answer(fails(v1alpha1.ErrorOverloaded, true, 60))
 	if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "other" {
 		t.Fatalf("retry is %+v", retry)
 	}

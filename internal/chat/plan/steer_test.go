@@ -42,12 +42,13 @@ func TestAnInterruptionKeepsWhatWasSaidAndTheFenceUntilThen(t *testing.T) {
 		result func(*v1alpha1.ChatMessage)
 		want   string
 	}{
-		"a partial reply":             {partial(1), "Waiting v2 c-1-1/2 - []"},
-		"nothing had been said":       {partial(0), "Waiting v2 a/1 - []"},
-		"it was done just then":       {nil, "Waiting v2 c-1-1/2 - []"},
-		"it failed just then":         {outcome(v1alpha1.OutcomeFailed), "Waiting v2 a/1 - []"},
-		"the pod was restarted":       {outcome(v1alpha1.OutcomeLost), "Waiting v2 a/1 - []"},
-		"a call that has no result":   {func(m *v1alpha1.ChatMessage) { partial(1)(m); calls(1)(m) }, "Waiting v2 c-1-1/2 - []"},
+		"a partial reply":       {partial(1), "Waiting v2 c-1-1/2 - []"},
+		"nothing had been said": {partial(0), "Waiting v2 a/1 - []"},
+		"it was done just then": {nil, "Waiting v2 c-1-1/2 - []"},
+		"it failed just then":   {outcome(v1alpha1.OutcomeFailed), "Waiting v2 a/1 - []"},
+		"the pod was restarted": {outcome(v1alpha1.OutcomeLost), "Waiting v2 a/1 - []"},
+		"a call that has no result": {func(m *v1alpha1.ChatMessage) { partial(1)(m); calls(1)(m) },
+			"Waiting v2 c-1-1/2 - []"},
 		"a step that calls, complete": {calls(2), "Waiting v2 c-1-1/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +72,8 @@ func TestAnInterruptionWaitsForThePodOnlySoLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
-			w.pass(func(f *Facts) { f.Now = now.Add(InterruptPatience - time.Second) }).want("Interrupting v1 a/1 1:GenerateAssistant []")
+			w.pass(func(f *Facts) { f.Now = now.Add(InterruptPatience - time.Second) }).
+				want("Interrupting v1 a/1 1:GenerateAssistant []")
 			w.pass(func(f *Facts) { change(w, f) }).want("Waiting v2 a/1 - []")
 		})
 	}
@@ -85,7 +87,8 @@ func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
 		t.Errorf("the queue is %+v", q)
 	}
 	w.answer(partial(1)).want("Running v2 c/3 1:GenerateAssistant [d b]")
-	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" || ended[0].Result != v1alpha1.TurnInterrupted {
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" ||
+		ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
 	}
 	newWorld(t).cutIn("a").want("Running v1 a/1 1:GenerateAssistant []")
@@ -122,9 +125,10 @@ func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 	for name, w := range map[string]*world{
 		"nothing to interrupt before the start": newWorld(t).ask(v1alpha1.RequestInterrupt),
 		"nothing to interrupt":                  newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestInterrupt),
-		"nothing to interrupt in an error":      newWorld(t).say("a").answer(outcome(v1alpha1.OutcomeFailed)).ask(v1alpha1.RequestInterrupt),
-		"nothing to clear":                      newWorld(t).ask(v1alpha1.RequestClear),
-		"clearing while at work":                newWorld(t).say("a").ask(v1alpha1.RequestClear),
+		"nothing to interrupt in an error": newWorld(t).say("a").answer(outcome(v1alpha1.OutcomeFailed)).
+			ask(v1alpha1.RequestInterrupt),
+		"nothing to clear":       newWorld(t).ask(v1alpha1.RequestClear),
+		"clearing while at work": newWorld(t).say("a").ask(v1alpha1.RequestClear),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
@@ -136,7 +140,8 @@ func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 }
 
 func TestClearingBeginsANewContextWithoutTouchingTheHistory(t *testing.T) {
-	w := newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).want("Waiting v3 c-1-1/2 - []")
+	w := newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).
+		want("Waiting v3 c-1-1/2 - []")
 	if got := w.chat.Status.History.ContextStart; got != 2 {
 		t.Errorf("the context starts at %d", got)
 	}
@@ -154,7 +159,8 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 	}
 	w := newWorld(t).say("a")
 	w.pass(held(func(f *Facts) { f.Result = result(w.chat, calls(1)) })).want("Running v2 c-1-1/2 - []")
-	if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonSuspended {
+	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
+		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonSuspended {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.pass(held(func(f *Facts) { f.Open = messages(false, "b") })).want("Running v2 c-1-1/2 - [b]")
@@ -164,7 +170,8 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1alpha1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
 
 	w = newWorld(t).say("a")
-	w.pass(held(func(f *Facts) { f.Result = result(w.chat, outcome(v1alpha1.OutcomeLost)) })).want("Running v1 a/1 1:GenerateAssistant []")
+	w.pass(held(func(f *Facts) { f.Result = result(w.chat, outcome(v1alpha1.OutcomeLost)) })).
+		want("Running v1 a/1 1:GenerateAssistant []")
 
 	w = newWorld(t).say("a").pass(held(func(f *Facts) { f.PodLost = true })).want("Running v1 a/1 1:GenerateAssistant []")
 	w.pass(func(f *Facts) { f.PodLost = true }).want("Running v1 a/1 2:GenerateAssistant []")
@@ -195,7 +202,8 @@ func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 			if st.Turn.Message != "a" || st.Turn.ContentHash != "new" || st.Turn.Index != 0 || st.LastError != nil {
 				t.Errorf("turn is %+v", st.Turn)
 			}
-			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.History.Superseded == nil || *st.History.Superseded != want {
+			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.History.Superseded == nil ||
+				*st.History.Superseded != want {
 				t.Errorf("superseded are %+v", st.History.Superseded)
 			}
 			if len(w.last.Superseded) != len(queue)+1 || !slices.Contains(w.last.Superseded, "b") || w.last.Replaced != nil {
@@ -221,7 +229,8 @@ func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
 func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	user.Status = v1alpha1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
-	generated := func(name string, role v1alpha1.MessageRole, outcome v1alpha1.GenerationOutcome, pending int32) *v1alpha1.ChatMessage {
+	generated := func(name string, role v1alpha1.MessageRole, outcome v1alpha1.GenerationOutcome,
+		pending int32) *v1alpha1.ChatMessage {
 		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{
 			Role: role, Generation: &v1alpha1.MessageGeneration{Outcome: outcome, PendingCalls: pending, Preview: name},
 		}}
@@ -232,17 +241,21 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 		kept []*v1alpha1.ChatMessage
 		want string
 	}{
-		"everything":                  {nil, "Waiting v5 /0 - []"},
-		"a reply":                     {[]*v1alpha1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
-		"the results of calls":        {[]*v1alpha1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
-		"the reply to results":        {[]*v1alpha1.ChatMessage{user, calling, generated("results", v1alpha1.RoleTool, v1alpha1.OutcomeCompleted, 0)}, "Running v5 results/3 1:GenerateAssistant []"},
-		"a User message":              {[]*v1alpha1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
-		"what followed a partial one": {[]*v1alpha1.ChatMessage{user, generated("part", v1alpha1.RoleAssistant, v1alpha1.OutcomeInterrupted, 1)}, "Waiting v5 part/2 - []"},
+		"everything":           {nil, "Waiting v5 /0 - []"},
+		"a reply":              {[]*v1alpha1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
+		"the results of calls": {[]*v1alpha1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
+		"the reply to results": {[]*v1alpha1.ChatMessage{user, calling,
+			generated("results", v1alpha1.RoleTool, v1alpha1.OutcomeCompleted, 0)},
+			"Running v5 results/3 1:GenerateAssistant []"},
+		"a User message": {[]*v1alpha1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
+		"what followed a partial one": {[]*v1alpha1.ChatMessage{user,
+			generated("part", v1alpha1.RoleAssistant, v1alpha1.OutcomeInterrupted, 1)}, "Waiting v5 part/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(nil).say("b").answer(nil).want("Waiting v4 c-3-1/4 - []")
 			w.pass(func(f *Facts) { f.Truncated = Rest(slices.Clone(c.kept)) }).want(c.want)
-			if got := w.chat.Status.History.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) || got.BeforeVersion != 5 {
+			if got := w.chat.Status.History.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) ||
+				got.BeforeVersion != 5 {
 				t.Errorf("superseded are %+v", got)
 			}
 		})
@@ -252,7 +265,8 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 func TestADeletedReplyUnderAQueueIsGeneratedBeforeTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").answer(nil).say("b").say("c")
 	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user}) }).want("Running v4 a/1 1:GenerateAssistant [c]")
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user}) }).
+		want("Running v4 a/1 1:GenerateAssistant [c]")
 	w.answer(nil).want("Running v6 c/3 1:GenerateAssistant []")
 }
 
@@ -309,7 +323,8 @@ func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
 }
 
 func TestWhatCutInBehindAnOrdinaryMessageOvertakesItWithTheNextThatCutsIn(t *testing.T) {
-	w := newWorld(t).say("a").say("b").say("c").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v1 a/1 - [b c]")
+	w := newWorld(t).say("a").say("b").say("c").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).
+		want("Error v1 a/1 - [b c]")
 	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.
 	w.cutIn("e").want("Interrupting v2 b/2 1:GenerateAssistant [d e c]")
 }

@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// archive archives the chat or takes it back. While that is not possible yet, the chat waits and takes no new work up, so
-// that it becomes possible. A chat that has not begun is in no state of the machine: it is archived as it stands.
+// archive archives the chat or takes it back. While that is not possible yet, the chat waits and takes no new work up,
+// so that it becomes possible. A chat that has not begun is in no state of the machine: it is archived as it stands.
 func (p steering) archive() error {
 	if p.facts.Archive == p.status().Archived {
 		return nil
@@ -39,7 +39,8 @@ func (p steering) repair() error {
 	st := p.status()
 	return p.fire(machine.ReconcileInvalid, subject{err: &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorStateInvalid,
-		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than Parley has changed it",
+		Message: fmt.Sprintf("The status had phase %s with %d queued messages, which must not be: something other than "+
+			"Parley has changed it",
 			st.Phase, len(st.Queue)),
 		Advice: "Send a message to continue",
 	}})

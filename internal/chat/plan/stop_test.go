@@ -19,7 +19,8 @@ func stops(tool string) func(*v1alpha1.ChatMessage) {
 	}
 }
 
-// bringStopping lets a client answer all that waits for one. The first of its calls is of the tool, which ends the turn.
+// bringStopping lets a client answer all that waits for one. The first of its calls is of the tool,
+// which ends the turn.
 func (w *world) bringStopping(tool string) *world {
 	w.t.Helper()
 	var ids []string
@@ -57,13 +58,15 @@ func TestAToolEndsTheTurnAndTheNextOneBeginsAfresh(t *testing.T) {
 
 func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
 	w := newWorld(t).say("a").answer(calls(1)).say("b").answer(stops("plan")).want("Running v4 b/4 1:GenerateAssistant []")
-	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool || ended[0].StoppedBy != "plan" {
+	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool ||
+		ended[0].StoppedBy != "plan" {
 		t.Errorf("the ended turn is %+v", ended)
 	}
 }
 
 func TestAClientsResultEndsTheTurn(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").wantStopped("ticket")
+	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
+		wantStopped("ticket")
 	if got := w.chat.Status.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
 		t.Errorf("the results are placed at %+v", got)
 	}
@@ -75,7 +78,8 @@ func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 	asked := func(t *testing.T, first string) *world {
 		t.Helper()
 		w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
-		return w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops(first)), ofPeople }).want("RequiresAction v3 c-2-1/3 - []")
+		return w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops(first)), ofPeople }).
+			want("RequiresAction v3 c-2-1/3 - []")
 	}
 	for name, c := range map[string]struct{ own, client, approved, want string }{
 		"by Parley's own":       {"plan", "", "", "plan"},
@@ -105,7 +109,8 @@ func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
 		"the deadline": {func(w *world) *world {
 			return w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) })
 		}, "Waiting v4 c-2-1/3 - []"},
-		"an interruption":        {func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) }, "Waiting v4 c-2-1/3 - []"},
+		"an interruption": {func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) },
+			"Waiting v4 c-2-1/3 - []"},
 		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,10 +142,12 @@ func TestAStoppedTurnNeitherCompactsByItselfNorBeginsAgainAfterACompaction(t *te
 }
 
 func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	generated := func(name string, role v1alpha1.MessageRole, g v1alpha1.MessageGeneration) *v1alpha1.ChatMessage {
 		g.Outcome = v1alpha1.OutcomeCompleted
-		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &g}}
+		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &g}}
 	}
 	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1})
 	ofClient := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1, AwaitingCalls: 1})
@@ -159,10 +166,12 @@ func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
 		"with a client's result": {[]*v1alpha1.ChatMessage{user, ofClient, client}, "Waiting v8 client/3 - []", "ticket"},
 		"and a summary":          {[]*v1alpha1.ChatMessage{user, calling, own, summary}, "Waiting v8 summary/4 - []", "plan"},
 		"without the result":     {[]*v1alpha1.ChatMessage{user, calling}, "Running v8 call/2 1:ExecuteTools []", ""},
-		"of an earlier turn":     {[]*v1alpha1.ChatMessage{user, calling, own, user}, "Running v8 a/4 1:GenerateAssistant []", ""},
+		"of an earlier turn": {[]*v1alpha1.ChatMessage{user, calling, own, user}, "Running v8 a/4 1:GenerateAssistant []",
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).say("b").answer(nil).say("c").answer(nil).want("Waiting v7 c-6-1/7 - []")
+			w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).say("b").answer(nil).say("c").answer(nil).
+				want("Waiting v7 c-6-1/7 - []")
 			w.pass(func(f *Facts) { f.Truncated = Rest(c.kept) }).want(c.want)
 			if got := w.chat.Status.Turn.StoppedBy; got != c.by {
 				t.Errorf("the turn is stopped by %q", got)
@@ -175,7 +184,8 @@ func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
 }
 
 func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
-	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).edit("a", "", 0).want("Running v4 a/1 1:GenerateAssistant []")
+	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).edit("a", "", 0).
+		want("Running v4 a/1 1:GenerateAssistant []")
 	if got := w.chat.Status.Turn.StoppedBy; got != "" {
 		t.Errorf("the turn is stopped by %q", got)
 	}
@@ -189,12 +199,14 @@ func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
 		results   []v1alpha1.ToolResult
 		want      string
 	}{
-		"no list":                        {nil, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
-		"in the order of the calls":      {[]string{"page", "ticket"}, []v1alpha1.ToolResult{right("2"), right("1")}, "ticket"},
-		"the first has failed":           {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), right("2")}, "page"},
-		"all have failed":                {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), wrong("2")}, ""},
-		"another tool":                   {[]string{"deploy"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
-		"what a client says it is":       {[]string{"deploy"}, []v1alpha1.ToolResult{{ID: "1", Name: "deploy"}, right("2")}, ""},
+		"no list": {nil, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+		"in the order of the calls": {[]string{"page", "ticket"}, []v1alpha1.ToolResult{right("2"), right("1")},
+			"ticket"},
+		"the first has failed": {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), right("2")}, "page"},
+		"all have failed":      {[]string{"page", "ticket"}, []v1alpha1.ToolResult{wrong("1"), wrong("2")}, ""},
+		"another tool":         {[]string{"deploy"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
+		"what a client says it is": {[]string{"deploy"}, []v1alpha1.ToolResult{{ID: "1", Name: "deploy"}, right("2")},
+			""},
 		"a call that waits for approval": {[]string{"approved"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,18 +229,22 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
 	chat.Status.Turn = &v1alpha1.TurnStatus{
 		Message: "a", HistoryVersion: 1, ContentHash: "hash",
-		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3, StoppedBy: "ticket"},
+		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3,
+			StoppedBy: "ticket"},
 	}
-	user := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	reply := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
 		Role: v1alpha1.RoleAssistant, Parent: "a", Index: new(int64(1)),
-		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: 1, Outcome: v1alpha1.OutcomeCompleted, PendingCalls: 1, AwaitingCalls: 1},
+		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: 1, Outcome: v1alpha1.OutcomeCompleted,
+			PendingCalls: 1, AwaitingCalls: 1},
 	}}
 	kept, missing := Whole(chat, []v1alpha1.ChatMessage{user, reply, *bringing("results", v1alpha1.ToolResult{ID: "1"})})
 	if missing != 3 || len(kept) != 3 {
 		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
 	}
-	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" || got.ContentHash != "hash" {
+	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" ||
+		got.ContentHash != "hash" {
 		t.Errorf("the turn is %+v", got)
 	}
 }

@@ -17,8 +17,8 @@ var summaries = map[v1alpha1.ChatPhase]string{
 	v1alpha1.ChatError:          "Failed",
 }
 
-// takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened to the
-// history, and only the pod that gave the last reply may say it.
+// takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened
+// to the history, and only the pod that gave the last reply may say it.
 func (p captions) takeSummary() error {
 	st, summary := p.status(), p.facts.Summary
 	if summary == nil || st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||

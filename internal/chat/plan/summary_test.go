@@ -22,11 +22,13 @@ func summarized(t *testing.T) *world {
 
 // summary is what a model says of the turn that the version ended.
 func (w *world) summary(text string, version int64, change func(*v1alpha1.MessageGeneration)) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{
-		ChatUID: "u", HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: "pod",
-		Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
-		Usage: &v1alpha1.TokenUsage{InputTokens: 100, TotalTokens: 100}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 5},
-	}}}
+	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant,
+		Generation: &v1alpha1.MessageGeneration{
+			ChatUID: "u", HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: "pod",
+			Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
+			Usage: &v1alpha1.TokenUsage{InputTokens: 100, TotalTokens: 100},
+			Cost:  &v1alpha1.Cost{Currency: "USD", MicroUnits: 5},
+		}}}
 	m.Name = fmt.Sprintf("c-%d-summary", version)
 	if change != nil {
 		change(m.Spec.Generation)
@@ -66,7 +68,8 @@ func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
 	if after.Usage.TotalTokens != before.Usage.TotalTokens+100 || len(after.Cost) != 1 || after.Cost[0].MicroUnits != 5 {
 		t.Errorf("the usage is %+v, the cost %+v", after.Usage, after.Cost)
 	}
-	if after.History.Version != before.History.Version || after.History.Head != before.History.Head || after.History.Length != before.History.Length {
+	if after.History.Version != before.History.Version || after.History.Head != before.History.Head ||
+		after.History.Length != before.History.Length {
 		t.Errorf("the history became %+v", after.History)
 	}
 	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)

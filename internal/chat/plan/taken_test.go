@@ -39,7 +39,8 @@ func TestAnInterruptionDoesNotWaitForAResultThatCannotBeNamed(t *testing.T) {
 
 func TestAHeldChatBeginsNoOtherAttemptForATakenName(t *testing.T) {
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Suspended, f.Result = true, result(w.chat, strangers["not generated"]) }).want("Running v1 a/1 1:GenerateAssistant []")
+	w.pass(func(f *Facts) { f.Suspended, f.Result = true, result(w.chat, strangers["not generated"]) }).
+		want("Running v1 a/1 1:GenerateAssistant []")
 }
 
 func TestTheRetryAfterATakenNameSaysSo(t *testing.T) {

@@ -36,7 +36,8 @@ func TestWhatOthersWroteReachesNoStatusWithWhatTerminalsActOn(t *testing.T) {
 	w.chat.Spec.Title = hostile
 	check(w.pass(nil), "a title that a person gave")
 	w.chat.Spec.Title = ""
-	w.say("a").answer(titled(hostile, v1alpha1.TitleFromModel, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Preview = hostile }))
+	w.say("a").answer(titled(hostile, v1alpha1.TitleFromModel,
+		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Preview = hostile }))
 	check(w, "a reply with a title")
 	if st := w.chat.Status; st.LastReply != "]0;owned 2J rm -fr now" || st.Title != st.LastReply {
 		t.Errorf("the reply is %q and the title %q", st.LastReply, st.Title)

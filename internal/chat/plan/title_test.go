@@ -64,7 +64,8 @@ func TestATitleComesWithAnyResultThatCounts(t *testing.T) {
 		"calls": calls(1), "a failure": outcome(v1alpha1.OutcomeFailed), "a reply": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, change)).wantTitle("why", v1alpha1.TitleFromFirstWords)
+			newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, change)).
+				wantTitle("why", v1alpha1.TitleFromFirstWords)
 		})
 	}
 	late := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 }
@@ -97,9 +98,11 @@ func TestANewBeginningGetsANewTitle(t *testing.T) {
 
 func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20}, Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
+		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20},
+			Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
 	})
-	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 || got.Cost[0].MicroUnits != 3 {
+	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 ||
+		got.Cost[0].MicroUnits != 3 {
 		t.Errorf("the usage is %+v, the cost %+v", got.Usage, got.Cost)
 	}
 	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 27 {

@@ -23,8 +23,9 @@ func busy() *v1alpha1.Chat {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "uid"},
 		Status: v1alpha1.ChatStatus{
 			Phase: v1alpha1.ChatRunning, History: v1alpha1.HistoryStatus{Version: 3, Head: "a", Length: 3},
-			Turn:       &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
-			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod", StartedAt: *ago(10 * time.Second)},
+			Turn: &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
+			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod",
+				StartedAt: *ago(10 * time.Second)},
 		},
 	}
 }
@@ -33,7 +34,8 @@ func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *
 	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-3-1"}}
 	m.Spec.Role, m.Spec.Parent = v1alpha1.RoleAssistant, "a"
 	m.Spec.Generation = &v1alpha1.MessageGeneration{
-		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome, FinishedAt: *ago(time.Second),
+		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome,
+		FinishedAt: *ago(time.Second),
 	}
 	if reason != "" {
 		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason}
@@ -148,10 +150,12 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 			f.Edited, f.Result = &Edited{Message: Message{Name: "a"}, Index: 2}, resultIs(v1alpha1.OutcomeCompleted, "")
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"a deletion that brings an older turn back": {func(f *Facts) {
-			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: &v1alpha1.TurnStatus{Message: "y", HistoryVersion: 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant}}
+			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: &v1alpha1.TurnStatus{Message: "y", HistoryVersion: 1,
+				Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant}}
 		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
 		"a deleted reply that is made again": {func(f *Facts) {
-			f.Truncated = &Truncated{Head: "a", Length: 3, Unanswered: true, Turn: &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 3, LastRole: v1alpha1.RoleUser}}
+			f.Truncated = &Truncated{Head: "a", Length: 3, Unanswered: true,
+				Turn: &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 3, LastRole: v1alpha1.RoleUser}}
 		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
 		"an interruption with a partial reply": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
@@ -170,10 +174,12 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 		}, said{Capacity: 5 * time.Second}},
 		"calls that nobody answered": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation = v1alpha1.ChatRequiresAction, nil
-			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.AwaitingCalls, f.Chat.Status.Turn.LastRole = 2, 2, v1alpha1.RoleAssistant
-			f.Chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(now), ToolCalls: []v1alpha1.PendingToolCall{
-				{ID: "1", Kind: v1alpha1.AwaitsClient}, {ID: "2", Kind: v1alpha1.AwaitsApproval},
-			}}
+			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.AwaitingCalls, f.Chat.Status.Turn.LastRole = 2, 2,
+				v1alpha1.RoleAssistant
+			f.Chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(now),
+				ToolCalls: []v1alpha1.PendingToolCall{
+					{ID: "1", Kind: v1alpha1.AwaitsClient}, {ID: "2", Kind: v1alpha1.AwaitsApproval},
+				}}
 		}, said{Clients: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

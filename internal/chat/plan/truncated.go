@@ -77,7 +77,8 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	switch g := m.Spec.Generation; {
 	case g == nil:
 		n := history.NodeOf(m)
-		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, StoppedBy: m.Status.StoppedBy}
+		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version,
+			StoppedBy: m.Status.StoppedBy}
 		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
 		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
 	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
@@ -137,7 +138,8 @@ func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
 	return t
 }
 
-// Whole returns the messages of the history before the first one that is missing, and its index; the length of the history if none is.
+// Whole returns the messages of the history before the first one that is missing,
+// and its index; the length of the history if none is.
 func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
 	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
 	nodes := make([]history.Node, 0, len(messages))
@@ -162,7 +164,8 @@ func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 // recordOwn tells the message what its turn's record knows of it: its own status may say so later.
 func recordOwn(m *v1alpha1.ChatMessage, t *v1alpha1.TurnStatus) {
 	if t != nil && t.Message == m.Name {
-		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.ContentHash, t.ResumedVersion, t.CallsGivenUpBefore
+		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.ContentHash, t.ResumedVersion,
+			t.CallsGivenUpBefore
 	}
 	if results := PlaceOfResults(t); results != nil && results.Message == m.Name {
 		m.Status.StoppedBy = results.StoppedBy

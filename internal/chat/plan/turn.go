@@ -126,7 +126,8 @@ func (p turn) begin(message string) {
 	p.firing.Began = st.Turn
 }
 
-// givenUpBefore is why calls of the reply before the message have no result. An edited message knows it from its first commit.
+// givenUpBefore is why calls of the reply before the message have no result.
+// An edited message knows it from its first commit.
 func (p turn) givenUpBefore(message string) v1alpha1.CallsGivenUp {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
 		return e.CallsGivenUpBefore
@@ -137,8 +138,8 @@ func (p turn) givenUpBefore(message string) v1alpha1.CallsGivenUp {
 	return ""
 }
 
-// podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for want
-// of a valid one: a running pod sees a changed Secret only after a minute or two.
+// podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for
+// want of a valid one: a running pod sees a changed Secret only after a minute or two.
 func podAfter(e *v1alpha1.LastError) (after time.Time) {
 	if e == nil {
 		return after

@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// beginWaits notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here on, and
-// not from when the model asked: people may have taken theirs to approve it.
+// beginWaits notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here on,
+// and not from when the model asked: people may have taken theirs to approve it.
 func (p turn) beginWaits() {
 	t := p.status().Turn
 	for i := range t.WaitsFor {
@@ -30,8 +30,8 @@ func due(t *v1alpha1.TurnStatus, w *v1alpha1.PendingWait) bool {
 	})
 }
 
-// subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go on to. Calls
-// whose attempt was lost have waited before it began.
+// subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go
+// on to. Calls whose attempt was lost have waited before it began.
 func (p turn) subChatsAtWork() bool {
 	t := p.status().Turn
 	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
@@ -62,7 +62,8 @@ func pendingWaits(waits []v1alpha1.CallWait) (pending []v1alpha1.PendingWait) {
 	return pending
 }
 
-// waitsLeft are the waits that are left after a batch of calls was answered: those of calls that people have yet to approve.
+// waitsLeft are the waits that are left after a batch of calls was answered:
+// those of calls that people have yet to approve.
 func waitsLeft(t *v1alpha1.TurnStatus) (left []v1alpha1.PendingWait) {
 	for _, w := range t.WaitsFor {
 		if t.PendingCalls > 0 && w.Awaits != "" {

@@ -57,7 +57,8 @@ func (w *world) wantReason(reason string) *world {
 
 func TestAChatWaitsWithoutAnAttemptUntilAllItsSubChatsAreDone(t *testing.T) {
 	w := waiting(t, "x", "y").wantReason(v1alpha1.ReasonWaitingForSubChats)
-	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions,
+		v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
 		t.Errorf("the condition says %q", c.Message)
 	}
 	w.working("y").want("Running v2 c-1-1/2 - []")
@@ -85,7 +86,8 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
-	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).wantReason(v1alpha1.ReasonWaitingForSubChats)
+	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).
+		wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if w.chat.Status.WaitingSince != nil {
 		t.Error("the chat waits for capacity, too")
 	}
@@ -104,7 +106,8 @@ func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
 
 	w = waiting(t, "x")
 	w.pass(func(f *Facts) { f.SubChats, f.Open = atWork("x"), messages(false, "b") }).want("Running v2 c-1-1/2 - [b]")
-	w.pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt }).want("Running v3 b/3 1:GenerateAssistant []")
+	w.pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt }).
+		want("Running v3 b/3 1:GenerateAssistant []")
 
 	w = waiting(t, "x")
 	w.pass(func(f *Facts) {

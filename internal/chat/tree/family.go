@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tree answers what a chat's place among its parents and sub-chats means for it. It is pure: callers give it the
-// chats of one namespace.
+// Package tree answers what a chat's place among its parents and sub-chats means for it. It is pure: callers give it
+// the chats of one namespace.
 package tree
 
 import (
@@ -30,8 +30,8 @@ func Of(chats []v1alpha1.Chat) *Family {
 	return f
 }
 
-// Ancestors are the chats above the chat, nearest first; complete is false when one of them does not exist, or when they go
-// in a circle or deeper than any limit allows.
+// Ancestors are the chats above the chat, nearest first; complete is false when one of them does not exist, or when
+// they go in a circle or deeper than any limit allows.
 func (f *Family) Ancestors(chat *v1alpha1.Chat) (above []*v1alpha1.Chat, complete bool) {
 	for parent := chat.Spec.ParentRef; parent != nil; {
 		next := f.byName[parent.Name]
@@ -67,8 +67,8 @@ func Suspended(chat *v1alpha1.Chat, above []*v1alpha1.Chat) bool {
 	return chat.Spec.Suspend || slices.ContainsFunc(above, func(c *v1alpha1.Chat) bool { return c.Spec.Suspend })
 }
 
-// Archiving is the topmost of the chat and those above it that is to be archived, and so all of its family with it; nil if
-// there is none.
+// Archiving is the topmost of the chat and those above it that is to be archived, and so all of its family with it; nil
+// if there is none.
 func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat) {
 	if chat.Spec.Archived {
 		top = chat
@@ -81,8 +81,8 @@ func Archiving(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (top *v1alpha1.Chat)
 	return top
 }
 
-// AtWork names a chat among the top one and its descendants, but for the one called self, that is neither Waiting nor in Error; empty
-// if there is none. Of itself a chat knows better: it may be about to come to rest.
+// AtWork names a chat among the top one and its descendants, but for the one called self, that is neither Waiting nor
+// in Error; empty if there is none. Of itself a chat knows better: it may be about to come to rest.
 func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
 	for _, member := range append([]*v1alpha1.Chat{top}, f.Descendants(top)...) {
 		if member.Name == self {
@@ -96,8 +96,8 @@ func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
 	return ""
 }
 
-// Exceeds says which limit of the root a chat that has not begun exceeds: how deep it is, or how many chats of the family come before
-// it. Archived ones give their place. It is empty when there is none.
+// Exceeds says which limit of the root a chat that has not begun exceeds: how deep it is, or how many chats of the
+// family come before it. Archived ones give their place. It is empty when there is none.
 func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit string) {
 	if len(above) == 0 {
 		return ""
@@ -118,7 +118,8 @@ func (f *Family) Exceeds(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (limit str
 	return ""
 }
 
-// comesBefore reports whether the member has its place before a chat that has yet to begin: it has begun, or it is older.
+// comesBefore reports whether the member has its place before a chat that has yet to begin:
+// it has begun, or it is older.
 func comesBefore(member, chat *v1alpha1.Chat) bool {
 	if member.Status.History.Version > 0 {
 		return true

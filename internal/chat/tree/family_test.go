@@ -16,7 +16,8 @@ import (
 func tree(change func(map[string]*v1alpha1.Chat)) (*Family, map[string]*v1alpha1.Chat) {
 	created := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	var chats []v1alpha1.Chat
-	for _, c := range [][2]string{{"root", ""}, {"a", "root"}, {"b", "root"}, {"deep", "a"}, {"stranger", ""}, {"lost", "nobody"}, {"x", "y"}, {"y", "x"}} {
+	for _, c := range [][2]string{{"root", ""}, {"a", "root"}, {"b", "root"}, {"deep", "a"}, {"stranger", ""},
+		{"lost", "nobody"}, {"x", "y"}, {"y", "x"}} {
 		chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: c[0], CreationTimestamp: created}}
 		if c[1] != "" {
 			chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: c[1]}
@@ -99,8 +100,10 @@ func TestAPlaceInTheFamilyIsFreeOnceAChatIsArchived(t *testing.T) {
 		chat   string
 		want   string
 	}{
-		"one that is archived gives its place":        {func(all map[string]*v1alpha1.Chat) { all["a"].Status.Archived = true }, "b", ""},
-		"one that has begun keeps it from older ones": {func(all map[string]*v1alpha1.Chat) { all["b"].Status.History.Version = 1 }, "a", "maxSubChats"},
+		"one that is archived gives its place": {
+			func(all map[string]*v1alpha1.Chat) { all["a"].Status.Archived = true }, "b", ""},
+		"one that has begun keeps it from older ones": {
+			func(all map[string]*v1alpha1.Chat) { all["b"].Status.History.Version = 1 }, "a", "maxSubChats"},
 		"none has begun": {func(map[string]*v1alpha1.Chat) {}, "b", "maxSubChats"},
 	} {
 		f, chats := one(c.change)

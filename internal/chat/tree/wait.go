@@ -9,8 +9,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed or kept
-// from beginning. A chat that is to be archived counts, too: it takes nothing up, and may wait for the one that waits for it.
+// Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed or
+// kept from beginning. A chat that is to be archived counts, too:
+// it takes nothing up, and may wait for the one that waits for it.
 func Settled(chat *v1alpha1.Chat) bool {
 	switch chat.Status.Phase {
 	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
@@ -20,8 +21,8 @@ func Settled(chat *v1alpha1.Chat) bool {
 	return ready != nil && ready.Reason != v1alpha1.ReasonBeginning
 }
 
-// Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil if there is
-// none.
+// Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil
+// if there is none.
 func Below(chat *v1alpha1.Chat, name string, lookup func(name string) (*v1alpha1.Chat, error)) (bool, error) {
 	self := chat.Name
 	for range v1alpha1.MaxFamilyDepth {

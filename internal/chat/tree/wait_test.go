@@ -50,7 +50,8 @@ func TestOnlyWhatDescendsFromAChatIsBelowIt(t *testing.T) {
 		chat, above string
 		below       bool
 	}{
-		{"a", "root", true}, {"deep", "a", true}, {"deep", "root", true}, {"root", "a", false}, {"a", "a", false}, {"a", "b", false},
+		{"a", "root", true}, {"deep", "a", true}, {"deep", "root", true}, {"root", "a", false}, {"a", "a", false},
+		{"a", "b", false},
 		{"stranger", "root", false}, {"lost", "root", false}, {"x", "root", false}, {"x", "x", false},
 	} {
 		if below, err := Below(chats[c.chat], c.above, lookup); err != nil || below != c.below {
@@ -58,7 +59,8 @@ func TestOnlyWhatDescendsFromAChatIsBelowIt(t *testing.T) {
 		}
 	}
 	broken := errors.New("no answer")
-	if _, err := Below(chats["deep"], "root", func(string) (*v1alpha1.Chat, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := Below(chats["deep"], "root", func(string) (*v1alpha1.Chat, error) { return nil, broken }); !errors.Is(err,
+		broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -51,7 +51,8 @@ func (a *answers[V]) put(key string, v answer[V], positive bool) {
 	}
 }
 
-// makeRoom forgets what has expired, and if that is nothing and it must be, all: it costs one question each to learn it again.
+// makeRoom forgets what has expired, and if that is nothing and it must be,
+// all: it costs one question each to learn it again.
 func (a *answers[V]) makeRoom(now time.Time, must bool) {
 	for key, known := range a.known {
 		if !now.Before(known.expires) {

@@ -1,16 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth decides who may listen: a bearer token is shown to the API server (TokenReview), and whom it belongs to must
-// be allowed (SubjectAccessReview) to get chats/stream of a chat, a subresource that exists for this question alone, or, for
-// the list of a namespace's chats, to list and to watch its chats.
+// Package auth decides who may listen: a bearer token is shown to the API server (TokenReview), and whom it belongs to
+// must be allowed (SubjectAccessReview) to get chats/stream of a chat, a subresource that exists for this question
+// alone, or, for the list of a namespace's chats, to list and to watch its chats.
 //
-// Tokens are for the audience token.Audience, so that whoever gets hold of one can listen and do nothing else. Those that the
-// API server takes are taken too, where Options say so.
+// Tokens are for the audience token.Audience, so that whoever gets hold of one can listen and do nothing else. Those
+// that the API server takes are taken too, where Options say so.
 //
-// Answers are remembered briefly, under a hash of the token: ten seconds if they are good, one if they are not, so that a
-// right that was just granted works at once and one that was withdrawn ends soon. No token is kept. The API server is asked
-// a bounded number of questions at a time, and none about what cannot be a token.
+// Answers are remembered briefly, under a hash of the token: ten seconds if they are good, one if they are not, so that
+// a right that was just granted works at once and one that was withdrawn ends soon. No token is kept. The API server is
+// asked a bounded number of questions at a time, and none about what cannot be a token.
 package auth
 
 import (
@@ -45,14 +45,14 @@ const (
 
 // Options say which tokens are taken, and how many questions are asked at a time.
 type Options struct {
-	// APIServerTokens takes tokens of the API server's own audience besides those of token.Audience. Who has one can act as
-	// the caller, so a gateway that takes them is worth more to a thief.
+	// APIServerTokens takes tokens of the API server's own audience besides those of token.Audience. Who has one can act
+	// as the caller, so a gateway that takes them is worth more to a thief.
 	APIServerTokens bool
-	// OpaqueTokens asks the API server also about tokens that are no JSON web tokens, as some clouds hand them out. It does
-	// nothing without APIServerTokens.
+	// OpaqueTokens asks the API server also about tokens that are no JSON web tokens, as some clouds hand them out. It
+	// does nothing without APIServerTokens.
 	OpaqueTokens bool
-	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that are
-	// open. Default DefaultReviews.
+	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that
+	// are open. Default DefaultReviews.
 	Reviews int
 	// Now tells the time, default time.Now.
 	Now func() time.Time
@@ -85,8 +85,8 @@ type Checker struct {
 	tokens  authenticationclient.TokenReviewInterface
 	access  authorizationclient.SubjectAccessReviewInterface
 	options Options
-	// newcomers and known are where questions about those who come and those who are here are asked, so that a crowd at the
-	// door ends no stream.
+	// newcomers and known are where questions about those who come and those who are here are asked, so that a crowd at
+	// the door ends no stream.
 	newcomers, known *lane
 	asking           singleflight.Group
 	users            *answers[user]
@@ -100,7 +100,8 @@ type user struct {
 }
 
 // New makes a checker.
-func New(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, options Options) *Checker {
+func New(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface,
+	options Options) *Checker {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -173,8 +174,10 @@ func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error
 	case c.options.APIServerTokens:
 		return claims, nil, nil
 	}
-	return claims, nil, unauthenticated(fmt.Sprintf("the token is not for the audience %s: ask for one with \"kubectl create token ACCOUNT --audience=%s\"",
-		token.Audience, token.Audience))
+	return claims, nil,
+		unauthenticated(
+			fmt.Sprintf("the token is not for the audience %s: ask for one with \"kubectl create token ACCOUNT --audience=%s\"",
+				token.Audience, token.Audience))
 }
 
 // attributes are what a caller must be allowed.
@@ -207,21 +210,24 @@ func (q questions) authenticate(ctx context.Context, bearer string, audiences []
 			return user{}, false, err
 		}
 		// An authenticator that knows nothing of audiences names none.
-		good := review.Status.Authenticated && (len(audiences) == 0 || slices.Contains(review.Status.Audiences, token.Audience))
+		good := review.Status.Authenticated &&
+			(len(audiences) == 0 || slices.Contains(review.Status.Audiences, token.Audience))
 		return user{known: good, info: review.Status.User}, good, nil
 	})
 }
 
-func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo, attributes authorizationv1.ResourceAttributes) (answer[bool], error) {
+func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo,
+	attributes authorizationv1.ResourceAttributes) (answer[bool], error) {
 	key := q.hash + "/" + attributes.Verb + "/" + attributes.Namespace + "/" + attributes.Name
 	return ask(ctx, q, q.grants, key, func(ctx context.Context) (allowed, positive bool, err error) {
 		extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
 		for k, v := range who.Extra {
 			extra[k] = authorizationv1.ExtraValue(v)
 		}
-		review, err := q.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra, ResourceAttributes: &attributes,
-		}}, metav1.CreateOptions{})
+		review, err := q.access.Create(ctx,
+			&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: who.Username, UID: who.UID, Groups: who.Groups, Extra: extra, ResourceAttributes: &attributes,
+			}}, metav1.CreateOptions{})
 		if err != nil {
 			return false, false, err
 		}
@@ -231,7 +237,8 @@ func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo,
 
 // ask returns a remembered answer, or asks once for all who ask at the same time. Who asks may go away; the question is
 // then answered for the others.
-func ask[V any](ctx context.Context, q questions, known *answers[V], key string, question func(context.Context) (V, bool, error)) (answer[V], error) {
+func ask[V any](ctx context.Context, q questions, known *answers[V], key string,
+	question func(context.Context) (V, bool, error)) (answer[V], error) {
 	if v, ok := known.get(key); ok {
 		return v, nil
 	}

@@ -41,7 +41,8 @@ type apiServer struct {
 	hold    chan struct{} // closed: it answers
 }
 
-func (a *apiServer) Create(ctx context.Context, review *authenticationv1.TokenReview, _ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+func (a *apiServer) Create(ctx context.Context, review *authenticationv1.TokenReview,
+	_ metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
 	a.mu.Lock()
 	a.asked = append(a.asked, review.Spec)
 	a.atOnce++
@@ -72,11 +73,13 @@ type accesses struct {
 	server *apiServer
 }
 
-func (a accesses) Create(_ context.Context, review *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
+func (a accesses) Create(_ context.Context, review *authorizationv1.SubjectAccessReview,
+	_ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
 	a.server.mu.Lock()
 	defer a.server.mu.Unlock()
 	at := review.Spec.ResourceAttributes
-	a.server.access = append(a.server.access, strings.TrimSuffix(fmt.Sprintf("%s %s/%s %s/%s", at.Verb, at.Resource, at.Subresource, at.Namespace, at.Name), "/"))
+	a.server.access = append(a.server.access,
+		strings.TrimSuffix(fmt.Sprintf("%s %s/%s %s/%s", at.Verb, at.Resource, at.Subresource, at.Namespace, at.Name), "/"))
 	review.Status.Allowed = !a.server.denied
 	return review, nil
 }
@@ -102,28 +105,34 @@ func TestOnlyWhatCanBeATokenIsShownToTheAPIServer(t *testing.T) {
 		asked     bool
 		message   string
 	}{
-		"no token":                             {"", Options{APIServerTokens: true}, nil, false, "no bearer token"},
-		"a word":                               {"nonsense", Options{APIServerTokens: true}, nil, false, "no JSON web token"},
-		"a word, where opaque tokens are used": {"k8s-aws-v1.aHR0cHM6Ly9zdHM", Options{APIServerTokens: true, OpaqueTokens: true}, nil, true, ""},
-		"a word, where only ours are taken":    {"nonsense", Options{OpaqueTokens: true}, nil, false, "no JSON web token"},
-		"far too long":                         {strings.Repeat("x", 1<<20), Options{APIServerTokens: true, OpaqueTokens: true}, nil, false, "longer than 16384 bytes"},
-		"ours":                                 {ours, Options{}, []string{token.Audience}, true, ""},
-		"ours among others":                    {jwt(`{"aud":["a","parley-gateway"]}`), Options{APIServerTokens: true}, []string{token.Audience}, true, ""},
-		"the API server's":                     {theirs, Options{APIServerTokens: true}, nil, true, ""},
-		"the API server's, where only ours":    {theirs, Options{}, nil, false, "not for the audience parley-gateway"},
-		"an old one":                           {jwt(`{"aud":["parley-gateway"],"exp":1000}`), Options{}, nil, false, "has expired"},
+		"no token": {"", Options{APIServerTokens: true}, nil, false, "no bearer token"},
+		"a word":   {"nonsense", Options{APIServerTokens: true}, nil, false, "no JSON web token"},
+		"a word, where opaque tokens are used": {"k8s-aws-v1.aHR0cHM6Ly9zdHM",
+			Options{APIServerTokens: true, OpaqueTokens: true}, nil, true, ""},
+		"a word, where only ours are taken": {"nonsense", Options{OpaqueTokens: true}, nil, false, "no JSON web token"},
+		"far too long": {strings.Repeat("x", 1<<20), Options{APIServerTokens: true, OpaqueTokens: true},
+			nil, false, "longer than 16384 bytes"},
+		"ours": {ours, Options{}, []string{token.Audience}, true, ""},
+		"ours among others": {jwt(`{"aud":["a","parley-gateway"]}`), Options{APIServerTokens: true},
+			[]string{token.Audience}, true, ""},
+		"the API server's":                  {theirs, Options{APIServerTokens: true}, nil, true, ""},
+		"the API server's, where only ours": {theirs, Options{}, nil, false, "not for the audience parley-gateway"},
+		"an old one": {jwt(`{"aud":["parley-gateway"],"exp":1000}`), Options{}, nil, false,
+			"has expired"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			server := &apiServer{}
 			_, refused := server.checker(tt.options).Check(t.Context(), tt.bearer, chat)
-			if (refused == nil) != (tt.message == "") || refused != nil && (refused.Status != http.StatusUnauthorized || !strings.Contains(refused.Message, tt.message)) {
+			if (refused == nil) != (tt.message == "") || refused != nil && (refused.Status != http.StatusUnauthorized ||
+				!strings.Contains(refused.Message, tt.message)) {
 				t.Errorf("got %v, want %q", refused, tt.message)
 			}
 			if refused != nil && tt.bearer != "" && strings.Contains(refused.Message, tt.bearer) {
 				t.Error("the refusal quotes the token")
 			}
-			if asked := len(server.asked) == 1; asked != tt.asked || asked && !slices.Equal(server.asked[0].Audiences, tt.audiences) {
+			if asked := len(server.asked) == 1; asked != tt.asked || asked &&
+				!slices.Equal(server.asked[0].Audiences, tt.audiences) {
 				t.Errorf("asked %d times, %+v", len(server.asked), server.asked)
 			}
 		})
@@ -132,7 +141,8 @@ func TestOnlyWhatCanBeATokenIsShownToTheAPIServer(t *testing.T) {
 
 func TestAnAPIServerThatKnowsNoAudiencesProvesNone(t *testing.T) {
 	server := &apiServer{unaware: true}
-	if _, refused := server.checker(Options{}).Check(t.Context(), ours, chat); refused == nil || refused.Status != http.StatusUnauthorized {
+	if _, refused := server.checker(Options{}).Check(t.Context(), ours, chat); refused == nil ||
+		refused.Status != http.StatusUnauthorized {
 		t.Errorf("got %v", refused)
 	}
 }
@@ -148,7 +158,8 @@ func TestWhatIsAskedIsWhatIsHeard(t *testing.T) {
 			t.Errorf("asked %q, got %+v, %v, want %q", got, grant, refused, want)
 		}
 		server = &apiServer{denied: true}
-		if _, refused := server.checker(Options{}).Check(t.Context(), ours, access); refused == nil || refused.Status != http.StatusForbidden {
+		if _, refused := server.checker(Options{}).Check(t.Context(), ours, access); refused == nil ||
+			refused.Status != http.StatusForbidden {
 			t.Errorf("got %v", refused)
 		}
 	}
@@ -166,7 +177,8 @@ func TestAGrantIsAsOldAsTheAnswerBehindIt(t *testing.T) {
 		}{{0, 0, 1}, {9 * time.Second, 0, 1}, {2 * time.Second, 11 * time.Second, 2}} {
 			<-time.After(step.after)
 			grant, refused := checker.Check(t.Context(), expiring, chat)
-			if refused != nil || grant.At.Sub(begin) != step.at || len(server.asked) != step.asked || !grant.Expires.Equal(begin.Add(time.Hour).Truncate(time.Second)) {
+			if refused != nil || grant.At.Sub(begin) != step.at || len(server.asked) != step.asked ||
+				!grant.Expires.Equal(begin.Add(time.Hour).Truncate(time.Second)) {
 				t.Errorf("%+v: got %+v, %v after %d questions", step, grant, refused, len(server.asked))
 			}
 		}
@@ -221,12 +233,16 @@ func TestACrowdAtTheDoorIsAskedAboutAFewAtATimeAndEndsNoStream(t *testing.T) {
 }
 
 func TestNobodyIsToldWhatHappensBehindTheGateway(t *testing.T) {
-	server := &apiServer{err: errors.New(`Post "https://10.96.0.1:443/apis/authentication.k8s.io/v1/tokenreviews": dial tcp 10.96.0.1:443: connect: connection refused`)}
+	server := &apiServer{
+		err: errors.New(
+			`Post "https://10.96.0.1:443/apis/authentication.k8s.io/v1/tokenreviews": dial tcp 10.96.0.1:443: connect: connection refused`)}
 	_, refused := server.checker(Options{}).Check(t.Context(), ours, chat)
-	if refused == nil || refused.Status != http.StatusServiceUnavailable || refused.Reason != refusal.APIServerUnavailable {
+	if refused == nil || refused.Status != http.StatusServiceUnavailable ||
+		refused.Reason != refusal.APIServerUnavailable {
 		t.Fatalf("got %+v", refused)
 	}
-	if strings.Contains(refused.Message, "10.") || strings.Contains(refused.Message, "tcp") || !errors.Is(refused, server.err) {
+	if strings.Contains(refused.Message, "10.") || strings.Contains(refused.Message, "tcp") ||
+		!errors.Is(refused, server.err) {
 		t.Errorf("it says %q, cause %v", refused.Message, refused.Cause)
 	}
 }

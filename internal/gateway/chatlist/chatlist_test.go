@@ -197,15 +197,18 @@ func TestAListShowsWhatAListNeeds(t *testing.T) {
 	chat.Spec.ParentRef, chat.Spec.Suspend = &v1alpha1.ChatReference{Name: "p"}, true
 	chat.Status = v1alpha1.ChatStatus{
 		Phase: v1alpha1.ChatError, Title: "T", LastReply: "R", Model: "m", Archived: true,
-		History:    v1alpha1.HistoryStatus{Length: 3, Version: 7},
-		Queue:      []v1alpha1.QueuedMessage{{Name: "q"}},
-		Turn:       &v1alpha1.TurnStatus{Message: "t", Summary: "S", ContentHash: "hash"},
-		Cost:       []v1alpha1.Cost{{Currency: "EUR"}},
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RateLimited", Message: "wait"}},
+		History: v1alpha1.HistoryStatus{Length: 3, Version: 7},
+		Queue:   []v1alpha1.QueuedMessage{{Name: "q"}},
+		Turn:    &v1alpha1.TurnStatus{Message: "t", Summary: "S", ContentHash: "hash"},
+		Cost:    []v1alpha1.Cost{{Currency: "EUR"}},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RateLimited",
+			Message: "wait"}},
 	}
 	s := SummaryOf(chat)
-	if s.Parent != "p" || !s.Suspended || !s.Archived || s.Length != 3 || s.Queued != 1 || s.Turn.Summary != "S" || s.Cost[0].Currency != "EUR" ||
-		s.Ready != metav1.ConditionFalse || s.Reason != "RateLimited" || s.Message != "wait" || s.Since == nil || s.LastReply != "R" || s.Title != "T" || s.Model != "m" {
+	if s.Parent != "p" || !s.Suspended || !s.Archived || s.Length != 3 || s.Queued != 1 || s.Turn.Summary != "S" ||
+		s.Cost[0].Currency != "EUR" ||
+		s.Ready != metav1.ConditionFalse || s.Reason != "RateLimited" || s.Message != "wait" || s.Since == nil ||
+		s.LastReply != "R" || s.Title != "T" || s.Model != "m" {
 		t.Errorf("got %+v", s)
 	}
 }

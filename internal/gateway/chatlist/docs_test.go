@@ -133,7 +133,8 @@ func TestTheDocumentationHasEveryEventAndFieldAndNoOther(t *testing.T) {
 			t.Errorf("no section is about event %s", name)
 		}
 	}
-	for _, reason := range append(constants(t, "../follow/event.go", "Closing"), constants(t, "../refusal/refusal.go", "")...) {
+	for _, reason := range append(constants(t, "../follow/event.go", "Closing"),
+		constants(t, "../refusal/refusal.go", "")...) {
 		if !strings.Contains(string(page), "`"+reason+"`") {
 			t.Errorf("reason %s is not on the page", reason)
 		}

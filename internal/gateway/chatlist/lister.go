@@ -16,7 +16,8 @@ import (
 // gather is how long changes are gathered before they are told, so that a chat that changes quickly is told once.
 const gather = 50 * time.Millisecond
 
-// Chats is what is known of the chats. What it returns must not be changed. A change is known here before Logs are told of it.
+// Chats is what is known of the chats. What it returns must not be changed.
+// A change is known here before Logs are told of it.
 type Chats interface {
 	// List has all chats of a namespace.
 	List(namespace string) []*v1alpha1.Chat
@@ -39,8 +40,8 @@ type Lister struct {
 	at Position
 }
 
-// Run tells what has changed since a position, and what changes, until ctx is done or the client takes no more. A Lister runs
-// once.
+// Run tells what has changed since a position, and what changes, until ctx is done or the client takes no more. A
+// Lister runs once.
 func (l *Lister) Run(ctx context.Context, from Position) error {
 	reader := l.Logs.read(l.Namespace)
 	defer reader.stop()

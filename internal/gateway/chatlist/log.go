@@ -50,7 +50,8 @@ type entry struct {
 
 // NewLogs makes logs that know of nothing.
 func NewLogs() *Logs {
-	return &Logs{identity: fmt.Sprintf("%08x", rand.Uint32()), namespaces: map[string]*log{}} // It tells processes apart, and hides nothing.
+	// It tells processes apart, and hides nothing.
+	return &Logs{identity: fmt.Sprintf("%08x", rand.Uint32()), namespaces: map[string]*log{}}
 }
 
 // Changed remembers how a chat was and is; nil if it did not or does not exist.

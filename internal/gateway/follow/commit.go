@@ -20,8 +20,8 @@ var (
 	ErrUnsettled = errors.New("the message's place in the history is not known yet")
 )
 
-// Committed is a message at its place in a chat's history. It never changes, and is shared between streams: a message that
-// is edited gets another one, with another Version.
+// Committed is a message at its place in a chat's history. It never changes, and is shared between streams: a message
+// that is edited gets another one, with another Version.
 type Committed struct {
 	// Chat is the short identity of the chat.
 	Chat string
@@ -59,8 +59,8 @@ type Place struct {
 	Name string
 	// Index in the history, from 0.
 	Index int64
-	// Version that the message's commit made, as far as that can be told without the message: 0 if it cannot, and it may be
-	// too high. A message that was committed with this version here, with this name, is the one that is meant.
+	// Version that the message's commit made, as far as that can be told without the message: 0 if it cannot, and it may
+	// be too high. A message that was committed with this version here, with this name, is the one that is meant.
 	Version int64
 }
 
@@ -75,15 +75,15 @@ func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 	return place
 }
 
-// recorded is the place of a message as the chat's own status says it: it does of the message that began the turn and of
-// the newest results of a client, before the messages do themselves.
+// recorded is the place of a message as the chat's own status says it: it does of the message that began the turn and
+// of the newest results of a client, before the messages do themselves.
 func recorded(chat *v1alpha1.Chat, name string, index int64) (history.Node, bool) {
 	n, ok := history.RecordedBy(chat, name)
 	return n, ok && n.Index == index
 }
 
-// Commit finds a message's place: a generated message says it in its spec; one of a person or a client in its status, or
-// before that is written in the status of the chat. It fails with ErrMissing for a message of another chat, and with
+// Commit finds a message's place: a generated message says it in its spec; one of a person or a client in its status,
+// or before that is written in the status of the chat. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Committed, error) {
 	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: index}
@@ -114,15 +114,18 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) Message {
 	m := Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
-		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts), CreatedAt: msg.CreationTimestamp,
+		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
+		CreatedAt:          msg.CreationTimestamp,
 		CallsGivenUpBefore: msg.Status.CallsGivenUpBefore,
-		CreatedBy:          msg.Annotations[v1alpha1.AnnotationCreatedBy], EditedBy: msg.Annotations[v1alpha1.AnnotationEditedBy],
+		CreatedBy:          msg.Annotations[v1alpha1.AnnotationCreatedBy],
+		EditedBy:           msg.Annotations[v1alpha1.AnnotationEditedBy],
 	}
 	for i := range m.Parts {
 		m.Parts[i].ProviderMetadata = ""
 	}
 	if g := msg.Spec.Generation; g != nil {
-		m.Attempt, m.Action, m.Outcome, m.FinishReason, m.Truncated = g.Attempt, g.Action, g.Outcome, g.FinishReason, g.Truncated
+		m.Attempt, m.Action, m.Outcome, m.FinishReason, m.Truncated = g.Attempt, g.Action, g.Outcome, g.FinishReason,
+			g.Truncated
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore = g.CallsGivenUpBefore

@@ -145,7 +145,8 @@ func TestAnEditOfTheNewestMessageIsSentAnew(t *testing.T) {
 	c.waitID("1.1.2.1")
 	w.change(func() { w.edit("first", "else"); w.say(1) })
 	got := c.waitID("2.1.1.1")
-	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1", EventHistoryReset, "2.0.1", EventQueueUpdate, EventStatus, "2.1.1.1"}
+	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1", EventHistoryReset, "2.0.1",
+		EventQueueUpdate, EventStatus, "2.1.1.1"}
 	if diff := cmp.Diff(want, show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -242,31 +243,37 @@ func TestAnInterruptedReplyIsAMessageThatEndsItsPreview(t *testing.T) {
 func (w *world) act(calls ...v1alpha1.PendingToolCall) {
 	w.chat.Status.Phase = v1alpha1.ChatRequiresAction
 	w.chat.Status.Turn.CallingMessage = w.chat.Status.History.Head
-	w.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)), ToolCalls: calls}
+	w.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)),
+		ToolCalls: calls}
 }
 
 func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 	w := newWorld()
-	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.AwaitsClient}
+	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
+		Kind: v1alpha1.AwaitsClient}
 	w.change(func() {
 		w.user("first", true)
 		w.attempt(1)
 		w.step(v1alpha1.RoleAssistant)
 		w.act(call)
-		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1alpha1.LastError{
+			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	c := w.follow(t, Position{}, 0)
 	got := c.waitName(EventAction)
-	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", EventQueueUpdate, EventStatus, EventError, EventAction}, show(got)); diff != "" {
+	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", EventQueueUpdate, EventStatus, EventError, EventAction},
+		show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	a := decode[ActionRequired](t, got[len(got)-1])
-	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" || !cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {
+	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" ||
+		!cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {
 		t.Errorf("got %+v", a)
 	}
 	w.change(func() {
 		w.chat.Status.RequiresAction = w.chat.Status.RequiresAction.DeepCopy()
-		w.chat.Status.RequiresAction.ToolCalls[0].Decision = &v1alpha1.ToolDecision{ID: "call_1", Decision: v1alpha1.DecisionApprove, Approval: "a"}
+		w.chat.Status.RequiresAction.ToolCalls[0].Decision = &v1alpha1.ToolDecision{ID: "call_1",
+			Decision: v1alpha1.DecisionApprove, Approval: "a"}
 		w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}}
 	})
 	c.wait("the queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 2 })
@@ -286,7 +293,8 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 	w.change(func() {
 		h := &w.chat.Status.History
 		w.chat.Status.Turn = w.chat.Status.Turn.DeepCopy()
-		w.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length, HistoryVersion: h.Version + 1}
+		w.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length,
+			HistoryVersion: h.Version + 1}
 		h.Version, h.Head, h.Length = h.Version+1, "results", h.Length+1
 		w.message("results", v1alpha1.RoleTool).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
 			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: `{"number":4711}`}}}
@@ -296,7 +304,8 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 	})
 	got := c.waitID("3.1.1.3")
 	m := decode[MessageCommitted](t, got[slices.IndexFunc(got, func(e Event) bool { return short(e.ID) == "3.0.3" })])
-	if m.Message.Role != v1alpha1.RoleTool || m.Message.Parts[0].ToolResult.Output != `{"number":4711}` || count(got, EventHistoryReset) > 0 {
+	if m.Message.Role != v1alpha1.RoleTool || m.Message.Parts[0].ToolResult.Output != `{"number":4711}` ||
+		count(got, EventHistoryReset) > 0 {
 		t.Errorf("got %+v in %v", m, show(got))
 	}
 }

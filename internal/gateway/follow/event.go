@@ -170,8 +170,8 @@ type PreviewReset struct {
 	Attempt        int32 `json:"attempt"`
 }
 
-// Closing is the data of EventClosing: the gateway ends the stream, though the chat continues. As an error it is why a stream
-// ended.
+// Closing is the data of EventClosing: the gateway ends the stream, though the chat continues. As an error it is why a
+// stream ended.
 type Closing struct {
 	// Reason is one of the constants below.
 	Reason  string `json:"reason"`
@@ -242,13 +242,15 @@ func errorOf(chat *v1alpha1.Chat) Error {
 	e := chat.Status.LastError
 	return Error{
 		HistoryVersion: chat.Status.History.Version,
-		Reason:         e.Reason, Message: e.Message, Advice: e.Advice, Provider: e.Provider, StatusCode: e.StatusCode, Retryable: e.Retryable,
+		Reason:         e.Reason, Message: e.Message, Advice: e.Advice, Provider: e.Provider, StatusCode: e.StatusCode,
+		Retryable: e.Retryable,
 	}
 }
 
 func actionOf(chat *v1alpha1.Chat) ActionRequired {
 	required := chat.Status.RequiresAction
-	a := ActionRequired{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline, ToolCalls: required.ToolCalls}
+	a := ActionRequired{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
+		ToolCalls: required.ToolCalls}
 	if chat.Status.Turn != nil {
 		a.Message = chat.Status.Turn.CallingMessage
 	}

@@ -42,7 +42,8 @@ var story = []struct {
 	{func(w *world) { w.step(v1alpha1.RoleAssistant) }, "6.0.7"},
 }
 
-var storyIDs = strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 3.1.2.3 4.0.4 4.0.5 4.1.1.5 4.1.2.5 5.0.6 5.1.1.6 6.0.7")
+var storyIDs = strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 3.1.2.3 " +
+	"4.0.4 4.0.5 4.1.1.5 4.1.2.5 5.0.6 5.1.1.6 6.0.7")
 
 func tell(w *world, clients ...*client) {
 	for _, chapter := range story {
@@ -216,7 +217,8 @@ func TestAFailedAttemptIsToldOnceAndItsPreviewIsVoid(t *testing.T) {
 	w.change(func() { w.chat.Status.Retry = nil; w.attempt(2) })
 	w.change(func() { retry(2) })
 	got := c.wait("a second retry", func(events []Event) bool { return count(events, EventRetry) == 2 })
-	if r := decode[Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 || r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
+	if r := decode[Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 ||
+		r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
 	if n := count(got, EventPreviewReset); n != 1 {
@@ -264,7 +266,8 @@ func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
 			continue
 		}
 		m := decode[MessageCommitted](t, e)
-		if m.Message.Name != "c-1-2" || m.Message.Attempt != 2 || m.Index != 1 || *m.Message.Parts[0].Text != "said by c-1-2" {
+		if m.Message.Name != "c-1-2" || m.Message.Attempt != 2 || m.Index != 1 ||
+			*m.Message.Parts[0].Text != "said by c-1-2" {
 			t.Errorf("got %+v", m)
 		}
 		if strings.Contains(string(e.Data), "opaque") {
@@ -307,13 +310,16 @@ func TestAClientThatComesBackToAnotherChatOfTheNameIsToldSo(t *testing.T) {
 
 func TestPositionsAreReadBack(t *testing.T) {
 	chat := identity("6b0f7b3e-93a1-4f0e-8f63-1d6f43a2f4a5")
-	for _, p := range []Position{{Chat: chat, Version: 7, Attempt: 1, Number: 42}, {Chat: chat, Version: 7, Attempt: 1, Number: 42, Length: 3}, {Chat: chat, Version: 12, Number: 3}} {
+	for _, p := range []Position{{Chat: chat, Version: 7, Attempt: 1, Number: 42},
+		{Chat: chat, Version: 7, Attempt: 1, Number: 42, Length: 3}, {Chat: chat, Version: 12, Number: 3}} {
 		if got, err := ParsePosition(p.String()); err != nil || got != p {
 			t.Errorf("%v was read as %v, %v", p, got, err)
 		}
 	}
-	for _, id := range []string{"7", "7.0.2", chat, chat + ".7", chat + ".7.1", chat + ".7.1.x", chat + ".-7.1.2.1", chat + ".7.0.2.3", chat + ".7.1.2",
-		chat + ".7.1.2.3.4", chat + ".7.2147483648.1.1", "...", "ABCDEF01.7.0.2", "abcdef0.7.0.2", fmt.Sprint(chat, ".", 1<<31, ".1.1.")} {
+	for _, id := range []string{"7", "7.0.2", chat, chat + ".7", chat + ".7.1", chat + ".7.1.x", chat + ".-7.1.2.1",
+		chat + ".7.0.2.3", chat + ".7.1.2",
+		chat + ".7.1.2.3.4", chat + ".7.2147483648.1.1", "...", "ABCDEF01.7.0.2", "abcdef0.7.0.2",
+		fmt.Sprint(chat, ".", 1<<31, ".1.1.")} {
 		if got, err := ParsePosition(id); err == nil {
 			t.Errorf("%q was read as %v", id, got)
 		}

@@ -59,8 +59,8 @@ type goal struct {
 	// head is that message's name, if known, and final whether the name alone identifies it.
 	head  string
 	final bool
-	// version of the history when the client had it. The message's own is no greater, or else it was committed again; it is
-	// the same if exact.
+	// version of the history when the client had it. The message's own is no greater, or else it was committed again; it
+	// is the same if exact.
 	version int64
 	exact   bool
 }
@@ -166,7 +166,8 @@ func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n new
 	return n, g.next == 0, nil
 }
 
-// holds reports whether the message at a place is the one at which the walk was to end. Next is the one behind it, if any.
+// holds reports whether the message at a place is the one at which the walk was to end.
+// Next is the one behind it, if any.
 func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool, error) {
 	switch {
 	case g.head != "" && g.head != place.Name:
@@ -206,6 +207,7 @@ func (f *Follower) enter(chat *v1alpha1.Chat, n news) {
 		now.seq = held.seq
 	}
 	f.cursor = cursor{
-		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head, final: n.final, preview: now,
+		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head,
+		final: n.final, preview: now,
 	}
 }

@@ -11,8 +11,8 @@ type Memory interface {
 	Keep(bytes int) bool
 	// Drop gives back what Keep took.
 	Drop(bytes int)
-	// Borrow waits for room for bytes. An error means that ctx is done. Who waits in it may hold what Keep took, and nothing
-	// that Borrow gave.
+	// Borrow waits for room for bytes. An error means that ctx is done. Who waits in it may hold what Keep took, and
+	// nothing that Borrow gave.
 	Borrow(ctx context.Context, bytes int) (giveBack func(), err error)
 }
 

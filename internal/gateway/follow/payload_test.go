@@ -28,7 +28,8 @@ func TestARetrySaysWhoFailedHowAndWhenTheNextOneIsDue(t *testing.T) {
 	})
 	got := w.follow(t, Position{}, 0).waitName(EventRetry)
 	r := decode[Retry](t, got[len(got)-1])
-	if r.Attempt != 2 || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 || r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
+	if r.Attempt != 2 || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
+		r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -38,11 +39,13 @@ func TestAnErrorSaysWhatIsWrongWhatToDoAndWhetherItMayPass(t *testing.T) {
 	w.change(func() {
 		w.user("q1", true)
 		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529, Retryable: true}}
+			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529,
+			Retryable: true}}
 	})
 	got := w.follow(t, Position{}, 0).waitName(EventError)
 	e := decode[Error](t, got[len(got)-1])
-	if e.Message != "too busy" || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" || e.Text() != "too busy. wait" {
+	if e.Message != "too busy" || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
+		e.Text() != "too busy. wait" {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -66,12 +69,14 @@ func TestAMessageCarriesItsAccounts(t *testing.T) {
 		w.attempt(1)
 		w.step(v1alpha1.RoleSystem)
 		g := w.messages["c-1-1"].Spec.Generation
-		g.Action, g.Compaction, g.Context, g.Cost, g.Usage = v1alpha1.ActionCompact, account, full, cost, &v1alpha1.TokenUsage{}
+		g.Action, g.Compaction, g.Context, g.Cost, g.Usage = v1alpha1.ActionCompact, account, full, cost,
+			&v1alpha1.TokenUsage{}
 		g.Warnings = []string{"no thinking"}
 	})
 	got := w.follow(t, Position{}, 0).waitID("2.0.2")
 	m := decode[MessageCommitted](t, got[1]).Message
-	if diff := cmp.Diff(account, m.Compaction); diff != "" || !cmp.Equal(full, m.Context) || !cmp.Equal(cost, m.Cost) || m.Usage == nil ||
+	if diff := cmp.Diff(account, m.Compaction); diff != "" || !cmp.Equal(full, m.Context) || !cmp.Equal(cost, m.Cost) ||
+		m.Usage == nil ||
 		m.Action != v1alpha1.ActionCompact || len(m.Warnings) != 1 {
 		t.Errorf("got %+v %s", m, diff)
 	}
@@ -95,7 +100,8 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 		m := w.message("long", v1alpha1.RoleUser)
 		m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1alpha1.WhenBusyQueue, created
 		m.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "best"}
-		w.message("files", v1alpha1.RoleUser).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile}, {Type: v1alpha1.PartText, Text: &text}}
+		w.message("files", v1alpha1.RoleUser).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile},
+			{Type: v1alpha1.PartText, Text: &text}}
 		w.message("foreign", v1alpha1.RoleUser).Spec.ChatRef.Name = "other"
 		hidden := w.message("stop", v1alpha1.RoleUser)
 		hidden.Spec.Content, hidden.Spec.Visibility = "the build is red", v1alpha1.VisibleToModel
@@ -104,14 +110,17 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	c := w.follow(t, Position{}, 0)
 	got := c.waitName(EventStatus)
 	queue := decode[QueueUpdate](t, got[1]).Queue
-	if len(queue) != 5 || !queue[0].Interrupts || queue[0].Preview != "" || queue[3].Preview != "" || queue[3].CreatedAt != nil || queue[4].Name != "gone" {
+	if len(queue) != 5 || !queue[0].Interrupts || queue[0].Preview != "" || queue[3].Preview != "" ||
+		queue[3].CreatedAt != nil || queue[4].Name != "gone" {
 		t.Fatalf("got %+v", queue)
 	}
 	long := queue[1]
-	if n := utf8.RuneCountInString(long.Preview); n != 100 || !strings.HasPrefix(long.Preview, "[2Jevil wörter ") || !strings.HasSuffix(long.Preview, "…") {
+	if n := utf8.RuneCountInString(long.Preview); n != 100 || !strings.HasPrefix(long.Preview, "[2Jevil wörter ") ||
+		!strings.HasSuffix(long.Preview, "…") {
 		t.Errorf("%d characters: %q", n, long.Preview)
 	}
-	if long.Model != "best" || long.WhenBusy != v1alpha1.WhenBusyQueue || !long.CreatedAt.Equal(&created) || queue[2].Preview != long.Preview {
+	if long.Model != "best" || long.WhenBusy != v1alpha1.WhenBusyQueue || !long.CreatedAt.Equal(&created) ||
+		queue[2].Preview != long.Preview {
 		t.Errorf("got %+v", queue)
 	}
 	w.change(func() { w.looks = 0; w.wait("long", "files") })
@@ -174,7 +183,8 @@ func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
 			w.memory = memory
 			w.change(w.talk)
 			c := w.follow(t, Position{}, 0)
-			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"}, show(numbered(c.waitName(EventStatus)))); diff != "" {
+			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"},
+				show(numbered(c.waitName(EventStatus)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if memory.kept != 0 || (memory.lent == 0) != (name == "all") || name == "nothing" && memory.lent != 4 {

@@ -57,7 +57,8 @@ func ParsePosition(id string) (Position, error) {
 	if (numbers[1] == 0) != (len(fields) == 3) {
 		return Position{}, malformed(id)
 	}
-	return Position{Chat: chat, Version: numbers[0], Attempt: int32(numbers[1]), Number: numbers[2], Length: numbers[3]}, nil
+	return Position{Chat: chat, Version: numbers[0], Attempt: int32(numbers[1]), Number: numbers[2], Length: numbers[3]},
+		nil
 }
 
 func isIdentity(s string) bool {

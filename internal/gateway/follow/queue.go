@@ -29,8 +29,9 @@ type QueuedMessage struct {
 	Name string `json:"name"`
 	// Interrupts is true for a message that cut in.
 	Interrupts bool `json:"interrupts,omitempty"`
-	// Preview is how the message begins: one line of at most 100 characters, an ellipsis at its end if it continues, without
-	// control characters. Absent for a message of files alone or for the model alone, and if it cannot be read now.
+	// Preview is how the message begins: one line of at most 100 characters, an ellipsis at its end if it continues,
+	// without control characters. Absent for a message of files alone or for the model alone,
+	// and if it cannot be read now.
 	Preview string `json:"preview,omitempty"`
 	// Model is the name of the ChatModelConfig that it names for its turn; absent: the chat's.
 	Model string `json:"model,omitempty"`
@@ -51,7 +52,8 @@ func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (QueuedMessage, erro
 	if msg.Spec.ChatRef.Name != chat.Name || msg.Spec.Generation != nil {
 		return QueuedMessage{}, ErrMissing
 	}
-	q := QueuedMessage{Name: msg.Name, Preview: opening(msg), WhenBusy: msg.Spec.WhenBusy, CreatedAt: &msg.CreationTimestamp}
+	q := QueuedMessage{Name: msg.Name, Preview: opening(msg), WhenBusy: msg.Spec.WhenBusy,
+		CreatedAt: &msg.CreationTimestamp}
 	if ref := msg.Spec.ModelConfigRef; ref != nil {
 		q.Model = ref.Name
 	}
@@ -116,7 +118,8 @@ func (f *Follower) look(ctx context.Context, chat *v1alpha1.Chat) (queue []Queue
 	queue, whole = make([]QueuedMessage, 0, len(chat.Status.Queue)), true
 	for _, q := range chat.Status.Queue {
 		seen := QueuedMessage{Name: q.Name}
-		if known := slices.IndexFunc(f.shown.queue, func(s QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
+		if known := slices.IndexFunc(f.shown.queue,
+			func(s QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
 			seen = f.shown.queue[known]
 		} else if f.Queue != nil {
 			found, err := f.Queue.Look(looking, chat, q.Name)

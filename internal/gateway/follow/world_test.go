@@ -36,7 +36,8 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{}, changed: make(chan struct{})}
+	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{},
+		changed: make(chan struct{})}
 	w.chat = newChat("uid-1")
 	return w
 }
@@ -174,7 +175,8 @@ func (w *world) step(role v1alpha1.MessageRole) {
 	text := "said by " + name
 	msg.Spec.Parent = h.Head
 	msg.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text, ProviderMetadata: "opaque"}}
-	msg.Spec.Generation = &v1alpha1.MessageGeneration{ChatUID: string(w.chat.UID), HistoryVersion: h.Version, Attempt: g.Attempt,
+	msg.Spec.Generation = &v1alpha1.MessageGeneration{ChatUID: string(w.chat.UID), HistoryVersion: h.Version,
+		Attempt: g.Attempt,
 		Outcome: v1alpha1.OutcomeCompleted}
 	h.Version, h.Length, h.Head = h.Version+1, h.Length+1, name
 	w.chat.Status.Generation = nil
@@ -193,7 +195,8 @@ func (w *world) attempt(n int32) {
 }
 
 func (w *world) say(n int) {
-	ep := fence.Fence{ChatUID: string(w.chat.UID), HistoryVersion: w.chat.Status.History.Version, Attempt: w.chat.Status.Generation.Attempt}
+	ep := fence.Fence{ChatUID: string(w.chat.UID), HistoryVersion: w.chat.Status.History.Version,
+		Attempt: w.chat.Status.Generation.Attempt}
 	for range n {
 		seq := int64(len(w.frames[ep]) + 1)
 		w.frames[ep] = append(w.frames[ep], parts.Frame{Seq: seq, Role: "Assistant",
@@ -245,23 +248,24 @@ func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	numbered := 0
-	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Memory: c.w.memory, Send: func(e Event) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.events = append(c.events, e)
-		if e.ID != "" {
-			c.lastID = e.ID
-			numbered++
-		}
-		select {
-		case c.more <- struct{}{}:
-		default:
-		}
-		if c.cutAfter > 0 && numbered == c.cutAfter {
-			return errCut
-		}
-		return nil
-	}}
+	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Memory: c.w.memory,
+		Send: func(e Event) error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.events = append(c.events, e)
+			if e.ID != "" {
+				c.lastID = e.ID
+				numbered++
+			}
+			select {
+			case c.more <- struct{}{}:
+			default:
+			}
+			if c.cutAfter > 0 && numbered == c.cutAfter {
+				return errCut
+			}
+			return nil
+		}}
 	return f.Run(ctx, c.from)
 }
 

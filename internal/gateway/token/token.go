@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token knows of the bearer tokens that callers show to the gateway what can be known without asking anybody: what a
-// token claims to be. Nothing here proves a claim. It links the standard library alone.
+// Package token knows of the bearer tokens that callers show to the gateway what can be known without asking anybody:
+// what a token claims to be. Nothing here proves a claim. It links the standard library alone.
 package token
 
 import (
@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// Audience is the audience of a token that is good for the gateway and for nothing else: the API server does not take it.
+// Audience is the audience of a token that is good for the gateway and for nothing else:
+// the API server does not take it.
 const Audience = "parley-gateway"
 
-// MaxBytes is the length of the longest token that is looked at. Those of service accounts have about 1 KiB, those of identity
-// providers that list a user's groups some more.
+// MaxBytes is the length of the longest token that is looked at. Those of service accounts have about 1 KiB, those of
+// identity providers that list a user's groups some more.
 const MaxBytes = 16 << 10
 
 // Claims are what a JSON web token claims, as far as the gateway wants to know.

@@ -24,7 +24,8 @@ func TestATokenIsReadForWhatItClaims(t *testing.T) {
 	}{
 		"several audiences": {`{"aud":["https://api","parley-gateway"],"exp":1800000000}`,
 			Claims{Audiences: []string{"https://api", Audience}, Expires: time.Unix(1800000000, 0)}},
-		"one audience": {`{"aud":"kubernetes","exp":1.8e9}`, Claims{Audiences: []string{"kubernetes"}, Expires: time.Unix(1800000000, 0)}},
+		"one audience": {`{"aud":"kubernetes","exp":1.8e9}`,
+			Claims{Audiences: []string{"kubernetes"}, Expires: time.Unix(1800000000, 0)}},
 		"neither":      {`{"sub":"somebody"}`, Claims{}},
 		"no such time": {`{"exp":1e300}`, Claims{}},
 	}

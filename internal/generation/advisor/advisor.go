@@ -1,12 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advisor lets the model of a chat ask another model for advice: the tool, what the other model is told, and what
-// comes back. It calls nobody itself.
+// Package advisor lets the model of a chat ask another model for advice: the tool, what the other model is told, and
+// what comes back. It calls nobody itself.
 //
 // The invariants that it keeps: what the advisor is told is a pure function of the prompt that the asking model had, of
-// bounded size, and names no tool; how often it was asked is counted in the history alone, so that a pod that dies changes
-// nothing.
+// bounded size, and names no tool; how often it was asked is counted in the history alone, so that a pod that dies
+// changes nothing.
 package advisor
 
 import (
@@ -35,7 +35,8 @@ func (Tool) Name() string { return v1alpha1.ToolAdvisor }
 
 // Description tells the model when to call it.
 func (Tool) Description() string {
-	return "Asks another model for advice on one question and returns its answer. It sees the instructions of this chat and the end " +
+	return "Asks another model for advice on one question and returns its answer. It sees the instructions of this " +
+		"chat and the end " +
 		"of this conversation, and has no tools. Call it alone: with other calls in the same reply, none of them is run."
 }
 

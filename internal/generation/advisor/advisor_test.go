@@ -16,12 +16,13 @@ import (
 
 func TestAQuestionIsOneTextOfBoundedLength(t *testing.T) {
 	for name, c := range map[string]struct{ input, want, err string }{
-		"a question":       {input: `{"question":" What now? "}`, want: "What now?"},
-		"as long as may":   {input: `{"question":"` + strings.Repeat("é", 2000) + `"}`, want: strings.Repeat("é", 2000)},
-		"longer than that": {input: `{"question":"` + strings.Repeat("é", 2001) + `"}`, err: "2001 characters, 2000 are the most"},
-		"none":             {input: `{}`, err: "question is missing"},
-		"a blank one":      {input: `{"question":" \n"}`, err: "question is missing"},
-		"a number":         {input: `{"question":1}`, err: "must be a text"},
+		"a question":     {input: `{"question":" What now? "}`, want: "What now?"},
+		"as long as may": {input: `{"question":"` + strings.Repeat("é", 2000) + `"}`, want: strings.Repeat("é", 2000)},
+		"longer than that": {input: `{"question":"` + strings.Repeat("é", 2001) + `"}`,
+			err: "2001 characters, 2000 are the most"},
+		"none":        {input: `{}`, err: "question is missing"},
+		"a blank one": {input: `{"question":" \n"}`, err: "question is missing"},
+		"a number":    {input: `{"question":1}`, err: "must be a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := advisor.Question(c.input)
@@ -42,9 +43,11 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 			result: advisor.Result{Type: advisor.TypeAdvice, Advice: "Wait.", Model: "strong", RemainingUses: 2},
 			want:   `{"type":"advice","advice":"Wait.","advisor_model":"strong","remaining_uses":2}`,
 		},
-		"the limit": {result: advisor.Result{Type: advisor.TypeLimitReached, Error: "no more"}, want: `{"type":"limit_reached","error":"no more","remaining_uses":0}`},
+		"the limit": {result: advisor.Result{Type: advisor.TypeLimitReached, Error: "no more"},
+			want: `{"type":"limit_reached","error":"no more","remaining_uses":0}`},
 		"an error": {
-			result: advisor.Result{Type: advisor.TypeError, Error: "broken", RemainingUses: 1}, want: `{"type":"error","error":"broken","remaining_uses":1}`, failed: true,
+			result: advisor.Result{Type: advisor.TypeError, Error: "broken", RemainingUses: 1},
+			want:   `{"type":"error","error":"broken","remaining_uses":1}`, failed: true,
 		},
 		"much advice": {result: advisor.Result{Type: advisor.TypeAdvice, Advice: strings.Repeat("\"", tools.MaxResultBytes)}},
 	} {
@@ -65,7 +68,8 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 }
 
 func TestWhereNobodyAnswersTheToolSaysSo(t *testing.T) {
-	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{Input: `{"question":"What now?"}`}); out != "" || err == nil {
+	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{Input: `{"question":"What now?"}`}); out != "" ||
+		err == nil {
 		t.Errorf("got %q, %v", out, err)
 	}
 }
@@ -89,17 +93,23 @@ func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
 		history []v1alpha1.ChatMessage
 		want    int32
 	}{
-		"nothing":            {nil, 0},
-		"none yet":           {[]v1alpha1.ChatMessage{user, reply}, 0},
-		"one":                {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply}, 1},
-		"two":                {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply, message(v1alpha1.RoleTool, advice), reply}, 2},
-		"an earlier turn's":  {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply, user, reply}, 0},
-		"before a summary":   {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), message(v1alpha1.RoleSystem), reply}, 1},
-		"one that failed":    {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, failed), reply}, 0},
-		"the limit":          {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("advisor", `{"type":"limit_reached"}`)), reply}, 0},
-		"another tool's":     {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("look", advice.Output)), reply}, 0},
+		"nothing":  {nil, 0},
+		"none yet": {[]v1alpha1.ChatMessage{user, reply}, 0},
+		"one":      {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply}, 1},
+		"two": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply,
+			message(v1alpha1.RoleTool, advice), reply}, 2},
+		"an earlier turn's": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply, user, reply},
+			0},
+		"before a summary": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice),
+			message(v1alpha1.RoleSystem), reply}, 1},
+		"one that failed": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, failed), reply}, 0},
+		"the limit": {[]v1alpha1.ChatMessage{user, reply,
+			message(v1alpha1.RoleTool, output("advisor", `{"type":"limit_reached"}`)), reply}, 0},
+		"another tool's": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("look", advice.Output)),
+			reply}, 0},
 		"what a client says": {[]v1alpha1.ChatMessage{user, reply, ofClient, reply}, 0},
-		"what is no JSON":    {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("advisor", "advice")), reply}, 0},
+		"what is no JSON": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("advisor", "advice")),
+			reply}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := advisor.Used(c.history); got != c.want {
@@ -117,7 +127,8 @@ func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
 		"nothing said": {v1alpha1.ChatSpec{}, false},
 		"off":          {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{MaxUses: new(int32(2))}}, false},
 		"on":           {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}, true},
-		"a sub-chat":   {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}, ParentRef: &v1alpha1.ChatReference{Name: "root"}}, false},
+		"a sub-chat": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true},
+			ParentRef: &v1alpha1.ChatReference{Name: "root"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: c.spec}

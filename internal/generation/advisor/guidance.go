@@ -5,8 +5,8 @@ package advisor
 
 import "parley.dev/parley/api/v1alpha1"
 
-// guidance is what the model is told besides the tool's description. It says no number that changes within a turn, so that
-// providers' caches hit.
+// guidance is what the model is told besides the tool's description. It says no number that changes within a turn, so
+// that providers' caches hit.
 const guidance = `You can ask another model for advice with the tool advisor. Ask before you commit to an approach for work that is large or
 hard to undo, when you have failed at the same thing twice, and before you say that difficult work is done.
 Do not ask what you can find out or decide yourself with little effort. Find out first what the advisor needs to know: it has no

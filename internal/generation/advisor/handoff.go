@@ -30,8 +30,8 @@ const (
 )
 
 // Handoff is the prompt for the advisor, made of the prompt that the asking model had: its system messages, the last
-// messages of the conversation, and the question. Everything is text, and roles alternate: the advisor's provider may be
-// another one, which takes neither this one's calls and signatures nor calls of tools that it is not offered.
+// messages of the conversation, and the question. Everything is text, and roles alternate: the advisor's provider may
+// be another one, which takes neither this one's calls and signatures nor calls of tools that it is not offered.
 func Handoff(outer []fantasy.Message, question string) []fantasy.Message {
 	var system []string
 	var conversation []fantasy.Message

@@ -78,19 +78,23 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 		"nothing": {nil, nil},
 		"texts":   {[]fantasy.Message{user("q"), agent("a"), user("r")}, []string{"user: q", "assistant: a", "user: r"}},
 		"neighbours of one role": {
-			[]fantasy.Message{user("q"), user("r"), agent("a"), agent("b"), user("s")}, []string{"user: q\n\nr", "assistant: a\n\nb", "user: s"},
+			[]fantasy.Message{user("q"), user("r"), agent("a"), agent("b"), user("s")},
+			[]string{"user: q\n\nr", "assistant: a\n\nb", "user: s"},
 		},
 		"a call and its result": {
 			[]fantasy.Message{
-				user("q"), says(fantasy.MessageRoleAssistant, fantasy.TextPart{Text: "Let me see."}, calls("1", "look", `{"at":"x"}`)),
+				user("q"), says(fantasy.MessageRoleAssistant, fantasy.TextPart{Text: "Let me see."},
+					calls("1", "look", `{"at":"x"}`)),
 				says(fantasy.MessageRoleTool, result("1", "found")),
 			},
-			[]string{"user: q", "assistant: Let me see.\n\n[Called tool look with {\"at\":\"x\"}]", "user: [Result of tool look: found]"},
+			[]string{"user: q", "assistant: Let me see.\n\n[Called tool look with {\"at\":\"x\"}]",
+				"user: [Result of tool look: found]"},
 		},
 		"a call that failed": {
 			[]fantasy.Message{
 				user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{}`)),
-				says(fantasy.MessageRoleTool, fantasy.ToolResultPart{ToolCallID: "1", Output: fantasy.ToolResultOutputContentError{Error: errors.New("no x")}}),
+				says(fantasy.MessageRoleTool,
+					fantasy.ToolResultPart{ToolCallID: "1", Output: fantasy.ToolResultOutputContentError{Error: errors.New("no x")}}),
 			},
 			[]string{"user: q", "assistant: [Called tool look with {}]", "user: [Tool look failed: no x]"},
 		},
@@ -99,16 +103,19 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 			[]string{"user: q", "assistant: a", "user: r"},
 		},
 		"reasoning, which is nobody else's": {
-			[]fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, fantasy.ReasoningPart{Text: "hm"}), says(fantasy.MessageRoleAssistant, fantasy.ReasoningPart{Text: "hm"}, fantasy.TextPart{Text: "a"})},
+			[]fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, fantasy.ReasoningPart{Text: "hm"}),
+				says(fantasy.MessageRoleAssistant, fantasy.ReasoningPart{Text: "hm"}, fantasy.TextPart{Text: "a"})},
 			[]string{"user: q", "assistant: a"},
 		},
 		"a file": {
-			[]fantasy.Message{says(fantasy.MessageRoleUser, fantasy.TextPart{Text: "see"}, fantasy.FilePart{Filename: "a.png", Data: []byte("PIXELS"), MediaType: "image/png"})},
+			[]fantasy.Message{says(fantasy.MessageRoleUser, fantasy.TextPart{Text: "see"},
+				fantasy.FilePart{Filename: "a.png", Data: []byte("PIXELS"), MediaType: "image/png"})},
 			[]string{"user: see\n\n[A file, not shown: a.png image/png]"},
 		},
 		"a file that its provider is handed by its URL": {
 			[]fantasy.Message{says(fantasy.MessageRoleUser, fantasy.TextPart{Text: "see"}, fantasy.FilePart{
-				Filename: "a.png", MediaType: "image/png", ProviderOptions: fantasy.ProviderOptions{"parley": &prompt.FileURL{URL: "https://files.example.com/a?sig=1"}},
+				Filename: "a.png", MediaType: "image/png",
+				ProviderOptions: fantasy.ProviderOptions{"parley": &prompt.FileURL{URL: "https://files.example.com/a?sig=1"}},
 			})},
 			[]string{"user: see\n\n[A file, not shown: a.png image/png]"},
 		},
@@ -120,20 +127,24 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 		"not more than 12000 bytes, and no result without its call": {
 			[]fantasy.Message{
 				user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{"at":"`+strings.Repeat("y", 3900)+`"}`)),
-				says(fantasy.MessageRoleTool, result("1", strings.Repeat("z", 3900))), agent(strings.Repeat("a", 3900)), user(strings.Repeat("u", 3900)),
+				says(fantasy.MessageRoleTool, result("1", strings.Repeat("z", 3900))), agent(strings.Repeat("a", 3900)),
+				user(strings.Repeat("u", 3900)),
 			},
 			[]string{hidden, "assistant: " + strings.Repeat("a", 3900), "user: " + strings.Repeat("u", 3900)},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			prompt := advisor.Handoff(append([]fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."})}, c.outer...), "What now?")
+			prompt := advisor.Handoff(
+				append([]fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."})}, c.outer...),
+				"What now?")
 			got := conversation(t, prompt)
 			if strings.Join(got, "\n|") != strings.Join(c.want, "\n|") {
 				t.Errorf("got %.300q\nwant %.300q", got, c.want)
 			}
 			for i, m := range prompt {
-				if i > 0 && m.Role == prompt[i-1].Role || i == 0 && m.Role != fantasy.MessageRoleSystem || i == 1 && m.Role != fantasy.MessageRoleUser {
+				if i > 0 && m.Role == prompt[i-1].Role || i == 0 && m.Role != fantasy.MessageRoleSystem || i == 1 &&
+					m.Role != fantasy.MessageRoleUser {
 					t.Errorf("message %d has role %s", i, m.Role)
 				}
 			}
@@ -148,7 +159,8 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
 	outer := []fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."}), user("q")}
 	system := advisor.Handoff(outer, "What now?")[0].Content[0].(fantasy.TextPart).Text
-	if before, after, ok := strings.Cut(system, "Be brief.\n\n"); !ok || before != "" || !strings.HasPrefix(after, "You are the advisor") {
+	if before, after, ok := strings.Cut(system, "Be brief.\n\n"); !ok || before != "" ||
+		!strings.HasPrefix(after, "You are the advisor") {
 		t.Errorf("got %q", system)
 	}
 	alone := advisor.Handoff([]fantasy.Message{user("q")}, "What now?")[0].Content[0].(fantasy.TextPart).Text
@@ -158,7 +170,8 @@ func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
 }
 
 func TestTheSamePromptMakesTheSameHandoffAndIsLeftAsItWas(t *testing.T) {
-	outer := []fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{}`)), says(fantasy.MessageRoleTool, result("1", "x"))}
+	outer := []fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{}`)),
+		says(fantasy.MessageRoleTool, result("1", "x"))}
 	before, _ := json.Marshal(outer)
 	first, _ := json.Marshal(advisor.Handoff(outer, "What now?"))
 	second, _ := json.Marshal(advisor.Handoff(outer, "What now?"))

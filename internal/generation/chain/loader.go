@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain loads the part of a history that an attempt builds on, and keeps it at hand: in the usual case only the message
-// that began the turn has to be fetched.
+// Package chain loads the part of a history that an attempt builds on, and keeps it at hand: in the usual case only the
+// message that began the turn has to be fetched.
 //
-// The invariant it keeps: of a chat nothing is held but what its model can see, from status.history.contextStart on. So a
-// summary bounds what a long chat costs its pod, and what is held is checked as package history checks a whole chain.
+// The invariant it keeps: of a chat nothing is held but what its model can see, from status.history.contextStart on. So
+// a summary bounds what a long chat costs its pod, and what is held is checked as package history checks a whole chain.
 package chain
 
 import (
@@ -41,7 +41,8 @@ func (e *BrokenError) Error() string { return e.Cause.Error() }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// EditedError means that a message says something else than what was committed: the chat is about to begin again from there.
+// EditedError means that a message says something else than what was committed:
+// the chat is about to begin again from there.
 type EditedError struct {
 	// Message that was edited.
 	Message string
@@ -68,8 +69,9 @@ func NewLoader(client *apiclient.Client) *Loader {
 	return &Loader{client: client, kept: newKept(256, 64<<20)}
 }
 
-// Load returns the messages that the model can see: from the one at which the chat's context starts to its head. If they
-// make no whole history, the error is a *BrokenError; if one of them was edited and the chat does not know yet, an *EditedError.
+// Load returns the messages that the model can see: from the one at which the chat's context starts to its head. If
+// they make no whole history, the error is a *BrokenError; if one of them was edited and the chat does not know yet,
+// an *EditedError.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
 	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
 	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
@@ -79,7 +81,8 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 			p.place[p.known[i].Name] = i
 		}
 	}
-	nodes, err := history.Walk(refOf(chat), func(name string) (history.Node, bool) { return p.lookup(ctx, name) }, p.isKnown)
+	nodes, err := history.Walk(refOf(chat), func(name string) (history.Node, bool) { return p.lookup(ctx, name) },
+		p.isKnown)
 	if p.err != nil {
 		return nil, fmt.Errorf("reading the messages of chat %s: %w", chat.Name, p.err)
 	}
@@ -94,17 +97,19 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 	return messages, nil
 }
 
-// isFinal reports whether what is kept of a message is what it says: nothing that was generated ever changes. People edit theirs,
-// and delete and create them again, so that a name proves nothing; of the message that began the turn, its commit does. A history
-// is cut at what was changed. So what is kept before a final message is as it was, and nothing else has to be read again.
+// isFinal reports whether what is kept of a message is what it says: nothing that was generated ever changes. People
+// edit theirs, and delete and create them again, so that a name proves nothing; of the message that began the turn, its
+// commit does. A history is cut at what was changed. So what is kept before a final message is as it was, and nothing
+// else has to be read again.
 func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	t := chat.Status.Turn
 	return m.Spec.Generation != nil ||
-		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion && t.ContentHash == content.Hash(&m.Spec)
+		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion &&
+			t.ContentHash == content.Hash(&m.Spec)
 }
 
-// from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an earlier
-// context back.
+// from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an
+// earlier context back.
 func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	if len(known) == 0 {
 		return nil
@@ -195,8 +200,9 @@ func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
 	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart
 }
 
-// unedited makes sure that the User messages that were fetched say what was committed. Of one that was edited, an answer would
-// count for nothing; and if the edit is taken back before the chat sees it, what it said in between must not be kept.
+// unedited makes sure that the User messages that were fetched say what was committed. Of one that was edited, an
+// answer would count for nothing; and if the edit is taken back before the chat sees it,
+// what it said in between must not be kept.
 func (p *pass) unedited(nodes []history.Node) error {
 	for _, n := range nodes {
 		m := p.fetched[n.Name]

@@ -43,7 +43,8 @@ func newStore(t *testing.T, n int) *store {
 func (s *store) grow() *v1alpha1.ChatMessage {
 	i := int64(len(s.messages))
 	m := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), Namespace: "ns"}}
-	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Index: &i, Generation: &v1alpha1.MessageGeneration{HistoryVersion: i}}
+	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Index: &i,
+		Generation: &v1alpha1.MessageGeneration{HistoryVersion: i}}
 	m.Spec.Content = strings.Repeat("x", resultBytes)
 	if i > 0 {
 		m.Spec.Parent = fmt.Sprint("m", i-1)

@@ -16,7 +16,8 @@ import (
 func (s *store) says(text string) *v1alpha1.ChatMessage {
 	m := s.grow()
 	n := int64(len(s.messages))
-	m.Status = v1alpha1.ChatMessageStatus{Parent: m.Spec.Parent, Index: m.Spec.Index, HistoryVersion: n, State: v1alpha1.MessageCommitted}
+	m.Status = v1alpha1.ChatMessageStatus{Parent: m.Spec.Parent, Index: m.Spec.Index, HistoryVersion: n,
+		State: v1alpha1.MessageCommitted}
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}
 	m.Status.ContentHash = content.Hash(&m.Spec)
 	return m
@@ -27,7 +28,8 @@ func (s *store) turnOf(m *v1alpha1.ChatMessage, version int64, n int) *v1alpha1.
 	chat := s.chat(0)
 	chat.Status.History.Length, chat.Status.History.Head = int64(n), s.messages[n-1].Name
 	chat.Status.Turn = &v1alpha1.TurnStatus{
-		Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: version, ContentHash: content.Hash(&m.Spec),
+		Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: version,
+		ContentHash: content.Hash(&m.Spec),
 	}
 	return chat
 }

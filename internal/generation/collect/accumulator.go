@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collect collects what one step yields, the parts of a model's streamed reply or the results of tools, into the content of
-// one ChatMessage. What it holds always fits into one object: it counts the content as the API server stores it, and cuts where the
-// room ends.
+// Package collect collects what one step yields, the parts of a model's streamed reply or the results of tools, into
+// the content of one ChatMessage. What it holds always fits into one object: it counts the content as the API server
+// stores it, and cuts where the room ends.
 package collect
 
 import (
@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/stream/parts"
 )
 
-// Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text and
-// reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
+// Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text
+// and reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
 type Accumulator struct {
 	provider v1alpha1.ModelProvider
 	room     *room
@@ -50,14 +50,15 @@ type block struct {
 	ended bool
 }
 
-// NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids already.
-// version makes ids unique that the provider uses again.
+// NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids
+// already. version makes ids unique that the provider uses again.
 func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
-	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs), index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
+	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs),
+		index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
 }
 
-// EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of the reply
-// gets an id that no other reply can have. A person's decision about a call names it by its id.
+// EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of
+// the reply gets an id that no other reply can have. A person's decision about a call names it by its id.
 func (a *Accumulator) EarlierCallsUnknown() { a.ids.partial = true }
 
 // TellTime lets the parts of the reply say when they came.
@@ -158,25 +159,30 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 	id := a.ids.finish(p.ID)
 	call := &v1alpha1.ToolCall{
-		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput, ProviderExecuted: p.ProviderExecuted,
+		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput,
+		ProviderExecuted: p.ProviderExecuted,
 	}
 	at := a.time()
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)}, p.ProviderMetadata) {
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)},
+		p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
 	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input, At: at}, true
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
-	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta, ProviderExecuted: true}
+	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta,
+		ProviderExecuted: true}
 	at := a.time()
-	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)}, p.ProviderMetadata) {
+	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)},
+		p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
 	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output, At: at}, true
 }
 
-// source adds a source once, however often the reply cites it, and leaves out one that does not fit: no source ends a reply.
+// source adds a source once, however often the reply cites it,
+// and leaves out one that does not fit: no source ends a reply.
 func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
 	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
 	key := v1alpha1.Source{URL: source.URL}
@@ -228,7 +234,8 @@ const maxFinishReason = 63
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(string(a.finish), maxFinishReason), Preview: a.preview.String(), Truncated: a.room.full,
+		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(string(a.finish), maxFinishReason),
+		Preview: a.preview.String(), Truncated: a.room.full,
 		Warnings: a.warnings,
 	}
 	for _, b := range a.blocks {
@@ -258,8 +265,8 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return new(metav1.NewMicroTime(t))
 }
 
-// metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of the
-// model's reasoning.
+// metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of
+// the model's reasoning.
 func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	if len(m) == 0 {
 		return ""

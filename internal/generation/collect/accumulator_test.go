@@ -75,10 +75,12 @@ func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 	var want strings.Builder
 	for i := range 300 {
-		add(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)), source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
+		add(a, text(fmt.Sprint(i), "said "), source("https://a.example.com/?q=1&r=<2>", fmt.Sprint("A", i)),
+			source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
 		want.WriteString("said ")
 	}
-	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
+	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop,
+		Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
 	got := a.Finish()
 	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
 		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
@@ -126,8 +128,10 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	}{
 		"openai-compatible: one id for text and reasoning, reasoning ends late": {
 			stream: []fantasy.StreamPart{
-				part(fantasy.StreamPartTypeReasoningStart, "0", ""), reasoning("0", "hm"), part(fantasy.StreamPartTypeTextStart, "0", ""),
-				text("0", "Hel"), part(fantasy.StreamPartTypeReasoningEnd, "0", ""), text("0", "lo"), part(fantasy.StreamPartTypeTextEnd, "0", ""),
+				part(fantasy.StreamPartTypeReasoningStart, "0", ""), reasoning("0", "hm"),
+				part(fantasy.StreamPartTypeTextStart, "0", ""),
+				text("0", "Hel"), part(fantasy.StreamPartTypeReasoningEnd, "0", ""), text("0", "lo"),
+				part(fantasy.StreamPartTypeTextEnd, "0", ""),
 			},
 			want: `Reasoning "hm"; Text "Hello"`,
 		},
@@ -141,13 +145,16 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 			want: `Reasoning "hm"; Text "Let me see"; ToolCall toolu_1 current_time {"a":1}`, calls: 1,
 		},
 		"blocks without content vanish": {
-			stream: []fantasy.StreamPart{part(fantasy.StreamPartTypeTextStart, "0", ""), part(fantasy.StreamPartTypeTextEnd, "0", ""), text("1", "x")},
-			want:   `Text "x"`,
+			stream: []fantasy.StreamPart{part(fantasy.StreamPartTypeTextStart, "0", ""),
+				part(fantasy.StreamPartTypeTextEnd, "0", ""), text("1", "x")},
+			want: `Text "x"`,
 		},
 		"ids that an earlier step used, and characters that providers refuse": {
-			stream: []fantasy.StreamPart{call("tool-call-0", "a", "{}"), call("functions.a:1", "a", "{}"), call("", "a", "{}"), call("x", "", "{}")},
-			used:   []string{"tool-call-0"},
-			want:   "ToolCall tool-call-0-7 a {}; ToolCall functions_a_1 a {}; ToolCall call a {}; ToolCall x unnamed {}", calls: 4,
+			stream: []fantasy.StreamPart{call("tool-call-0", "a", "{}"), call("functions.a:1", "a", "{}"), call("", "a", "{}"),
+				call("x", "", "{}")},
+			used:  []string{"tool-call-0"},
+			want:  "ToolCall tool-call-0-7 a {}; ToolCall functions_a_1 a {}; ToolCall call a {}; ToolCall x unnamed {}",
+			calls: 4,
 		},
 		"one id for two calls of one reply": {
 			stream: []fantasy.StreamPart{call("x", "a", "1"), inputStart("x", "a"), call("x", "a", "2")},
@@ -155,7 +162,8 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 		},
 		"a provider's own tool is not pending": {
 			stream: []fantasy.StreamPart{
-				{Type: fantasy.StreamPartTypeToolCall, ID: "s", ToolCallName: "search", ToolCallInput: "{}", ProviderExecuted: true},
+				{Type: fantasy.StreamPartTypeToolCall, ID: "s", ToolCallName: "search", ToolCallInput: "{}",
+					ProviderExecuted: true},
 				{Type: fantasy.StreamPartTypeToolResult, ID: "s", ToolCallName: "search", Delta: "found", ProviderExecuted: true},
 				{Type: fantasy.StreamPartTypeSource, ID: "1", URL: "https://example.com", Title: "Example"},
 			},
@@ -186,25 +194,31 @@ func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
 
 func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
-	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"), call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
+	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"),
+		call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
 		call(strings.Repeat("x", 129), "a", "{}"), call("é b", "a", "{}"))
 	var got []string
 	for _, part := range a.Finish().Parts {
 		got = append(got, part.ToolCall.ID+" "+part.ToolCall.ProviderID)
 	}
-	want := []string{"functions_weather_0 functions.weather:0", "call_1-7 call_1", "call_2 ", "tool-call-0 ", "tool-call-0-7 ", strings.Repeat("x", 48) + " ", "__b "}
+	want := []string{"functions_weather_0 functions.weather:0", "call_1-7 call_1", "call_2 ", "tool-call-0 ",
+		"tool-call-0-7 ", strings.Repeat("x", 48) + " ", "__b "}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 
 func TestMoreReasoningThanOutputIsBesideIt(t *testing.T) {
-	for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderVercel, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderOpenAICompatible} {
-		got := collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37, TotalTokens: 67})
-		if want := (v1alpha1.TokenUsage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104}); got != want {
+	for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderVercel, v1alpha1.ProviderOpenRouter,
+		v1alpha1.ProviderOpenAICompatible} {
+		got := collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 10, ReasoningTokens: 37,
+			TotalTokens: 67})
+		if want := (v1alpha1.TokenUsage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37,
+			TotalTokens: 104}); got != want {
 			t.Errorf("%s: got %+v", provider, got)
 		}
-		got = collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37, TotalTokens: 104})
+		got = collect.UsageOf(provider, fantasy.Usage{InputTokens: 57, OutputTokens: 47, ReasoningTokens: 37,
+			TotalTokens: 104})
 		if got.OutputTokens != 47 {
 			t.Errorf("%s: got %+v", provider, got)
 		}
@@ -228,11 +242,13 @@ func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 
 func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
-	add(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"), signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
+	add(a, reasoning("0", "hm"), signed(reasoning("0", ""), "first"),
+		signed(part(fantasy.StreamPartTypeReasoningEnd, "0", ""), "last"),
 		signed(part(fantasy.StreamPartTypeReasoningStart, "1", ""), "redacted"),
 		reasoning("2", "x"), signed(reasoning("2", ""), strings.Repeat("s", v1alpha1.MaxProviderMetadataBytes)))
 	got := a.Finish().Parts
-	if len(got) != 3 || !strings.Contains(got[0].ProviderMetadata, `"last"`) || *got[1].Text != "" || !strings.Contains(got[1].ProviderMetadata, `"redacted"`) {
+	if len(got) != 3 || !strings.Contains(got[0].ProviderMetadata, `"last"`) || *got[1].Text != "" ||
+		!strings.Contains(got[1].ProviderMetadata, `"redacted"`) {
 		t.Fatalf("got %+v", got)
 	}
 	if got[2].ProviderMetadata != "" {
@@ -243,12 +259,14 @@ func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 1, nil)
 	begin, end := part(fantasy.StreamPartTypeReasoningStart, "0", ""), part(fantasy.StreamPartTypeReasoningEnd, "0", "")
-	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"), call("c", "t", "{}"))
+	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"),
+		call("c", "t", "{}"))
 	got := a.Finish()
 	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
 		t.Fatalf("got %s\nwant %s", outline(&got), want)
 	}
-	if !strings.Contains(got.Parts[0].ProviderMetadata, `"first"`) || !strings.Contains(got.Parts[2].ProviderMetadata, `"second"`) {
+	if !strings.Contains(got.Parts[0].ProviderMetadata, `"first"`) ||
+		!strings.Contains(got.Parts[2].ProviderMetadata, `"second"`) {
 		t.Errorf("got %+v", got.Parts)
 	}
 }
@@ -285,11 +303,15 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 }
 
 func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
-	want := v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40, CacheWriteTokens: 5, TotalTokens: 155}
+	want := v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+		CacheWriteTokens: 5, TotalTokens: 155}
 	cases := map[v1alpha1.ModelProvider]fantasy.Usage{
-		v1alpha1.ProviderOpenAI:    {InputTokens: 60, OutputTokens: 50, TotalTokens: 150, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
-		v1alpha1.ProviderAnthropic: {InputTokens: 60, OutputTokens: 50, TotalTokens: 110, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
-		v1alpha1.ProviderGoogle:    {InputTokens: 100, OutputTokens: 30, ReasoningTokens: 20, CacheReadTokens: 40, CacheCreationTokens: 5},
+		v1alpha1.ProviderOpenAI: {InputTokens: 60, OutputTokens: 50, TotalTokens: 150, ReasoningTokens: 20,
+			CacheReadTokens: 40, CacheCreationTokens: 5},
+		v1alpha1.ProviderAnthropic: {InputTokens: 60, OutputTokens: 50, TotalTokens: 110, ReasoningTokens: 20,
+			CacheReadTokens: 40, CacheCreationTokens: 5},
+		v1alpha1.ProviderGoogle: {InputTokens: 100, OutputTokens: 30, ReasoningTokens: 20, CacheReadTokens: 40,
+			CacheCreationTokens: 5},
 	}
 	for provider, usage := range cases {
 		a := collect.NewAccumulator(provider, 1, nil)
@@ -318,8 +340,10 @@ func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
 
 func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 	for name, unit := range map[string]string{
-		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>", "two bytes": "ä",
-		"three bytes": "語", "four bytes": "😀", "line separators": "\u2028\u2029", "mixed": "a\"\n\x02ä語😀<", "the replacement character": "\uFFFD",
+		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>",
+		"two bytes":   "ä",
+		"three bytes": "語", "four bytes": "😀", "line separators": "\u2028\u2029", "mixed": "a\"\n\x02ä語😀<",
+		"the replacement character": "\uFFFD",
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
@@ -341,7 +365,8 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 
 func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)), call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
+	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
+		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
 	got := a.Finish()
 	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
 		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
@@ -398,7 +423,8 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 }
 
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
-	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10, nil)
+	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10,
+		nil)
 	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
 		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}

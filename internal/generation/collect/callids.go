@@ -37,8 +37,8 @@ const maxProviderID = 128
 // invented are the ids that fantasy gives to calls that came without one.
 var invented = regexp.MustCompile(`^tool-call-\d+$`)
 
-// ofProvider is the provider's id of a call, if it is to be kept beside the one to use: the two differ, it can be written back, and
-// it is the provider's own.
+// ofProvider is the provider's id of a call, if it is to be kept beside the one to use: the two differ, it can be
+// written back, and it is the provider's own.
 func ofProvider(id, unique string) string {
 	if id == unique || len(id) > maxProviderID || invented.MatchString(id) {
 		return ""

@@ -29,7 +29,8 @@ func FromFrames(frames []parts.Frame) Step {
 	return reply.Finish()
 }
 
-// ResultsIn are the results of Parley's own tools that were streamed, in the order in which the calls ended, and when they ran.
+// ResultsIn are the results of Parley's own tools that were streamed,
+// in the order in which the calls ended, and when they ran.
 func ResultsIn(frames []parts.Frame) (results []v1alpha1.ToolResult, ran map[string]Span) {
 	ran = map[string]Span{}
 	for i := range frames {
@@ -42,7 +43,8 @@ func ResultsIn(frames []parts.Frame) (results []v1alpha1.ToolResult, ran map[str
 			ran[part.ID] = Span{Began: part.At}
 		case parts.ToolResult:
 			ran[part.ID] = Span{Began: ran[part.ID].Began, Ended: part.At}
-			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text, IsError: part.IsError})
+			results = append(results, v1alpha1.ToolResult{ID: part.ID, Name: part.Name, Output: part.Text,
+				IsError: part.IsError})
 		}
 	}
 	return results, ran

@@ -24,7 +24,8 @@ func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
 		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
 		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
 	))
-	if len(s.Parts) != 3 || *s.Parts[0].Text != "Hm" || *s.Parts[1].Text != "Let me look." || s.Parts[2].ToolCall.ID != "call_2" {
+	if len(s.Parts) != 3 || *s.Parts[0].Text != "Hm" || *s.Parts[1].Text != "Let me look." ||
+		s.Parts[2].ToolCall.ID != "call_2" {
 		t.Errorf("parts are %+v", s.Parts)
 	}
 	if s.PendingCalls != 1 || s.Preview != "Let me look." {

@@ -20,17 +20,19 @@ var kinds = []fantasy.StreamPartType{
 	fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd,
 	fantasy.StreamPartTypeReasoningStart, fantasy.StreamPartTypeReasoningDelta, fantasy.StreamPartTypeReasoningEnd,
 	fantasy.StreamPartTypeToolInputStart, fantasy.StreamPartTypeToolInputDelta, fantasy.StreamPartTypeToolInputEnd,
-	fantasy.StreamPartTypeToolCall, fantasy.StreamPartTypeToolResult, fantasy.StreamPartTypeSource, fantasy.StreamPartTypeFinish,
+	fantasy.StreamPartTypeToolCall, fantasy.StreamPartTypeToolResult, fantasy.StreamPartTypeSource,
+	fantasy.StreamPartTypeFinish,
 }
 
-// streamOf reads a stream from bytes: of each part a byte for its kind, one for its id and flags, one for how often its text is
-// repeated, and the text up to the next zero.
+// streamOf reads a stream from bytes: of each part a byte for its kind, one for its id and flags, one for how often its
+// text is repeated, and the text up to the next zero.
 func streamOf(data []byte) (stream []fantasy.StreamPart) {
 	for len(data) >= 3 {
 		kind, id, times := data[0], data[1], int(data[2])
 		text, rest, _ := strings.Cut(string(data[3:]), "\x00")
 		data = []byte(rest)
-		p := fantasy.StreamPart{Type: kinds[int(kind)%len(kinds)], ID: strings.Repeat("i d", int(id)%4), ToolCallName: text, ProviderExecuted: id&16 != 0}
+		p := fantasy.StreamPart{Type: kinds[int(kind)%len(kinds)], ID: strings.Repeat("i d", int(id)%4), ToolCallName: text,
+			ProviderExecuted: id&16 != 0}
 		p.Delta = strings.Repeat(text, 1+times*times)
 		p.ToolCallInput, p.URL, p.Title = p.Delta, p.Delta, text
 		stream = append(stream, p)
@@ -40,7 +42,8 @@ func streamOf(data []byte) (stream []fantasy.StreamPart) {
 
 func FuzzAccumulator(f *testing.F) {
 	f.Add([]byte("\x00\x01\x00\x00\x01\x01\x02hello\x00\x02\x01\x00"), "call")
-	f.Add([]byte("\x06\x01\x00get\x00\x09\x01\x00{}\x00\x09\x01\x00[]\x00\x0a\x11\x01out\x00\x0b\x02\x00src\x00\x0c\x00\x00"), "i_d")
+	f.Add([]byte(
+		"\x06\x01\x00get\x00\x09\x01\x00{}\x00\x09\x01\x00[]\x00\x0a\x11\x01out\x00\x0b\x02\x00src\x00\x0c\x00\x00"), "i_d")
 	f.Add([]byte("\x01\x00\xff\u2028<&>\"\\\x01\xff\x00\x04\x00\xff\xff\xfe\x00\x01\x00\xffend"), "")
 	f.Fuzz(func(t *testing.T, data []byte, used string) {
 		a := NewAccumulator(v1alpha1.ProviderOpenAI, 7, []string{used})

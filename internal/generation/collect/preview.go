@@ -14,7 +14,8 @@ import (
 // maxLine is how many runes of a line are looked at: what is not printable is left out of what is shown.
 const maxLine = 4 * v1alpha1.MaxLastReplyRunes
 
-// preview keeps the first line of a text that has one, cut to what a column shows, and without what terminals would act on.
+// preview keeps the first line of a text that has one, cut to what a column shows,
+// and without what terminals would act on.
 type preview struct {
 	runes []rune
 	done  bool

@@ -13,8 +13,9 @@ import (
 // Span is when a call ran.
 type Span struct{ Began, Ended time.Time }
 
-// Results makes one step of the results of a batch of calls, each of at most so many bytes. If they do not fit into one object
-// together, the long ones are shortened until they do: every call keeps an answer. ran says when calls ran, by their ids.
+// Results makes one step of the results of a batch of calls, each of at most so many bytes. If they do not fit into one
+// object together, the long ones are shortened until they do: every call keeps an answer.
+// ran says when calls ran, by their ids.
 func Results(results []v1alpha1.ToolResult, most int, ran map[string]Span) Step {
 	s := Step{}
 	for limit := most; ; limit /= 2 {
@@ -26,7 +27,8 @@ func Results(results []v1alpha1.ToolResult, most int, ran map[string]Span) Step 
 			result.Output = tools.Cap(result.Output, limit)
 			span := ran[result.ID]
 			part := v1alpha1.MessagePart{
-				Type: v1alpha1.PartToolResult, ToolResult: &result, StartedAt: microTime(span.Began), FinishedAt: microTime(span.Ended),
+				Type: v1alpha1.PartToolResult, ToolResult: &result, StartedAt: microTime(span.Began),
+				FinishedAt: microTime(span.Ended),
 			}
 			r.part(&part)
 			s.Parts = append(s.Parts, part)

@@ -20,8 +20,8 @@ type room struct {
 	sources struct{ bytes, parts int }
 }
 
-// sourceShare is the part of the room that sources take at most, one in so many: they say where a text is from, and must leave
-// room for it.
+// sourceShare is the part of the room that sources take at most, one in so many: they say where a text is from, and
+// must leave room for it.
 const sourceShare = 4
 
 // partOverhead is more than the JSON of a part has besides its strings: names, and two times.

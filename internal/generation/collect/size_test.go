@@ -14,7 +14,8 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 )
 
-// BenchmarkAccumulator collects a reply of 10000 deltas of four bytes; its time per delta must not depend on their number.
+// BenchmarkAccumulator collects a reply of 10000 deltas of four bytes;
+// its time per delta must not depend on their number.
 func BenchmarkAccumulator(b *testing.B) {
 	delta := text("0", "abc ")
 	for b.Loop() {
@@ -41,7 +42,8 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 		for range v1alpha1.MaxParts {
 			add(a, signed(reasoning(id, long), signature), text(id, content), call(id, content, long),
 				fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: id, URL: content, Title: content},
-				fantasy.StreamPart{Type: fantasy.StreamPartTypeToolResult, ID: id, ToolCallName: id, Delta: content, ProviderExecuted: true})
+				fantasy.StreamPart{Type: fantasy.StreamPartTypeToolResult, ID: id, ToolCallName: id, Delta: content,
+					ProviderExecuted: true})
 			if a.Full() {
 				break
 			}

@@ -14,16 +14,20 @@ import (
 
 func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
 	for name, said := range map[string]fantasy.Usage{
-		"below zero":        {InputTokens: -5, OutputTokens: -7, TotalTokens: -12, ReasoningTokens: -1, CacheReadTokens: -2, CacheCreationTokens: -3},
-		"the smallest":      {InputTokens: math.MinInt64, CacheReadTokens: math.MinInt64, OutputTokens: math.MinInt64},
-		"the largest":       {InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, ReasoningTokens: math.MaxInt64, CacheReadTokens: math.MaxInt64, CacheCreationTokens: math.MaxInt64},
+		"below zero": {InputTokens: -5, OutputTokens: -7, TotalTokens: -12, ReasoningTokens: -1, CacheReadTokens: -2,
+			CacheCreationTokens: -3},
+		"the smallest": {InputTokens: math.MinInt64, CacheReadTokens: math.MinInt64, OutputTokens: math.MinInt64},
+		"the largest": {InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, ReasoningTokens: math.MaxInt64,
+			CacheReadTokens: math.MaxInt64, CacheCreationTokens: math.MaxInt64},
 		"of both":           {InputTokens: math.MaxInt64, OutputTokens: -1, CacheReadTokens: math.MinInt64},
 		"more from a cache": {InputTokens: 1, CacheReadTokens: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle, v1alpha1.ProviderAnthropic} {
+			for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle,
+				v1alpha1.ProviderAnthropic} {
 				u := UsageOf(provider, said)
-				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens, u.CacheWriteTokens, u.TotalTokens} {
+				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens,
+					u.CacheWriteTokens, u.TotalTokens} {
 					if count < 0 || count > 5*maxCount {
 						t.Errorf("%s: %+v", provider, u)
 					}

@@ -20,8 +20,8 @@ const (
 	maxWarningBytes = 256
 )
 
-// addWarnings adds the warnings about settings, each once. The others are about the shape of the prompt, which nobody can
-// do anything about.
+// addWarnings adds the warnings about settings, each once. The others are about the shape of the prompt, which nobody
+// can do anything about.
 func addWarnings(warnings []string, more []fantasy.CallWarning) []string {
 	for _, w := range more {
 		if w.Type != fantasy.CallWarningTypeUnsupportedSetting || len(warnings) == maxWarnings {

@@ -27,7 +27,8 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 		unsupported("FrequencyPenalty", "never"),
 		{Type: fantasy.CallWarningTypeOther, Message: "dropping empty user message"},
 	}})
-	want := []string{"topK was left out: the provider does not take it", "topP was left out: not while it thinks", "frequencyPenalty was left out: never"}
+	want := []string{"topK was left out: the provider does not take it", "topP was left out: not while it thinks",
+		"frequencyPenalty was left out: never"}
 	if got := reply.Finish().Warnings; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

@@ -23,13 +23,16 @@ const (
 )
 
 // request asks for the summary.
-const request = "Write a summary of this conversation that will replace it: whoever goes on will see nothing but your summary. " +
-	"Be dense and factual. Keep: the goals and what was asked for, in the words that matter; decisions and their reasons; technical detail such as " +
-	"names, paths, commands, identifiers, numbers and results; errors and how they were solved; what is done, what is under way, and what is " +
+const request = "Write a summary of this conversation that will replace it: whoever goes on will see nothing but " +
+	"your summary. " +
+	"Be dense and factual. Keep: the goals and what was asked for, in the words that matter; decisions and their " +
+	"reasons; technical detail such as " +
+	"names, paths, commands, identifiers, numbers and results; errors and how they were solved; what is done, what is " +
+	"under way, and what is " +
 	"still open; preferences and instructions that still hold. Leave out pleasantries. Write only the summary and call no tools."
 
-// Budget is how many bytes of messages fit into the call that summarises them. limit is the model's in tokens, 0 if it is not
-// known; then only a context that a model refused as too long is cut, to half its size.
+// Budget is how many bytes of messages fit into the call that summarises them. limit is the model's in tokens, 0 if it
+// is not known; then only a context that a model refused as too long is cut, to half its size.
 func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.ChatMessage) int {
 	switch {
 	case limit > 0:
@@ -40,8 +43,8 @@ func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.C
 	return 0
 }
 
-// Less is half of what was sent of the messages with that budget, which the model refused as too long: tokens are shorter than
-// reckoned with in some languages.
+// Less is half of what was sent of the messages with that budget, which the model refused as too long: tokens are
+// shorter than reckoned with in some languages.
 func Less(budget int, messages []v1alpha1.ChatMessage) int {
 	total := sizeOf(messages)
 	if budget > 0 && budget < total {
@@ -57,8 +60,8 @@ func sizeOf(messages []v1alpha1.ChatMessage) (total int) {
 	return total
 }
 
-// Input is the conversation to be summarised, followed by the request. More than budget bytes are cut out in the middle; 0
-// bounds nothing.
+// Input is the conversation to be summarised, followed by the request. More than budget bytes are cut out in the
+// middle; 0 bounds nothing.
 func Input(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 	return append(bound(messages, budget), user("parley-compaction-request", request))
 }
@@ -69,7 +72,8 @@ func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 		return slices.Clip(messages)
 	}
 	bounded := slices.Clone(messages[:head])
-	bounded = append(bounded, user("parley-compaction-gap", fmt.Sprintf("[%d messages are left out here, because they do not fit.]", tail-head)))
+	bounded = append(bounded,
+		user("parley-compaction-gap", fmt.Sprintf("[%d messages are left out here, because they do not fit.]", tail-head)))
 	return append(bounded, messages[tail:]...)
 }
 

@@ -14,7 +14,8 @@ import (
 
 // history is a history from words such as "u:hello a:hi s:summary t:result".
 func history(words string) (messages []v1alpha1.ChatMessage) {
-	roles := map[string]v1alpha1.MessageRole{"u": v1alpha1.RoleUser, "a": v1alpha1.RoleAssistant, "s": v1alpha1.RoleSystem, "t": v1alpha1.RoleTool}
+	roles := map[string]v1alpha1.MessageRole{"u": v1alpha1.RoleUser, "a": v1alpha1.RoleAssistant, "s": v1alpha1.RoleSystem,
+		"t": v1alpha1.RoleTool}
 	for i, word := range strings.Fields(words) {
 		role, text, _ := strings.Cut(word, ":")
 		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: roles[role]}}
@@ -92,7 +93,8 @@ func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *te
 }
 
 func TestMessagesThatNobodyHasAnsweredAreCountedFromTheEnd(t *testing.T) {
-	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0, "u:1 s:2": 0} {
+	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0,
+		"u:1 s:2": 0} {
 		if got := Unanswered(history(words)); got != want {
 			t.Errorf("%q: %d", words, got)
 		}

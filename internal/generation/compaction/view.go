@@ -1,9 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compaction says what of a history the model sees, what a summary stands for, and how one is asked for. It is pure.
+// Package compaction says what of a history the model sees, what a summary stands for,
+// and how one is asked for. It is pure.
 //
-// The invariant that it keeps: a message that nobody has answered yet is never summarised. It reaches the model word for word.
+// The invariant that it keeps: a message that nobody has answered yet is never summarised.
+// It reaches the model word for word.
 package compaction
 
 import (
@@ -43,7 +45,8 @@ func lastSummary(messages []v1alpha1.ChatMessage) int {
 
 func asUser(summary *v1alpha1.ChatMessage) v1alpha1.ChatMessage {
 	user := v1alpha1.ChatMessage{ObjectMeta: summary.ObjectMeta}
-	user.Spec = v1alpha1.ChatMessageSpec{ChatRef: summary.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: prefix + summary.Spec.Text()}
+	user.Spec = v1alpha1.ChatMessageSpec{ChatRef: summary.Spec.ChatRef, Role: v1alpha1.RoleUser,
+		Content: prefix + summary.Spec.Text()}
 	return user
 }
 

@@ -23,7 +23,8 @@ import (
 
 const name = "c-7-generateassistant"
 
-var finish = fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop, Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 4}}
+var finish = fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop,
+	Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 4}}
 
 func delta(text string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: text}
@@ -31,17 +32,23 @@ func delta(text string) fantasy.StreamPart {
 
 func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 	whole := &model{
-		parts:    []fantasy.StreamPart{delta("He"), delta("llo"), finish},
-		response: &fantasy.Response{Content: fantasy.ResponseContent{fantasy.TextContent{Text: "Hello"}}, FinishReason: fantasy.FinishReasonStop},
+		parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish},
+		response: &fantasy.Response{Content: fantasy.ResponseContent{fantasy.TextContent{Text: "Hello"}},
+			FinishReason: fantasy.FinishReasonStop},
 	}
 	for what, c := range map[string]struct {
 		call      func(context.Context, fantasy.LanguageModel)
 		operation v1alpha1.DebugOperation
 		text      string
 	}{
-		"Stream":         {func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) }, v1alpha1.DebugStream, "Hello"},
-		"Generate":       {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.Generate(ctx, fantasy.Call{}) }, v1alpha1.DebugGenerate, "Hello"},
-		"GenerateObject": {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.GenerateObject(ctx, fantasy.ObjectCall{}) }, v1alpha1.DebugGenerate, `{"title":"t"}`},
+		"Stream": {func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) },
+			v1alpha1.DebugStream, "Hello"},
+		"Generate": {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.Generate(ctx, fantasy.Call{}) },
+			v1alpha1.DebugGenerate, "Hello"},
+		"GenerateObject": {func(ctx context.Context, m fantasy.LanguageModel) {
+			_,
+				_ = m.GenerateObject(ctx, fantasy.ObjectCall{})
+		}, v1alpha1.DebugGenerate, `{"title":"t"}`},
 		"StreamObject": {func(ctx context.Context, m fantasy.LanguageModel) {
 			stream, _ := m.StreamObject(ctx, fantasy.ObjectCall{})
 			for range stream {
@@ -52,7 +59,8 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 			s := newSession(t)
 			s.attempt(whole, c.call)
 			step := s.step(name)
-			if step.Operation != c.operation || step.Status != v1alpha1.DebugCompleted || step.Response.Parts[0].Text != c.text || step.Response.FinishReason != "stop" {
+			if step.Operation != c.operation || step.Status != v1alpha1.DebugCompleted ||
+				step.Response.Parts[0].Text != c.text || step.Response.FinishReason != "stop" {
 				t.Errorf("recorded %+v, %+v", step, step.Response)
 			}
 		})
@@ -62,7 +70,8 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 				defer func() { _ = recover() }() // A stream that failed is nil.
 				c.call(ctx, m)
 			})
-			if step := s.step(name); step.Status != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError || step.Response != nil {
+			if step := s.step(name); step.Status != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
+				step.Response != nil {
 				t.Errorf("recorded %+v", step)
 			}
 		})
@@ -71,27 +80,32 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 
 func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
 	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finish}}, func(ctx context.Context, m fantasy.LanguageModel) {
-		read(m.Stream(ctx, fantasy.Call{}))
-		read(m.Stream(ctx, fantasy.Call{}))
-	})
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finish}},
+		func(ctx context.Context, m fantasy.LanguageModel) {
+			read(m.Stream(ctx, fantasy.Call{}))
+			read(m.Stream(ctx, fantasy.Call{}))
+		})
 	if first, second := s.step(name), s.step(name+"-2"); first.Call != 1 || second.Call != 2 || len(s.store.steps) != 2 {
 		t.Errorf("recorded %v", s.names())
 	}
 }
 
 func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
-	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded", Retryable: true}
-	for status, err := range map[v1alpha1.DebugStatus]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil, v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
+	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded",
+		Retryable: true}
+	for status, err := range map[v1alpha1.DebugStatus]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil,
+		v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
 		s := newSession(t)
 		recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-		stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).Stream(t.Context(), fantasy.Call{})
+		stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).
+			Stream(t.Context(), fantasy.Call{})
 		for range stream {
 			break
 		}
 		recording.End(status, err)
 		s.flush()
-		if step := s.step(name); step.Status != status || step.Response.Parts[0].Text != "He" || (step.Error != nil) != (err != nil) {
+		if step := s.step(name); step.Status != status || step.Response.Parts[0].Text != "He" ||
+			(step.Error != nil) != (err != nil) {
 			t.Errorf("recorded %+v", step)
 		}
 	}
@@ -99,7 +113,8 @@ func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 
 func TestACallOutsideOfARecordingIsLeftAlone(t *testing.T) {
 	s := newSession(t)
-	read((*debug.Recording)(nil).Model(&model{parts: []fantasy.StreamPart{finish}}, s.subject).Stream(t.Context(), fantasy.Call{}))
+	read((*debug.Recording)(nil).Model(&model{parts: []fantasy.StreamPart{finish}}, s.subject).
+		Stream(t.Context(), fantasy.Call{}))
 	w := &wire{body: strings.NewReader("{}")}
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://models.test", http.NoBody)
 	response, err := debug.Client(&http.Client{Transport: w}).Do(request)
@@ -135,24 +150,28 @@ func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
 		answered string
 		recorded string
 	}{
-		"in memory":         {strings.NewReader(small), small, small, `{"token":"[redacted]","a":"[redacted]"}`},
-		"read only once":    {io.NopCloser(strings.NewReader(small)), small, events, "data: {"},
-		"too large":         {strings.NewReader(large), large, large, "[left out: 60008 bytes that are more than 50000]"},
-		"too large, and so": {io.NopCloser(strings.NewReader(large)), large, "<html>", "[left out: 6 bytes that are not JSON]"},
+		"in memory":      {strings.NewReader(small), small, small, `{"token":"[redacted]","a":"[redacted]"}`},
+		"read only once": {io.NopCloser(strings.NewReader(small)), small, events, "data: {"},
+		"too large":      {strings.NewReader(large), large, large, "[left out: 60008 bytes that are more than 50000]"},
+		"too large, and so": {io.NopCloser(strings.NewReader(large)), large, "<html>",
+			"[left out: 6 bytes that are not JSON]"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s, w := newSession(t), &wire{body: strings.NewReader(c.answered)}
-			s.attempt(&model{parts: []fantasy.StreamPart{finish}, do: exchange(w, c.sent)}, func(ctx context.Context, m fantasy.LanguageModel) {
-				read(m.Stream(ctx, fantasy.Call{}))
-			})
+			s.attempt(&model{parts: []fantasy.StreamPart{finish}, do: exchange(w, c.sent)},
+				func(ctx context.Context, m fantasy.LanguageModel) {
+					read(m.Stream(ctx, fantasy.Call{}))
+				})
 			if string(w.sent) != c.want {
 				t.Errorf("sent %d bytes", len(w.sent))
 			}
 			e := s.step(name).Attempts[0].Exchanges[0]
-			if !strings.HasPrefix(e.ResponseBody, c.recorded) || len(e.ResponseBody) > 51000 || e.URL != "http://models.test/v1?key=[redacted]" {
+			if !strings.HasPrefix(e.ResponseBody, c.recorded) || len(e.ResponseBody) > 51000 ||
+				e.URL != "http://models.test/v1?key=[redacted]" {
 				t.Errorf("recorded %+v", e)
 			}
-			if c.want == small && e.RequestBody != `{"token":"[redacted]","a":"[redacted]"}` || c.want == large && !strings.HasPrefix(e.RequestBody, "[left out: 60008 bytes") {
+			if c.want == small && e.RequestBody != `{"token":"[redacted]","a":"[redacted]"}` || c.want == large &&
+				!strings.HasPrefix(e.RequestBody, "[left out: 60008 bytes") {
 				t.Errorf("recorded the request %s", e.RequestBody)
 			}
 		})
@@ -173,11 +192,14 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 	}
 	call.Prompt = append(call.Prompt, fantasy.NewUserMessage(text))
 	for i := range 200 {
-		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: fmt.Sprint(i, text[:500]), Description: text[:3000], InputSchema: map[string]any{"type": text[:30000]}})
+		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: fmt.Sprint(i, text[:500]), Description: text[:3000],
+			InputSchema: map[string]any{"type": text[:30000]}})
 	}
-	parts := []fantasy.StreamPart{{Type: fantasy.StreamPartTypeWarnings, Warnings: slices.Repeat([]fantasy.CallWarning{{Message: text}}, 50)}}
+	parts := []fantasy.StreamPart{{Type: fantasy.StreamPartTypeWarnings,
+		Warnings: slices.Repeat([]fantasy.CallWarning{{Message: text}}, 50)}}
 	for i := range 300 {
-		parts = append(parts, fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: fmt.Sprint(i), Delta: text[:1000]},
+		parts = append(parts, fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: fmt.Sprint(i),
+			Delta: text[:1000]},
 			fantasy.StreamPart{Type: fantasy.StreamPartType(fmt.Sprint("odd", i)), ID: text})
 	}
 	body := `{"a":"` + strings.Repeat(`\u0001`, 8000) + `"}`
@@ -194,7 +216,8 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 		}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, asked)) })
 	}
 	step := s.step(name)
-	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 || step.Status != v1alpha1.DebugCompleted || step.Response == nil {
+	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 ||
+		step.Status != v1alpha1.DebugCompleted || step.Response == nil {
 		t.Errorf("recorded %d attempts, %s", len(step.Attempts), step.Status)
 	}
 	if s.log.Len() > 0 {
@@ -211,7 +234,8 @@ func (s *session) crowd(n int) {
 		chat := s.chat.DeepCopy()
 		chat.Name = fmt.Sprintf("c%d", i)
 		recording := s.recorder.Begin(chat, v1alpha1.ActionGenerateAssistant)
-		read(recording.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).Stream(s.t.Context(), fantasy.Call{}))
+		read(recording.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).
+			Stream(s.t.Context(), fantasy.Call{}))
 		recording.End(v1alpha1.DebugCompleted, nil)
 	}
 }
@@ -251,23 +275,27 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	s.subject.Config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
 	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
 	recording.By("alice")
-	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish, Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(t.Context(), fantasy.Call{})
+	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish,
+		Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(t.Context(), fantasy.Call{})
 	s.flush()
 	begun := s.store.steps[name]
-	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 || fields[0] != "pod" || fields[1] != "1" {
+	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 ||
+		fields[0] != "pod" || fields[1] != "1" {
 		t.Errorf("in progress: %v", begun.Annotations)
 	}
 	read(stream, nil)
 	recording.End(v1alpha1.DebugCompleted, nil)
 	s.flush()
 	step := s.store.steps[name]
-	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Spec.Turn == nil || *step.Spec.Turn != want || step.Spec.Head != "c-6-1" {
+	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Spec.Turn == nil ||
+		*step.Spec.Turn != want || step.Spec.Head != "c-6-1" {
 		t.Errorf("recorded %+v, %s", step.Spec.Turn, step.Spec.Head)
 	}
 	if c := step.Spec.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
 		t.Errorf("it cost %+v", c)
 	}
-	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still || step.Annotations[v1alpha1.AnnotationHistory] != "7/4" {
+	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still ||
+		step.Annotations[v1alpha1.AnnotationHistory] != "7/4" {
 		t.Errorf("annotated %v", step.Annotations)
 	}
 }
@@ -304,7 +332,8 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 	s := newSession(t)
 	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).Stream(t.Context(), fantasy.Call{})
+	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).
+		Stream(t.Context(), fantasy.Call{})
 	s.flush()
 	delete(s.store.steps, name)
 	read(stream, nil)
@@ -323,7 +352,8 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 		}
 		return err
 	}
-	s.attempt(&model{parts: []fantasy.StreamPart{finish}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
+	s.attempt(&model{parts: []fantasy.StreamPart{finish}},
+		func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
 	if step := s.step(name); step.Status != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %+v, logged %s", step, s.log)
 	}
@@ -332,7 +362,8 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
 	s := newSession(t)
 	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finish}},
+		func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
 	if log := s.log.String(); !strings.Contains(log, "Forbidden") || strings.Contains(log, "words") {
 		t.Errorf("logged %s", log)
 	}
@@ -362,7 +393,8 @@ func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	recording.End(v1alpha1.DebugInterrupted, nil)
 	s.flush()
 	step := s.step(name)
-	if step.Attempt != 2 || step.Status != v1alpha1.DebugCompleted || len(step.Attempts) != 2 || step.Attempts[0].Status != v1alpha1.DebugInterrupted {
+	if step.Attempt != 2 || step.Status != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||
+		step.Attempts[0].Status != v1alpha1.DebugInterrupted {
 		t.Errorf("recorded %+v", step)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 const leftOutForSize = "[left out: the recording would be too large]"
 
-// fit makes a recording as small as it must be, by what is missed least: bodies of older attempts, bodies of this one, which
-// say once more what request and response say, the prompt, the tools, the reply.
+// fit makes a recording as small as it must be, by what is missed least: bodies of older attempts, bodies of this one,
+// which say once more what request and response say, the prompt, the tools, the reply.
 func fit(spec *v1alpha1.ChatDebugStepSpec) {
 	for _, leaveOut := range leavingOut(spec) {
 		if size(spec) <= v1alpha1.MaxDebugStepBytes {

@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// queue holds the recordings that wait to be written, in their order. A newer one of the same attempt at a call takes the older
-// one's place, since it says the same and more: so there are never more than the attempts that were not written yet.
+// queue holds the recordings that wait to be written, in their order. A newer one of the same attempt at a call takes
+// the older one's place, since it says the same and more: so there are never more than the attempts that were not
+// written yet.
 type queue struct {
 	most int
 	// filled has an entry while something may wait.

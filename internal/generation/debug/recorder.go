@@ -3,10 +3,10 @@
 
 // Package debug records the model calls of chats that are being debugged, one ChatDebugStep per call.
 //
-// Invariants: recording never fails or delays a call. A call only appends to memory, up to the bounds of the resource; one
-// goroutine redacts and writes, off the call's path and whatever becomes of the call, and a write that does not succeed in
-// time is given up with a line in the log. What is written went through package redact. While debugging is off nothing is
-// kept and nothing is written.
+// Invariants: recording never fails or delays a call. A call only appends to memory, up to the bounds of the resource;
+// one goroutine redacts and writes, off the call's path and whatever becomes of the call, and a write that does not
+// succeed in time is given up with a line in the log. What is written went through package redact. While debugging is
+// off nothing is kept and nothing is written.
 //
 // The HTTP requests of a call are found by their context, because HTTP clients are shared by all chats of a pod.
 package debug
@@ -27,11 +27,11 @@ import (
 const (
 	// writeTimeout bounds the writing of one recording, and of all that are left when the process ends.
 	writeTimeout = 5 * time.Second
-	// queued is how many recordings may wait to be written for each chat at work: of an attempt's call and of the one after a
-	// tool, of a title and of a summary.
+	// queued is how many recordings may wait to be written for each chat at work: of an attempt's call and of the one
+	// after a tool, of a title and of a summary.
 	queued = 4
-	// refusedFor is how long nothing is recorded after the API server has refused a recording for want of rights, which it does
-	// where they are disabled.
+	// refusedFor is how long nothing is recorded after the API server has refused a recording for want of rights, which it
+	// does where they are disabled.
 	refusedFor = time.Minute
 )
 
@@ -73,8 +73,8 @@ func New(o Options) *Recorder {
 	return &Recorder{options: o, queue: newQueue(queued * max(1, o.Chats))}
 }
 
-// off reports whether a call that begins now is not to be recorded. One that the API server would refuse counts as lost; the log says
-// no more of it than of the refusal.
+// off reports whether a call that begins now is not to be recorded. One that the API server would refuse counts as
+// lost; the log says no more of it than of the refusal.
 func (r *Recorder) off() bool {
 	if r.options.Off {
 		return true
@@ -117,7 +117,8 @@ func (r *Recorder) submit(s snapshot) {
 }
 
 func (r *Recorder) lost(s snapshot, reason string) {
-	r.options.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()), slog.String("reason", reason))
+	r.options.Log.Warn("a recording of a model call was lost", slog.String("step", s.name()),
+		slog.String("reason", reason))
 	if r.options.Lost != nil {
 		r.options.Lost(reason)
 	}

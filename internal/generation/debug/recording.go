@@ -16,7 +16,8 @@ import (
 // maxCalls is how many model calls of one attempt are recorded.
 const maxCalls = 1000
 
-// Recording is that of one attempt, or of something that is done beside one: of the model calls that are made through its Model.
+// Recording is that of one attempt, or of something that is done beside one:
+// of the model calls that are made through its Model.
 type Recording struct {
 	recorder *Recorder
 	chat     *v1alpha1.Chat
@@ -41,8 +42,8 @@ func (rec *Recording) CreatedBy() string {
 	return rec.author
 }
 
-// Begin begins to record the attempt that the chat's status holds, or an action beside it. Whether there is anything to record
-// shows when a model is called.
+// Begin begins to record the attempt that the chat's status holds, or an action beside it. Whether there is anything to
+// record shows when a model is called.
 func (r *Recorder) Begin(chat *v1alpha1.Chat, action v1alpha1.GenerationAction) *Recording {
 	return &Recording{recorder: r, chat: chat, action: action}
 }
@@ -75,7 +76,8 @@ func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, requ
 	}
 	c := &call{
 		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
-		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(), written: new(atomic.Bool),
+		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(),
+		written: new(atomic.Bool),
 	}
 	rec.mu.Lock()
 	if len(rec.calls) == maxCalls {
@@ -110,8 +112,8 @@ type call struct {
 	exchanges  []*exchange
 }
 
-// callKey is how a call reaches the transport: between the two are the libraries of providers, which hand on the context of a
-// request and nothing else.
+// callKey is how a call reaches the transport: between the two are the libraries of providers, which hand on the
+// context of a request and nothing else.
 type callKey struct{}
 
 // context makes the HTTP requests of the call known as its own.
@@ -164,10 +166,12 @@ func (c *call) snapshot() snapshot {
 	s := snapshot{
 		turn: c.turn(), head: chat.Status.History.Head, length: chat.Status.History.Length, written: c.written,
 		pricing: c.subject.Config.Spec.Pricing,
-		chat:    v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID), historyVersion: chat.Status.History.Version,
-		attempt: chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
+		chat:    v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID),
+		historyVersion: chat.Status.History.Version,
+		attempt:        chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
 		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
-		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status, fault: c.fault,
+		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status,
+		fault: c.fault,
 		reply: c.reply.copy(),
 	}
 	for _, e := range c.exchanges {

@@ -181,7 +181,8 @@ func wholeOrRemark(part *replyPart) string {
 	if !part.cut {
 		return part.Text
 	}
-	if trimmed := strings.TrimSpace(part.Text); part.Type == v1alpha1.DebugToolCall || strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+	if trimmed := strings.TrimSpace(part.Text); part.Type == v1alpha1.DebugToolCall || strings.HasPrefix(trimmed, "{") ||
+		strings.HasPrefix(trimmed, "[") {
 		return "[left out: too long]"
 	}
 	return strings.ToValidUTF8(part.Text, "") + " [cut]"

@@ -56,7 +56,8 @@ func ofCall(c fantasy.Call) request {
 func ofObjectCall(c fantasy.ObjectCall) request {
 	return request{prompt: c.Prompt, options: options{
 		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
-		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions, SchemaName: c.SchemaName,
+		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
+		SchemaName: c.SchemaName,
 	}}
 }
 
@@ -126,7 +127,8 @@ func partOfMessage(content fantasy.MessagePart) (v1alpha1.DebugPart, string) {
 		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning}, c.Text
 	case fantasy.FilePart:
 		_, from, _ := prompt.URLOf(c)
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType, Bytes: int64(len(c.Data))}, from
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType,
+			Bytes: int64(len(c.Data))}, from
 	case fantasy.ToolCallPart:
 		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName}, c.Input
 	case fantasy.ToolResultPart:

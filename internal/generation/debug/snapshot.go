@@ -64,7 +64,8 @@ func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDe
 			Name: s.name(), Namespace: namespace,
 			Annotations: map[string]string{v1alpha1.AnnotationExpiresAt: now.Add(s.expireAfter).UTC().Format(time.RFC3339)},
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: s.chat.Name, UID: types.UID(s.chatUID), Controller: new(true),
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: s.chat.Name, UID: types.UID(s.chatUID),
+				Controller: new(true),
 			}},
 		},
 		Spec: v1alpha1.ChatDebugStepSpec{
@@ -76,8 +77,8 @@ func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDe
 	return step
 }
 
-// addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a whole
-// says; those before it that nobody has ended were broken off.
+// addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a
+// whole says; those before it that nobody has ended were broken off.
 func (s *snapshot) addTo(step *v1alpha1.ChatDebugStep, pod string, now time.Time) {
 	spec := &step.Spec
 	spec.Pod = pod
@@ -111,7 +112,8 @@ func (s *snapshot) annotate(step *v1alpha1.ChatDebugStep, pod string, now time.T
 	}
 	step.Annotations[v1alpha1.AnnotationHistory] = fmt.Sprintf("%d/%d", s.historyVersion, s.length)
 	if s.status == v1alpha1.DebugInProgress {
-		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", pod, s.attempt, now.UTC().Format(time.RFC3339))
+		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", pod, s.attempt,
+			now.UTC().Format(time.RFC3339))
 	} else {
 		delete(step.Annotations, v1alpha1.AnnotationInProgress)
 	}
@@ -132,8 +134,9 @@ func (e *exchangeFacts) record(redactor redact.Redactor) v1alpha1.DebugExchange 
 	return v1alpha1.DebugExchange{
 		Number: e.number, Method: bound(e.method, 16), URL: bound(redactor.URL(e.url), 4096),
 		RequestHeaders: headers(e.requestHeader, redactor), RequestBody: body(e.requestBody, redactor),
-		StatusCode: int32(e.statusCode), ResponseHeaders: headers(e.responseHeader, redactor), ResponseBody: body(e.responseBody, redactor),
-		Failure: e.failure, StartedAt: metav1.NewMicroTime(e.startedAt),
+		StatusCode: int32(e.statusCode), ResponseHeaders: headers(e.responseHeader, redactor),
+		ResponseBody: body(e.responseBody, redactor),
+		Failure:      e.failure, StartedAt: metav1.NewMicroTime(e.startedAt),
 		HeadersMilliseconds: since(e.startedAt, e.headersAt), DurationMilliseconds: since(e.startedAt, e.endedAt),
 	}
 }
@@ -146,7 +149,8 @@ func headers(from http.Header, redactor redact.Redactor) []v1alpha1.DebugHeader 
 	var out []v1alpha1.DebugHeader
 	for name, values := range from {
 		for _, value := range values {
-			out = append(out, v1alpha1.DebugHeader{Name: bound(redactor.Text(name), 256), Value: bound(redactor.Header(name, value), 1024)})
+			out = append(out, v1alpha1.DebugHeader{Name: bound(redactor.Text(name), 256),
+				Value: bound(redactor.Header(name, value), 1024)})
 		}
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.DebugHeader) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })

@@ -89,8 +89,9 @@ func newSession(t *testing.T) *session {
 	s.chat.Status.History.Version = 7
 	s.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant}
 	s.subject = debug.Subject{
-		Config: &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "m"}},
-		Key:    key, Classify: func(error) *v1alpha1.GenerationError {
+		Config: &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"},
+			Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "m"}},
+		Key: key, Classify: func(error) *v1alpha1.GenerationError {
 			return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderError}
 		},
 	}
@@ -207,5 +208,6 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.body == nil {
 		return nil, errors.New("refused: " + key)
 	}
-	return &http.Response{StatusCode: 200, Header: http.Header{"X-Reply": {key}}, Body: io.NopCloser(w.body), Request: r}, nil
+	return &http.Response{StatusCode: 200, Header: http.Header{"X-Reply": {key}}, Body: io.NopCloser(w.body), Request: r},
+		nil
 }

@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyfile reads API keys from the folders that Secrets are mounted into. Whatever a ChatModelConfig names, nothing
-// outside of them is read: a name that is a path would send another file of the pod, such as its token, to a server.
+// Package keyfile reads API keys from the folders that Secrets are mounted into. Whatever a ChatModelConfig names,
+// nothing outside of them is read: a name that is a path would send another file of the pod,
+// such as its token, to a server.
 package keyfile
 
 import (
@@ -13,8 +14,8 @@ import (
 	"strings"
 )
 
-// Read returns the content of one key of a Secret that is mounted at dir/<secret>. The error wraps fs.ErrNotExist if there is no
-// such key, and fs.ErrInvalid if secret or key is no plain name.
+// Read returns the content of one key of a Secret that is mounted at dir/<secret>. The error wraps fs.ErrNotExist if
+// there is no such key, and fs.ErrInvalid if secret or key is no plain name.
 func Read(dir, secret, key string) ([]byte, error) {
 	if !plain(secret) || !plain(key) {
 		return nil, fmt.Errorf("read key %q of Secret %q: %w", key, secret, fs.ErrInvalid)

@@ -44,8 +44,10 @@ func TestAKeyIsReadByWayOfTheKubeletsLinks(t *testing.T) {
 func TestNothingOutsideOfTheMountedSecretsIsRead(t *testing.T) {
 	dir := mounted(t)
 	for _, name := range []struct{ secret, key string }{
-		{"..", "token"}, {"../../secrets/kubernetes.io/serviceaccount", "token"}, {"openai", "../../token"}, {"openai/..", "token"},
-		{"", "openai"}, {"openai", ""}, {".", "openai"}, {"openai", "."}, {"openai", ".."}, {filepath.Dir(dir), "token"}, {"openai", "..data/key"},
+		{"..", "token"}, {"../../secrets/kubernetes.io/serviceaccount", "token"}, {"openai", "../../token"},
+		{"openai/..", "token"},
+		{"", "openai"}, {"openai", ""}, {".", "openai"}, {"openai", "."}, {"openai", ".."}, {filepath.Dir(dir), "token"},
+		{"openai", "..data/key"},
 	} {
 		if got, err := keyfile.Read(dir, name.secret, name.key); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("%q, %q: got %q, %v", name.secret, name.key, got, err)

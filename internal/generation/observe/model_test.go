@@ -22,7 +22,8 @@ import (
 // word is a part of a reply.
 var word = fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, Delta: "word"}
 
-// measured is a model that says one word after the other, and measures what a word costs of memory once it is under way.
+// measured is a model that says one word after the other, and measures what a word costs of memory once it is under
+// way.
 type measured struct {
 	fantasy.LanguageModel
 	allocations float64
@@ -49,7 +50,8 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 			}
 			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
 			m := &measured{}
-			stream, err := o.model(&models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m}, nil, purpose{}).Stream(t.Context(), fantasy.Call{})
+			stream, err := o.model(&models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m}, nil, purpose{}).
+				Stream(t.Context(), fantasy.Call{})
 			if err != nil {
 				t.Fatal(err)
 			}

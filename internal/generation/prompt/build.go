@@ -80,7 +80,8 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 			said = b.withOwnCall(said, b.ownCall(place{i, j}, part, own))
 		default:
 			id := b.paired.ids[place{i, j}]
-			said = append(said, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input), ProviderOptions: b.options(part, own)})
+			said = append(said, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input),
+				ProviderOptions: b.options(part, own)})
 			results = append(results, b.result(id, b.answer(place{i, j})))
 		}
 	}
@@ -91,8 +92,8 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	b.add(fantasy.MessageRoleTool, results)
 }
 
-// withOwnCall adds a call of a tool that the provider ran itself. Where nothing is told of it, neither is the reasoning that led to it
-// where a provider takes none without.
+// withOwnCall adds a call of a tool that the provider ran itself. Where nothing is told of it, neither is the reasoning
+// that led to it where a provider takes none without.
 func (b *builder) withOwnCall(said, call []fantasy.MessagePart) []fantasy.MessagePart {
 	if len(call) == 0 && b.Dialect.ReasoningLeads {
 		return withoutLastReasoning(said)
@@ -108,8 +109,8 @@ func withoutLastReasoning(content []fantasy.MessagePart) []fantasy.MessagePart {
 	return content
 }
 
-// signed puts the mark before the first call, if the provider wants one and has not signed the call itself. What stands before a text
-// signs the text.
+// signed puts the mark before the first call, if the provider wants one and has not signed the call itself. What stands
+// before a text signs the text.
 func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 	signed := b.Dialect.CallMark == nil
 	for i, part := range content {
@@ -128,8 +129,8 @@ func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 	return content
 }
 
-// wrote reports whether the provider can read the message back as its own. Of a message that does not say who wrote it, the
-// metadata tell.
+// wrote reports whether the provider can read the message back as its own. Of a message that does not say who wrote it,
+// the metadata tell.
 func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	if g == nil || g.Model == nil {
@@ -138,8 +139,8 @@ func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
 	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == d.Origin
 }
 
-// spoken is text or reasoning; none if it says nothing. Another provider's reasoning is not told: it is signed for that one,
-// and would be this model's own words.
+// spoken is text or reasoning; none if it says nothing. Another provider's reasoning is not told: it is signed for that
+// one, and would be this model's own words.
 func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
 	if part.Text == nil {
 		return nil
@@ -164,15 +165,16 @@ func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.Message
 	return nil
 }
 
-// ownCall is a call of a tool that a provider runs itself, with its result: as it was if this provider takes it back, else
-// as text, and nothing if the tool said nothing.
+// ownCall is a call of a tool that a provider runs itself, with its result: as it was if this provider takes it back,
+// else as text, and nothing if the tool said nothing.
 func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
 	result := b.paired.own[at]
 	if result == nil {
 		return nil
 	}
 	call := fantasy.ToolCallPart{
-		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input), ProviderExecuted: true, ProviderOptions: b.options(part, own),
+		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input),
+		ProviderExecuted: true, ProviderOptions: b.options(part, own),
 	}
 	answer := resultPart(call.ToolCallID, result.ToolResult)
 	answer.ProviderExecuted, answer.ProviderOptions = true, b.options(result, own)
@@ -188,7 +190,8 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 	if b.ResultBytes > 0 {
 		output = tools.Cap(output, b.ResultBytes)
 	}
-	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name), call.Input, output)}}
+	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name),
+		call.Input, output)}}
 }
 
 // orphans adds results whose calls are missing, such as before the context's start, with calls that stand for them.
@@ -237,8 +240,8 @@ func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	return part
 }
 
-// options are the metadata that the provider gave with a part of its own. What cannot be read is left out: it was another
-// version's, and costs the model no more than some of its reasoning.
+// options are the metadata that the provider gave with a part of its own. What cannot be read is left out: it was
+// another version's, and costs the model no more than some of its reasoning.
 func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.ProviderOptions {
 	if part.ProviderMetadata == "" || !own {
 		return nil

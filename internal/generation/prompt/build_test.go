@@ -31,58 +31,87 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 		history history
 		want    string
 	}{
-		"messages in order":       {history{user("one"), assistant(text("two")), user("three")}, "user one | assistant two | user three"},
+		"messages in order": {history{user("one"), assistant(text("two")), user("three")},
+			"user one | assistant two | user three"},
 		"a user message of parts": {history{said(v1alpha1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
 		"calls and results": {
-			history{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")), tool(result("a", "1"), result("b", "2"))},
+			history{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")),
+				tool(result("a", "1"), result("b", "2"))},
 			"user q | assistant see a=t{} b=t{} | tool a:1 b:2",
 		},
 		"results of several messages come together, in the order of the calls": {
 			history{user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "2")), tool(result("a", "1"))},
 			"user q | assistant a=t{} b=t{} | tool a:1 b:2",
 		},
-		"a result that is an error":       {history{user("q"), assistant(call("a", "{}")), tool(failedResult)}, "user q | assistant a=t{} | tool a!broken"},
-		"a result without text":           {history{user("q"), assistant(call("a", "{}")), tool(result("a", " \n"))}, "user q | assistant a=t{} | tool a:(no output)"},
-		"a call without arguments":        {history{user("q"), assistant(call("a", "")), tool(result("a", "1"))}, "user q | assistant a=t{} | tool a:1"},
-		"arguments that are no object":    {history{user("q"), assistant(call("a", `{"x":`), call("b", "null"), call("c", "[1]"))}, "user q | assistant a=t{} b=t{} c=t{} | tool a!This b!This c!This"},
-		"a NUL in arguments":              {history{user("q"), assistant(call("a", `{"n":12345678901234567890,"x":["<\u0000>"]}`)), tool(result("a", "1"))}, `user q | assistant a=t{"n":12345678901234567890,"x":["<` + "\uFFFD" + `>"]} | tool a:1`},
-		"a name that no provider takes":   {history{user("q"), assistant(callOf("a", "mcp:x.y", "{}"), callOf("b", long, "{}")), tool(result("a", "1"), result("b", "2"))}, "user q | assistant a=mcp_x_y{} b=" + long[:64] + "{} | tool a:1 b:2"},
-		"a call at the end is answered":   {history{user("q"), assistant(call("a", "{}"))}, "user q | assistant a=t{} | tool a!This"},
-		"calls are answered before users": {history{user("q"), assistant(call("b", "{}"), call("a", "{}")), user("go on")}, "user q | assistant b=t{} a=t{} | tool b!This a!This | user go on"},
+		"a result that is an error": {history{user("q"), assistant(call("a", "{}")), tool(failedResult)},
+			"user q | assistant a=t{} | tool a!broken"},
+		"a result without text": {history{user("q"), assistant(call("a", "{}")), tool(result("a", " \n"))},
+			"user q | assistant a=t{} | tool a:(no output)"},
+		"a call without arguments": {history{user("q"), assistant(call("a", "")), tool(result("a", "1"))},
+			"user q | assistant a=t{} | tool a:1"},
+		"arguments that are no object": {history{user("q"),
+			assistant(call("a", `{"x":`), call("b", "null"), call("c", "[1]"))},
+			"user q | assistant a=t{} b=t{} c=t{} | tool a!This b!This c!This"},
+		"a NUL in arguments": {history{user("q"),
+			assistant(call("a", `{"n":12345678901234567890,"x":["<\u0000>"]}`)), tool(result("a", "1"))},
+			`user q | assistant a=t{"n":12345678901234567890,"x":["<` + "\uFFFD" + `>"]} | tool a:1`},
+		"a name that no provider takes": {history{user("q"),
+			assistant(callOf("a", "mcp:x.y", "{}"), callOf("b", long, "{}")), tool(result("a", "1"), result("b", "2"))},
+			"user q | assistant a=mcp_x_y{} b=" + long[:64] + "{} | tool a:1 b:2"},
+		"a call at the end is answered": {history{user("q"), assistant(call("a", "{}"))},
+			"user q | assistant a=t{} | tool a!This"},
+		"calls are answered before users": {history{user("q"), assistant(call("b", "{}"), call("a", "{}")), user("go on")},
+			"user q | assistant b=t{} a=t{} | tool b!This a!This | user go on"},
 		"the one call without a result is answered": {
-			history{user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("a", "1")), assistant(text("x")), user("r")},
+			history{user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("a", "1")), assistant(text("x")),
+				user("r")},
 			"user q | assistant a=t{} b=t{} | tool a:1 b!This | assistant x | user r",
 		},
-		"a second result of a call is left out": {history{user("q"), assistant(call("a", "{}")), tool(result("a", "1"), result("a", "again"))}, "user q | assistant a=t{} | tool a:1"},
+		"a second result of a call is left out": {history{user("q"), assistant(call("a", "{}")),
+			tool(result("a", "1"), result("a", "again"))}, "user q | assistant a=t{} | tool a:1"},
 		"a result that comes after a user goes to its call": {
-			history{user("q"), assistant(call("a", "{}")), user("and?"), tool(result("a", "late"))}, "user q | assistant a=t{} | tool a:late | user and?",
+			history{user("q"), assistant(call("a", "{}")), user("and?"), tool(result("a", "late"))},
+			"user q | assistant a=t{} | tool a:late | user and?",
 		},
 		"a result without a call gets one": {
 			history{user("q"), tool(result("z", "1")), assistant(call("a", "{}")), tool(result("a", "2"), result("y", "3"))},
 			"user q | assistant z=t{} | tool z:1 | assistant a=t{} | tool a:2 | assistant y=t{} | tool y:3",
 		},
-		"parts that say nothing are left out":    {history{user("q"), assistant(reasoning(" "), text("\n"), reasoning("hm"), text("x")), user("r")}, "user q | assistant (hm) x | user r"},
-		"messages that say nothing are left out": {history{user("q"), assistant(text("")), user(" "), user("r")}, "user q | user r"},
+		"parts that say nothing are left out": {history{user("q"),
+			assistant(reasoning(" "), text("\n"), reasoning("hm"), text("x")), user("r")}, "user q | assistant (hm) x | user r"},
+		"messages that say nothing are left out": {history{user("q"), assistant(text("")), user(" "), user("r")},
+			"user q | user r"},
 		"reasoning alone is left out, and at the end": {
-			history{user("q"), assistant(reasoning("hm")), user("r"), assistant(text("x"), reasoning("hm")), user("s")}, "user q | user r | assistant x | user s",
+			history{user("q"), assistant(reasoning("hm")), user("r"), assistant(text("x"), reasoning("hm")), user("s")},
+			"user q | user r | assistant x | user s",
 		},
-		"ids in characters that every provider takes": {history{user("q"), assistant(call("f.t:1", "{}")), tool(result("f.t:1", "1"))}, "user q | assistant f_t_1=t{} | tool f_t_1:1"},
-		"ids that become the same":                    {history{user("q"), assistant(call("a.1", "{}"), call("a:1", "{}")), tool(result("a:1", "2"), result("a.1", "1"))}, "user q | assistant a_1=t{} a_1-2=t{} | tool a_1:1 a_1-2:2"},
-		"ids that are too long":                       {history{user("q"), assistant(call(long+"1", "{}"), call(long+"2", "{}")), tool(result(long+"2", "2"))}, "user q | assistant " + long[:64] + "=t{} " + long[:62] + "-2=t{} | tool " + long[:64] + "!This " + long[:62] + "-2:2"},
+		"ids in characters that every provider takes": {history{user("q"), assistant(call("f.t:1", "{}")),
+			tool(result("f.t:1", "1"))}, "user q | assistant f_t_1=t{} | tool f_t_1:1"},
+		"ids that become the same": {history{user("q"), assistant(call("a.1", "{}"), call("a:1", "{}")),
+			tool(result("a:1", "2"), result("a.1", "1"))}, "user q | assistant a_1=t{} a_1-2=t{} | tool a_1:1 a_1-2:2"},
+		"ids that are too long": {history{user("q"), assistant(call(long+"1", "{}"), call(long+"2", "{}")),
+			tool(result(long+"2", "2"))}, "user q | assistant " + long[:64] + "=t{} " + long[:62] + "-2=t{} | tool " +
+			long[:64] + "!This " + long[:62] + "-2:2"},
 		"an id that is used again in a later reply": {
-			history{user("q"), assistant(call("a", "{}")), tool(result("a", "1")), assistant(call("a", "{}")), tool(result("a", "2"))},
+			history{user("q"), assistant(call("a", "{}")), tool(result("a", "1")), assistant(call("a", "{}")),
+				tool(result("a", "2"))},
 			"user q | assistant a=t{} | tool a:1 | assistant a-2=t{} | tool a-2:2",
 		},
 		"an id that is used again before it was answered": {
 			history{user("q"), assistant(call("a", "{}")), assistant(call("a", "{}")), tool(result("a", "2"))},
 			"user q | assistant a=t{} | tool a!This | assistant a-2=t{} | tool a-2:2",
 		},
-		"an id that is used twice in one reply": {history{user("q"), assistant(call("a", "{}"), call("a", "{}")), tool(result("a", "1"), result("a", "2"))}, "user q | assistant a=t{} a-2=t{} | tool a:1 a-2:2"},
-		"a provider's own call or result alone": {history{user("q"), assistant(byProvider(call("s", "{}")), byProvider(result("r", "1")), text("x")), tool(byProvider(result("s", "1"))), user("r")}, "user q | assistant x | user r"},
-		"NUL and characters that are none":      {history{user("a\x00b\xff"), assistant(text("\x00")), tool(result("a", "\xfe"))}, "user a\uFFFDb\uFFFD | assistant \uFFFD | assistant a=t{} | tool a:\uFFFD"},
-		"a reply first":                         {history{assistant(text("x")), user("q")}, "user (The beginning of this conversation is not shown.) | assistant x | user q"},
-		"a reply last":                          {history{user("q"), assistant(text("x"))}, "user q | assistant x | user Go on."},
-		"nothing at all":                        {history{user(" ")}, "user Go on."},
+		"an id that is used twice in one reply": {history{user("q"), assistant(call("a", "{}"), call("a", "{}")),
+			tool(result("a", "1"), result("a", "2"))}, "user q | assistant a=t{} a-2=t{} | tool a:1 a-2:2"},
+		"a provider's own call or result alone": {history{user("q"),
+			assistant(byProvider(call("s", "{}")), byProvider(result("r", "1")), text("x")), tool(byProvider(result("s", "1"))),
+			user("r")}, "user q | assistant x | user r"},
+		"NUL and characters that are none": {history{user("a\x00b\xff"), assistant(text("\x00")), tool(result("a", "\xfe"))},
+			"user a\uFFFDb\uFFFD | assistant \uFFFD | assistant a=t{} | tool a:\uFFFD"},
+		"a reply first": {history{assistant(text("x")), user("q")},
+			"user (The beginning of this conversation is not shown.) | assistant x | user q"},
+		"a reply last":   {history{user("q"), assistant(text("x"))}, "user q | assistant x | user Go on."},
+		"nothing at all": {history{user(" ")}, "user Go on."},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -96,20 +125,28 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 
 func TestDialectsDiffer(t *testing.T) {
 	long := strings.Repeat("x", 70)
-	texts := []v1alpha1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")), tool(result("a", "3")), user("s"), user("t")}
+	texts := []v1alpha1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")),
+		tool(result("a", "3")), user("s"), user("t")}
 	for name, c := range map[string]struct {
 		dialect prompt.Dialect
 		history []v1alpha1.ChatMessage
 		want    string
 	}{
-		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts, "user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
-		"compatible servers want roles to alternate":   {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts, "user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | assistant (The reply ended here.) | user s\n\nt"},
-		"Google wants roles to alternate":              {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts, "user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Google's newer models want calls signed":      {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts, "user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
-		"Anthropic is told what to cache":              {dialect(v1alpha1.ProviderAnthropic, "m"), texts, "user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
-		"Bedrock is told what to cache":                {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
-		"OpenRouter is not told what to cache":         {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
-		"OpenAI's chat protocol takes short ids":       {dialect(v1alpha1.ProviderOpenAI, "m"), []v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " + long[:40] + "!This"},
+		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts,
+			"user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
+		"compatible servers want roles to alternate": {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts,
+			"user q\n\nr | assistant 1\n2 a=t{} | tool a:3 | assistant (The reply ended here.) | user s\n\nt"},
+		"Google wants roles to alternate": {dialect(v1alpha1.ProviderGoogle, "gemini-2.5-pro"), texts,
+			"user q\n\nr | assistant 1 a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Google's newer models want calls signed": {dialect(v1alpha1.ProviderGoogle, "gemini-3-pro"), texts,
+			"user q\n\nr | assistant 1 ()* a=t{} 2 | tool a:3 | user s\n\nt"},
+		"Anthropic is told what to cache": {dialect(v1alpha1.ProviderAnthropic, "m"), texts,
+			"user q | user r | assistant 1 a=t{} 2 | tool a:3 | user s ^ | user t ^"},
+		"Bedrock is told what to cache":        {dialect(v1alpha1.ProviderBedrock, "m"), texts[:1], "user q ^"},
+		"OpenRouter is not told what to cache": {dialect(v1alpha1.ProviderOpenRouter, "anthropic/m"), texts[:1], "user q"},
+		"OpenAI's chat protocol takes short ids": {dialect(v1alpha1.ProviderOpenAI, "m"),
+			[]v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " +
+				long[:40] + "!This"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
@@ -120,30 +157,42 @@ func TestDialectsDiffer(t *testing.T) {
 }
 
 func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
-	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)), with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
+	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
+		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
 	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
 	flattened := "[Result of web_search {\"query\":\"x\"}]\nit says y"
-	kimi := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
+	kimi := []v1alpha1.ChatMessage{user("q"),
+		by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
 	for name, c := range map[string]struct {
 		dialect prompt.Dialect
 		history []v1alpha1.ChatMessage
 		want    string
 	}{
-		"Anthropic reads back all of its own":        {dialect(v1alpha1.ProviderAnthropic, "other"), claude, `user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
-		"Bedrock reads back what Anthropic wrote":    {dialect(v1alpha1.ProviderBedrock, "m"), claude, `user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
-		"OpenAI reads the result of a search":        {dialect(v1alpha1.ProviderOpenAI, "m"), claude, "user q | assistant " + flattened + "\ny | user r"},
-		"Google reads the result of a search":        {dialect(v1alpha1.ProviderGoogle, "m"), claude, "user q | assistant " + flattened + "\n\ny | user r"},
-		"a server reads back its model's reasoning":  {dialect(v1alpha1.ProviderOpenAICompatible, "kimi"), kimi, "user q | assistant (hm) y | user r"},
-		"another model does not read that reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "llama"), kimi, "user q | assistant y | user r"},
-		"Anthropic does not read that reasoning":     {dialect(v1alpha1.ProviderAnthropic, "m"), kimi, "user q | assistant y ^ | user r ^"},
+		"Anthropic reads back all of its own": {dialect(v1alpha1.ProviderAnthropic, "other"), claude,
+			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
+		"Bedrock reads back what Anthropic wrote": {dialect(v1alpha1.ProviderBedrock, "m"), claude,
+			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
+		"OpenAI reads the result of a search": {dialect(v1alpha1.ProviderOpenAI, "m"), claude,
+			"user q | assistant " + flattened + "\ny | user r"},
+		"Google reads the result of a search": {dialect(v1alpha1.ProviderGoogle, "m"), claude,
+			"user q | assistant " + flattened + "\n\ny | user r"},
+		"a server reads back its model's reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "kimi"), kimi,
+			"user q | assistant (hm) y | user r"},
+		"another model does not read that reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "llama"), kimi,
+			"user q | assistant y | user r"},
+		"Anthropic does not read that reasoning": {dialect(v1alpha1.ProviderAnthropic, "m"), kimi,
+			"user q | assistant y ^ | user r ^"},
 		"a search whose result is not whole is text": {
 			dialect(v1alpha1.ProviderAnthropic, "m"),
-			[]v1alpha1.ChatMessage{user("q"), assistant(byProvider(callOf("srvtoolu_1", "web_search", "{}")), byProvider(result("srvtoolu_1", "y"))), user("r")},
+			[]v1alpha1.ChatMessage{user("q"), assistant(byProvider(callOf("srvtoolu_1", "web_search", "{}")),
+				byProvider(result("srvtoolu_1", "y"))), user("r")},
 			"user q | assistant [Result of web_search {}]\ny ^ | user r ^",
 		},
 		"metadata that cannot be read is left out": {
 			dialect(v1alpha1.ProviderAnthropic, "m"),
-			[]v1alpha1.ChatMessage{user("q"), assistant(with("{", reasoning("1")), with(`{"anthropic":{"type":"nobody.knows","data":{}}}`, text("2")), with(`{"openai":{}}`, text("3"))), user("r")},
+			[]v1alpha1.ChatMessage{user("q"),
+				assistant(with("{", reasoning("1")), with(`{"anthropic":{"type":"nobody.knows","data":{}}}`, text("2")),
+					with(`{"openai":{}}`, text("3"))), user("r")},
 			"user q | assistant (1) 2 3 ^ | user r ^",
 		},
 	} {
@@ -157,13 +206,16 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 
 func TestTheSystemMessageHasItsBlocksInOrder(t *testing.T) {
 	in := prompt.Input{
-		SystemPrompt: "sys\n", Instructions: []string{"one", " ", "two"}, SubChat: true, Extra: []string{"", "extra\x00"}, History: []v1alpha1.ChatMessage{user("q")},
+		SystemPrompt: "sys\n", Instructions: []string{"one", " ", "two"}, SubChat: true, Extra: []string{"", "extra\x00"},
+		History: []v1alpha1.ChatMessage{user("q")},
 	}
 	got := outline(prompt.Build(in))
-	if !strings.HasPrefix(got, "system sys\n\none\n\ntwo\n\nAnother agent gave you this task") || !strings.HasSuffix(got, "could not do.\n\nextra\uFFFD | user q") {
+	if !strings.HasPrefix(got, "system sys\n\none\n\ntwo\n\nAnother agent gave you this task") ||
+		!strings.HasSuffix(got, "could not do.\n\nextra\uFFFD | user q") {
 		t.Errorf("got %s", got)
 	}
-	if got := outline(prompt.Build(prompt.Input{SystemPrompt: " ", Extra: []string{"x"}, History: in.History, Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})); got != "system x ^ | user q ^" {
+	if got := outline(prompt.Build(prompt.Input{SystemPrompt: " ", Extra: []string{"x"}, History: in.History,
+		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})); got != "system x ^ | user q ^" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -183,7 +235,8 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
 		ProviderMetadata: fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "signed"}}})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
-	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)}, Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
+	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
+		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
 	options := got[1].Content[0].(fantasy.ReasoningPart).ProviderOptions
 	if m, ok := options[anthropic.Name].(*anthropic.ReasoningOptionMetadata); !ok || m.Signature != "signed" {
 		t.Errorf("got %+v", options)
@@ -192,9 +245,11 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 
 func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
 	messages := prompt.Build(prompt.Input{
-		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)), tool(result("a", "1")), assistant(call("b", "{}"))},
+		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)),
+			tool(result("a", "1")), assistant(call("b", "{}"))},
 	})
-	if got := strings.Join(prompt.Texts(messages), "|"); !strings.HasPrefix(got, `sys|q|hm|{"x":1}|1|{}|This call has no result`) {
+	if got := strings.Join(prompt.Texts(messages), "|"); !strings.HasPrefix(got,
+		`sys|q|hm|{"x":1}|1|{}|This call has no result`) {
 		t.Errorf("got %s", got)
 	}
 }
@@ -214,11 +269,16 @@ func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
 		dialect prompt.Dialect
 		want    []string
 	}{
-		"itself":           {dialect(v1alpha1.ProviderOpenAICompatible, "kimi-k2"), []string{"functions.t:0", "functions.t:0", "call_a_b", "x.1"}},
-		"Kimi elsewhere":   {dialect(v1alpha1.ProviderOpenRouter, "moonshotai/kimi-k2"), []string{"functions.t:0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"Anthropic":        {dialect(v1alpha1.ProviderAnthropic, "claude"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"a gateway":        {dialect(v1alpha1.ProviderOpenRouter, "anthropic/claude"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
-		"another protocol": {dialect(v1alpha1.ProviderGoogle, "gemini-3"), []string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"itself": {dialect(v1alpha1.ProviderOpenAICompatible, "kimi-k2"),
+			[]string{"functions.t:0", "functions.t:0", "call_a_b", "x.1"}},
+		"Kimi elsewhere": {dialect(v1alpha1.ProviderOpenRouter, "moonshotai/kimi-k2"),
+			[]string{"functions.t:0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"Anthropic": {dialect(v1alpha1.ProviderAnthropic, "claude"),
+			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"a gateway": {dialect(v1alpha1.ProviderOpenRouter, "anthropic/claude"),
+			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
+		"another protocol": {dialect(v1alpha1.ProviderGoogle, "gemini-3"),
+			[]string{"functions_t_0", "functions_t_0-9", "call_a_b", "x_1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls, results []string

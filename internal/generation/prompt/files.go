@@ -90,7 +90,8 @@ func InPlace(file *v1alpha1.MessageFile) File {
 	return File{Data: content}
 }
 
-// file is what the model sees of a file: the file itself if the provider takes it, its text, or why there is nothing to see.
+// file is what the model sees of a file: the file itself if the provider takes it,
+// its text, or why there is nothing to see.
 func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessagePart {
 	f := b.files[key]
 	if f.URL != "" {
@@ -131,7 +132,8 @@ func absent(file *v1alpha1.MessageFile, why string) fantasy.TextPart {
 
 // Absent stands in place of a file that the model does not see, and says why.
 func Absent(name, mediaType, why string) fantasy.TextPart {
-	return fantasy.TextPart{Text: fmt.Sprintf("[File %q (%s) cannot be shown: %s.]", clean(name), clean(mediaType), clean(why))}
+	return fantasy.TextPart{Text: fmt.Sprintf("[File %q (%s) cannot be shown: %s.]", clean(name), clean(mediaType),
+		clean(why))}
 }
 
 // inlined is a text file between fences that its text does not have.
@@ -145,17 +147,20 @@ func inlined(file *v1alpha1.MessageFile, data []byte) fantasy.TextPart {
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	return fantasy.TextPart{Text: fmt.Sprintf("File %q (%s%s):\n%s\n%s\n%s", clean(file.Name), clean(file.MediaType), note, fence, strings.TrimSuffix(text, "\n"), fence)}
+	return fantasy.TextPart{Text: fmt.Sprintf("File %q (%s%s):\n%s\n%s\n%s", clean(file.Name), clean(file.MediaType), note,
+		fence, strings.TrimSuffix(text, "\n"), fence)}
 }
 
 // texts are media types that are text by another name.
 var texts = []string{
-	"application/json", "application/x-ndjson", "application/yaml", "application/x-yaml", "application/toml", "application/xml",
+	"application/json", "application/x-ndjson", "application/yaml", "application/x-yaml", "application/toml",
+	"application/xml",
 	"application/javascript", "application/x-sh", "application/sql", "image/svg+xml",
 }
 
 func textual(mediaType string) bool {
-	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") || strings.HasSuffix(mediaType, "+xml") ||
+	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") ||
+		strings.HasSuffix(mediaType, "+xml") ||
 		strings.HasSuffix(mediaType, "+yaml") || slices.Contains(texts, mediaType)
 }
 
@@ -164,7 +169,8 @@ const pdf = "application/pdf"
 // kindOf is the type that the content begins as; empty if it is none that any provider takes.
 func kindOf(data []byte) string {
 	for _, magic := range []struct{ begins, kind string }{
-		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"}, {"%PDF-", pdf},
+		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
+		{"%PDF-", pdf},
 	} {
 		if bytes.HasPrefix(data, []byte(magic.begins)) {
 			return magic.kind

@@ -11,16 +11,18 @@ import (
 	"slices"
 )
 
-// gemini answers as Google does, as far as a prompt goes: contents begin with a user's, each content has parts, the responses
-// to calls are in the next content, and the first call of a content is signed.
+// gemini answers as Google does, as far as a prompt goes: contents begin with a user's, each content has parts, the
+// responses to calls are in the next content, and the first call of a content is signed.
 func gemini(w http.ResponseWriter, body []byte) {
 	if err := geminiRefuses(body); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": 400, "message": err.Error(), "status": "INVALID_ARGUMENT"}})
+		_ = json.NewEncoder(w).
+			Encode(map[string]any{"error": map[string]any{"code": 400, "message": err.Error(), "status": "INVALID_ARGUMENT"}})
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	_, _ = io.WriteString(w, `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"ok"}]},"finishReason":"STOP"}]}`+"\n\n")
+	_, _ = io.WriteString(w,
+		`data: {"candidates":[{"content":{"role":"model","parts":[{"text":"ok"}]},"finishReason":"STOP"}]}`+"\n\n")
 }
 
 type geminiContent struct {

@@ -25,10 +25,12 @@ var update = flag.Bool("update", false, "write what is sent into the golden file
 func difficult() map[string]prompt.Input {
 	of := func(history ...v1alpha1.ChatMessage) prompt.Input { return prompt.Input{History: history} }
 	withSystem := of(user("q"), assistant(text("a")), user("r"))
-	withSystem.SystemPrompt, withSystem.Instructions, withSystem.SubChat, withSystem.Extra = "sys", []string{"one", "two"}, true, []string{"advice"}
+	withSystem.SystemPrompt, withSystem.Instructions, withSystem.SubChat, withSystem.Extra = "sys", []string{"one", "two"},
+		true, []string{"advice"}
 	claude := by(v1alpha1.ProviderAnthropic, "claude", assistant(
 		with(signature, reasoning("hm")), text("I look it up."),
-		with("", byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`))), with(found, byProvider(result("srvtoolu_1", "it says y"))),
+		with("", byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`))),
+		with(found, byProvider(result("srvtoolu_1", "it says y"))),
 		text("It says y."), call("toolu_1", `{"y":1}`),
 	))
 	failed := result("toolu_1", "no such y")
@@ -36,22 +38,35 @@ func difficult() map[string]prompt.Input {
 	return map[string]prompt.Input{
 		"all blocks of the system message": withSystem,
 		"from Anthropic":                   of(user("q"), claude, tool(failed), user("r")),
-		"from a compatible server":         of(user("q"), by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("a"), call("functions.t:0", "{}"))), tool(result("functions.t:0", "b"))),
+		"from a compatible server": of(user("q"),
+			by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("a"), call("functions.t:0", "{}"))),
+			tool(result("functions.t:0", "b"))),
 		"from the responses API": of(user("q"), by(v1alpha1.ProviderOpenAI, "gpt", assistant(
 			with(`{"openai":{"type":"openai.responses.reasoning_metadata","data":{"item_id":"rs_1","encrypted_content":"sealed","summary":["hm"]}}}`, reasoning("hm")), text("a"))), user("r")),
-		"from nobody knows whom":           of(user("q"), assistant(reasoning("hm"), text("a")), user("r")),
-		"calls without results":            of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "1")), user("r"), assistant(call("c", "{}"))),
-		"results without calls":            of(tool(result("a", "1")), assistant(call("b", "{}")), tool(result("b", "2"), result("x", "3"), byProvider(result("y", "4")))),
-		"results that came late":           of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "2")), user("r"), tool(result("a", "1"))),
-		"ids that are used again":          of(user("q"), assistant(call("tool-call-0", "{}")), tool(result("tool-call-0", "1")), assistant(call("tool-call-0", "{}")), tool(result("tool-call-0", "2"))),
-		"ids and names that are not valid": of(user("q"), assistant(callOf(strings.Repeat("é", 60), "mcp:a.b", "{}"), callOf("a:1", strings.Repeat("n", 100), `{"x":`)), tool(result("a:1", ""))),
-		"texts that are none":              of(user("a\x00b"), assistant(text(""), reasoning(" ")), user("\xff"), assistant(text("\n")), user(" ")),
-		"a turn that a result ended":       of(user("q"), assistant(text("I look."), call("x", "{}"), call("y", "{}")), tool(result("x", "1"), result("y", "2")), user("r")),
-		"two users in a row":               of(user("q"), user("r"), assistant(text("a")), user("s"), said(v1alpha1.RoleUser, text("t"), text("u"))),
-		"several texts in one reply":       of(user("q"), assistant(text("a"), call("x", "{}"), text("b")), tool(result("x", "1")), assistant(text("c"), text("d")), user("r")),
-		"nothing from a user":              of(assistant(text("a"))),
-		"a summary in front":               of(user("They spoke of x."), assistant(call("a", "{}")), tool(result("a", "1"))),
-		"files":                            of(said(v1alpha1.RoleUser, text("see"), inPlace("a.png", "image/png", png), inPlace("b.pdf", "application/pdf", pdf), inPlace("c.txt", "text/plain", "c"), inPlace("d.zip", "application/zip", "PK"))),
+		"from nobody knows whom": of(user("q"), assistant(reasoning("hm"), text("a")), user("r")),
+		"calls without results": of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "1")),
+			user("r"), assistant(call("c", "{}"))),
+		"results without calls": of(tool(result("a", "1")), assistant(call("b", "{}")),
+			tool(result("b", "2"), result("x", "3"), byProvider(result("y", "4")))),
+		"results that came late": of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "2")),
+			user("r"), tool(result("a", "1"))),
+		"ids that are used again": of(user("q"), assistant(call("tool-call-0", "{}")),
+			tool(result("tool-call-0", "1")), assistant(call("tool-call-0", "{}")), tool(result("tool-call-0", "2"))),
+		"ids and names that are not valid": of(user("q"), assistant(callOf(strings.Repeat("é", 60), "mcp:a.b", "{}"),
+			callOf("a:1", strings.Repeat("n", 100), `{"x":`)), tool(result("a:1", ""))),
+		"texts that are none": of(user("a\x00b"), assistant(text(""), reasoning(" ")), user("\xff"),
+			assistant(text("\n")), user(" ")),
+		"a turn that a result ended": of(user("q"), assistant(text("I look."), call("x", "{}"), call("y", "{}")),
+			tool(result("x", "1"), result("y", "2")), user("r")),
+		"two users in a row": of(user("q"), user("r"), assistant(text("a")), user("s"),
+			said(v1alpha1.RoleUser, text("t"), text("u"))),
+		"several texts in one reply": of(user("q"), assistant(text("a"), call("x", "{}"), text("b")), tool(result("x", "1")),
+			assistant(text("c"), text("d")), user("r")),
+		"nothing from a user": of(assistant(text("a"))),
+		"a summary in front":  of(user("They spoke of x."), assistant(call("a", "{}")), tool(result("a", "1"))),
+		"files": of(said(v1alpha1.RoleUser, text("see"), inPlace("a.png", "image/png", png),
+			inPlace("b.pdf", "application/pdf", pdf), inPlace("c.txt", "text/plain", "c"),
+			inPlace("d.zip", "application/zip", "PK"))),
 	}
 }
 

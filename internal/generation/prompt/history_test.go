@@ -32,15 +32,18 @@ func reasoning(s string) v1alpha1.MessagePart {
 }
 func call(id, input string) v1alpha1.MessagePart { return callOf(id, "t", input) }
 func callOf(id, name, input string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: id, Name: name, Input: input}}
+	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall,
+		ToolCall: &v1alpha1.ToolCall{ID: id, Name: name, Input: input}}
 }
 func result(id, output string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id, Name: "t", Output: output}}
+	return v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
+		ToolResult: &v1alpha1.ToolResult{ID: id, Name: "t", Output: output}}
 }
 
 // by says which model wrote a message.
 func by(provider v1alpha1.ModelProvider, model string, m v1alpha1.ChatMessage) v1alpha1.ChatMessage {
-	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(provider), Name: model}}
+	m.Spec.Generation = &v1alpha1.MessageGeneration{Model: &v1alpha1.ModelIdentity{Provider: string(provider),
+		Name: model}}
 	return m
 }
 

@@ -1,13 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prompt turns a chat into what a provider reads. It is pure, and it always succeeds: whatever the history looks
-// like, the prompt obeys what every provider demands. It has at most one system message, the first; then a user speaks; a
-// user or the results of calls come last. Each call is answered right after the message that made it, each result answers a
-// call, ids are valid and unique, and no text is empty.
+// Package prompt turns a chat into what a provider reads. It is pure, and it always succeeds: whatever the history
+// looks like, the prompt obeys what every provider demands. It has at most one system message, the first; then a user
+// speaks; a user or the results of calls come last. Each call is answered right after the message that made it, each
+// result answers a call, ids are valid and unique, and no text is empty.
 //
-// What is mended is mended the same way each time, and from the front, so that a longer history begins with the prompt of a
-// shorter one and providers' caches hit.
+// What is mended is mended the same way each time, and from the front, so that a longer history begins with the prompt
+// of a shorter one and providers' caches hit.
 package prompt
 
 import (
@@ -27,16 +27,16 @@ type Input struct {
 	SubChat bool
 	// Extra are further blocks, such as guidance about a tool. What changes most often goes last, for caches' sake.
 	Extra []string
-	// History is what the model is to see of the history, oldest message first. It can begin anywhere, such as with a summary
-	// of what came before. A message that is neither a reply nor results is told as a user's: providers take system messages
-	// at the front alone.
+	// History is what the model is to see of the history, oldest message first. It can begin anywhere, such as with a
+	// summary of what came before. A message that is neither a reply nor results is told as a user's: providers take
+	// system messages at the front alone.
 	History []v1alpha1.ChatMessage
-	// CallsGivenUp is why calls of the newest reply have no result, if nothing follows it yet; empty: none was given up. Of other
-	// replies, what follows them says it.
+	// CallsGivenUp is why calls of the newest reply have no result, if nothing follows it yet; empty: none was given up.
+	// Of other replies, what follows them says it.
 	CallsGivenUp v1alpha1.CallsGivenUp
-	// ResultBytes is the most that the model reads of each result of a tool, whoever ran it; what is longer is cut in its middle,
-	// and says so. 0: all. It follows from the model alone, so that the prompt of a longer history begins with that of a shorter
-	// one.
+	// ResultBytes is the most that the model reads of each result of a tool, whoever ran it; what is longer is cut in its
+	// middle, and says so. 0: all. It follows from the model alone, so that the prompt of a longer history begins with
+	// that of a shorter one.
 	ResultBytes int
 	// Files are the contents of the files that are not in the history itself.
 	Files map[FileKey]File
@@ -49,7 +49,8 @@ type Dialect struct {
 	// Origin of the messages that this provider reads back as its own, reasoning and calls of its own tools included; see
 	// Origin.
 	Origin string
-	// Metadata is the key of what the provider wants back with its own parts; other keys are left out. Empty: all are kept.
+	// Metadata is the key of what the provider wants back with its own parts;
+	// other keys are left out. Empty: all are kept.
 	Metadata string
 	// JoinTexts makes one text of all texts of an Assistant message, which then stands before its calls.
 	JoinTexts bool
@@ -59,8 +60,8 @@ type Dialect struct {
 	ReplyBetween bool
 	// MaxCallID is the greatest length of the id of a call; 0: 64.
 	MaxCallID int
-	// KeepsID reports whether the provider takes the id of a call as it came, own: from itself. nil: it takes letters, digits, "_" and
-	// "-" only.
+	// KeepsID reports whether the provider takes the id of a call as it came, own: from itself. nil: it takes letters,
+	// digits, "_" and "-" only.
 	KeepsID func(id string, own bool) bool
 	// RepeatsIDs is true where a provider that has used an id again takes it again: each result follows its call.
 	RepeatsIDs bool
@@ -68,29 +69,31 @@ type Dialect struct {
 	Images, PDFs bool
 	// FileURLs are the media types of the files that the provider fetches itself if it is handed a URL. nil: none.
 	FileURLs []string
-	// CacheMark is set on the messages up to which the provider is to keep the prompt: the system message and the last two.
-	// nil: the provider keeps what it wants by itself.
+	// CacheMark is set on the messages up to which the provider is to keep the prompt: the system message and the last
+	// two. nil: the provider keeps what it wants by itself.
 	CacheMark fantasy.ProviderOptions
-	// ReasoningLeads is true where a reasoning goes back only before what it led to, and is left out with a call that is not told.
+	// ReasoningLeads is true where a reasoning goes back only before what it led to,
+	// and is left out with a call that is not told.
 	ReasoningLeads bool
 	// TextsSigned is true where the signature of a text goes, with an empty reasoning, before the text.
 	TextsSigned bool
-	// CallMark goes, with an empty reasoning, before the first call of a reply that this provider has not signed. nil: none
-	// needs it.
+	// CallMark goes, with an empty reasoning, before the first call of a reply that this provider has not signed. nil:
+	// none needs it.
 	CallMark fantasy.ProviderOptions
-	// Replays reports whether the provider takes back a call of its own tools with its result, with the metadata that they came
-	// with. nil: it takes none.
+	// Replays reports whether the provider takes back a call of its own tools with its result, with the metadata that they
+	// came with. nil: it takes none.
 	Replays func(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool
 }
 
-// Origin names who wrote a message, as far as it matters for whether a provider can read it back as its own. Anthropic's
-// signatures are good wherever Anthropic's models run. Behind providers of many makers' models, the model tells, and with OpenAI, whose
-// encrypted reasoning is for the model that it came from.
+// Origin names who wrote a message, as far as it matters for whether a provider can read it back as its own.
+// Anthropic's signatures are good wherever Anthropic's models run. Behind providers of many makers' models, the model
+// tells, and with OpenAI, whose encrypted reasoning is for the model that it came from.
 func Origin(provider v1alpha1.ModelProvider, model string) string {
 	switch provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return string(v1alpha1.ProviderAnthropic)
-	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel, v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
+	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel, v1alpha1.ProviderOpenAI,
+		v1alpha1.ProviderAzure:
 		return string(provider) + "/" + model
 	}
 	return string(provider)

@@ -35,17 +35,19 @@ type pairing struct {
 	// own are the results of calls of the provider's own tools.
 	own map[place]*v1alpha1.MessagePart
 
-	// waiting are the calls of the newest message that used an id, as it stands in the history, and that have no result yet.
+	// waiting are the calls of the newest message that used an id,
+	// as it stands in the history, and that have no result yet.
 	waiting map[string][]place
 	called  map[string]bool
 }
 
-// pair finds the result of each call. A result belongs to the newest calls before it that have its id: providers use ids
-// again in later replies. It can come after other messages, such as one of a user.
+// pair finds the result of each call. A result belongs to the newest calls before it that have its id: providers use
+// ids again in later replies. It can come after other messages, such as one of a user.
 func pair(history []v1alpha1.ChatMessage, dialect Dialect) *pairing {
 	p := &pairing{
-		dialect: dialect, maxID: dialect.maxCallID(), used: map[string]bool{}, ids: map[place]string{}, answers: map[place]*v1alpha1.ToolResult{},
-		own: map[place]*v1alpha1.MessagePart{}, waiting: map[string][]place{}, called: map[string]bool{},
+		dialect: dialect, maxID: dialect.maxCallID(), used: map[string]bool{}, ids: map[place]string{},
+		answers: map[place]*v1alpha1.ToolResult{},
+		own:     map[place]*v1alpha1.MessagePart{}, waiting: map[string][]place{}, called: map[string]bool{},
 	}
 	for i := range history {
 		switch history[i].Spec.Role {
@@ -84,8 +86,8 @@ func (p *pairing) calls(message int, m *v1alpha1.ChatMessage) {
 	}
 }
 
-// keeps reports whether a call keeps the id that its provider gave it. Where the provider itself has used an id again, it gets it
-// back again if its protocol finds a result by its place.
+// keeps reports whether a call keeps the id that its provider gave it. Where the provider itself has used an id again,
+// it gets it back again if its protocol finds a result by its place.
 func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
 	id := cmp.Or(call.ProviderID, call.ID)
 	if call.ProviderExecuted || p.dialect.KeepsID == nil || len(id) > p.maxID || !p.dialect.KeepsID(id, own) {
@@ -94,7 +96,8 @@ func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
 	return !p.used[id] || own && call.ProviderID != "" && p.dialect.RepeatsIDs
 }
 
-// ownResult is the result of a call of the provider's own tools: it is in the same message, before the id is used again.
+// ownResult is the result of a call of the provider's own tools:
+// it is in the same message, before the id is used again.
 func ownResult(rest []v1alpha1.MessagePart, id string) *v1alpha1.MessagePart {
 	for j := range rest {
 		if call := rest[j].ToolCall; call != nil && call.ProviderExecuted && call.ID == id {

@@ -31,7 +31,8 @@ func historyOf(data []byte) []v1alpha1.ChatMessage {
 	for i := 0; len(s) > 0 && i < 40; i++ {
 		m := v1alpha1.ChatMessage{}
 		m.Name = fmt.Sprint("m", i)
-		m.Spec.Role = pick(&s, v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleAssistant, v1alpha1.RoleTool, "System")
+		m.Spec.Role = pick(&s, v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleAssistant,
+			v1alpha1.RoleTool, "System")
 		if m.Spec.Role == v1alpha1.RoleUser && s.draw(2) == 0 {
 			m.Spec.Content = saying(&s, m.Name)
 		} else {
@@ -40,7 +41,8 @@ func historyOf(data []byte) []v1alpha1.ChatMessage {
 			}
 		}
 		if m.Spec.Role == v1alpha1.RoleAssistant {
-			m = by(pick(&s, v1alpha1.ProviderAnthropic, v1alpha1.ProviderOpenAI, v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle), pick(&s, "m", "n"), m)
+			m = by(pick(&s, v1alpha1.ProviderAnthropic, v1alpha1.ProviderOpenAI, v1alpha1.ProviderOpenAICompatible,
+				v1alpha1.ProviderGoogle), pick(&s, "m", "n"), m)
 			if s.draw(4) == 0 {
 				m.Spec.Generation = nil
 			}
@@ -60,7 +62,8 @@ func partOf(s *source, role v1alpha1.MessageRole, name string) v1alpha1.MessageP
 	case role == v1alpha1.RoleUser && kind < 5:
 		return text(saying(s, name))
 	case kind == 5:
-		return inPlace(name, pick(s, "image/png", "application/pdf", "text/plain", "application/zip"), pick(s, png, pdf, "text", ""))
+		return inPlace(name, pick(s, "image/png", "application/pdf", "text/plain", "application/zip"),
+			pick(s, png, pdf, "text", ""))
 	case role == v1alpha1.RoleTool && kind < 7:
 		return aResult(s)
 	case kind < 2:
@@ -80,7 +83,8 @@ func metadata(s *source) string {
 }
 
 func id(s *source) string {
-	return pick(s, "a", "b", "a.1", "a:1", "", "srvtoolu_1", "srvtoolu_2", "a-2", strings.Repeat("x", 64), strings.Repeat("x", 128), "ü")
+	return pick(s, "a", "b", "a.1", "a:1", "", "srvtoolu_1", "srvtoolu_2", "a-2", strings.Repeat("x", 64),
+		strings.Repeat("x", 128), "ü")
 }
 
 func name(s *source) string {

@@ -14,7 +14,9 @@ import (
 
 // sealed is a reasoning that OpenAI encrypted.
 func sealed(id string) v1alpha1.MessagePart {
-	return with(fmt.Sprintf(`{"openai":{"type":"openai.responses.reasoning_metadata","data":{"item_id":%q,"encrypted_content":"+/%s==","summary":[]}}}`, id, id), reasoning(""))
+	return with(
+		fmt.Sprintf(
+			`{"openai":{"type":"openai.responses.reasoning_metadata","data":{"item_id":%q,"encrypted_content":"+/%s==","summary":[]}}}`, id, id), reasoning(""))
 }
 
 // searched is what is kept of a search that OpenAI ran: it tells no result.
@@ -34,16 +36,21 @@ func TestReasoningIsSentBackOnlyWithWhatItLedTo(t *testing.T) {
 		reply []v1alpha1.MessagePart
 		sent  string
 	}{
-		"a search":                {join(one(sealed("rs_1")), searched("ws_1"), one(sealed("rs_2"), text("It is y."))), "rs_2"},
-		"two searches":            {join(one(sealed("rs_1")), searched("ws_1"), one(sealed("rs_2")), searched("ws_2"), one(sealed("rs_3"), text("It is y."))), "rs_3"},
-		"no reasoning between":    {join(one(sealed("rs_1")), searched("ws_1"), searched("ws_2"), one(text("It is y."))), ""},
-		"a call before a search":  {join(one(sealed("rs_1"), call("call_1", "{}"), sealed("rs_2")), searched("ws_1")), "rs_1"},
-		"a search of no result":   {one(sealed("rs_1"), byProvider(callOf("ws_1", "web_search", "{}")), sealed("rs_2"), text("It is y.")), "rs_2"},
+		"a search": {join(one(sealed("rs_1")), searched("ws_1"), one(sealed("rs_2"), text("It is y."))),
+			"rs_2"},
+		"two searches": {join(one(sealed("rs_1")), searched("ws_1"), one(sealed("rs_2")), searched("ws_2"),
+			one(sealed("rs_3"), text("It is y."))), "rs_3"},
+		"no reasoning between": {join(one(sealed("rs_1")), searched("ws_1"), searched("ws_2"), one(text("It is y."))), ""},
+		"a call before a search": {join(one(sealed("rs_1"), call("call_1", "{}"), sealed("rs_2")), searched("ws_1")),
+			"rs_1"},
+		"a search of no result": {one(sealed("rs_1"), byProvider(callOf("ws_1", "web_search", "{}")), sealed("rs_2"),
+			text("It is y.")), "rs_2"},
 		"nothing but a reasoning": {one(sealed("rs_1"), text("It is y.")), "rs_1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWire(t, wires["openai-responses"])
-			in := prompt.Input{History: []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderOpenAI, "gpt", assistant(c.reply...)), user("r")}}
+			in := prompt.Input{History: []v1alpha1.ChatMessage{user("q"),
+				by(v1alpha1.ProviderOpenAI, "gpt", assistant(c.reply...)), user("r")}}
 			if err := w.send(t, in); err != nil {
 				t.Fatal(err)
 			}

@@ -16,11 +16,14 @@ import (
 
 // withResult is a history whose one call was answered so, by a client or by Parley.
 func withResult(output string, byClient bool) []v1alpha1.ChatMessage {
-	call := v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call-1", Name: "read", Input: "{}"}}
-	answer := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "call-1", Name: "read", Output: output}}
+	call := v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "call-1", Name: "read",
+		Input: "{}"}}
+	answer := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
+		ToolResult: &v1alpha1.ToolResult{ID: "call-1", Name: "read", Output: output}}
 	history := []v1alpha1.ChatMessage{
 		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "Read it."}},
-		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: []v1alpha1.MessagePart{call}, Generation: &v1alpha1.MessageGeneration{}}},
+		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: []v1alpha1.MessagePart{call},
+			Generation: &v1alpha1.MessageGeneration{}}},
 		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Parts: []v1alpha1.MessagePart{answer}}},
 	}
 	if !byClient {
@@ -47,7 +50,8 @@ func TestEveryResultIsCutToWhatTheModelReads(t *testing.T) {
 					}
 				}
 			}
-			if len(said) != 1 || len(said[0]) > most || !strings.Contains(said[0], "bytes left out") || strings.Contains(said[0], "\uFFFD") {
+			if len(said) != 1 || len(said[0]) > most || !strings.Contains(said[0], "bytes left out") ||
+				strings.Contains(said[0], "\uFFFD") {
 				t.Errorf("the model reads %d results, the first of %d bytes", len(said), len(strings.Join(said, "")))
 			}
 			if got := history[len(history)-1].Spec.Parts[0].ToolResult.Output; got != long {
@@ -59,8 +63,10 @@ func TestEveryResultIsCutToWhatTheModelReads(t *testing.T) {
 
 func TestAResultIsCutTheSameWayInALongerHistory(t *testing.T) {
 	history := withResult(strings.Repeat("line\n", 50_000), true)
-	longer := append(slices.Clip(history), v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "And?"}})
-	before, after := Build(Input{History: history, ResultBytes: 20_000}), Build(Input{History: longer, ResultBytes: 20_000})
+	longer := append(slices.Clip(history),
+		v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "And?"}})
+	before, after := Build(Input{History: history, ResultBytes: 20_000}),
+		Build(Input{History: longer, ResultBytes: 20_000})
 	if !reflect.DeepEqual(before, after[:len(before)]) {
 		t.Error("the prompt of the longer history does not begin with that of the shorter one")
 	}

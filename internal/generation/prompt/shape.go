@@ -18,8 +18,8 @@ const (
 	stopped = "(The reply ended here.)"
 )
 
-// shape makes a user speak first, a user or results come last, and neighbours of one role one message where the provider
-// wants that.
+// shape makes a user speak first, a user or results come last, and neighbours of one role one message where the
+// provider wants that.
 func shape(messages []fantasy.Message, d Dialect) []fantasy.Message {
 	user := func(text string) fantasy.Message {
 		return message(fantasy.MessageRoleUser, fantasy.TextPart{Text: text})
@@ -51,8 +51,8 @@ func replyBetween(messages []fantasy.Message) []fantasy.Message {
 	return out
 }
 
-// alternate joins messages of one role that follow each other. Results stay apart from what a user says after them. Texts
-// that follow each other become one: servers that want roles to alternate often take a plain text only.
+// alternate joins messages of one role that follow each other. Results stay apart from what a user says after them.
+// Texts that follow each other become one: servers that want roles to alternate often take a plain text only.
 func alternate(messages []fantasy.Message) []fantasy.Message {
 	var out []fantasy.Message
 	for _, m := range messages {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// replacement stands for what cannot be written: providers refuse NUL, or store what they got where it cannot be stored.
+// replacement stands for what cannot be written: providers refuse NUL,
+// or store what they got where it cannot be stored.
 const replacement = "\uFFFD"
 
 // clean is the text without what providers refuse.
@@ -19,8 +20,8 @@ func clean(text string) string {
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// object is the arguments of a call as a JSON object. Some providers refuse anything else, and some drop the call but keep
-// its result; what a model wrote that is none becomes an empty object, and the result says what was wrong.
+// object is the arguments of a call as a JSON object. Some providers refuse anything else, and some drop the call but
+// keep its result; what a model wrote that is none becomes an empty object, and the result says what was wrong.
 func object(input string) string {
 	input = clean(input)
 	var members map[string]any

@@ -18,14 +18,17 @@ var everyReason = []v1alpha1.CallsGivenUp{
 // unansweredCall is a history that ends with a call, of which one result of two has come.
 func unansweredCall() []v1alpha1.ChatMessage {
 	call := func(id string) v1alpha1.MessagePart {
-		return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: id, Name: "open_ticket", Input: "{}"}}
+		return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: id, Name: "open_ticket",
+			Input: "{}"}}
 	}
 	return []v1alpha1.ChatMessage{
 		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}},
-		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{}, Parts: []v1alpha1.MessagePart{call("1"), call("2")}}},
-		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Generation: &v1alpha1.MessageGeneration{}, Parts: []v1alpha1.MessagePart{
-			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "1", Name: "open_ticket", Output: "42"}},
-		}}},
+		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{},
+			Parts: []v1alpha1.MessagePart{call("1"), call("2")}}},
+		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Generation: &v1alpha1.MessageGeneration{},
+			Parts: []v1alpha1.MessagePart{
+				{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "1", Name: "open_ticket", Output: "42"}},
+			}}},
 	}
 }
 

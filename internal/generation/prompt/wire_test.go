@@ -40,7 +40,10 @@ var wires = map[string]v1alpha1.ChatModelConfigSpec{
 
 func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 	t.Helper()
-	models, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "ok"}}}}}}})
+	models, err := modelserver.New(
+		modelserver.Script{
+			Rules: []modelserver.Rule{
+				{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "ok"}}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,15 @@ func newAzure(s settings) (fantasy.Provider, error) {
 			azure.WithHTTPClient(client), azure.WithUserAgent(userAgent))
 	}
 	s.headers["Api-Key"] = s.key
-	return openai.New(openai.WithName(azure.Name), openai.WithBaseURL(azureURL(s.spec.BaseURL)), openai.WithHeaders(s.headers),
-		openai.WithHTTPClient(client), openai.WithUserAgent(userAgent), openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
+	return openai.New(openai.WithName(azure.Name), openai.WithBaseURL(azureURL(s.spec.BaseURL)),
+		openai.WithHeaders(s.headers),
+		openai.WithHTTPClient(client), openai.WithUserAgent(userAgent), openai.WithUseResponsesAPI(),
+		openai.WithResponsesAPIFunc(anyModel))
 }
 
 // azureHost is how Azure names the host of a resource; the resource is the first group.
-var azureHost = regexp.MustCompile(`^https?://([a-zA-Z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com(?:/.*)?$`)
+var azureHost = regexp.MustCompile(
+	`^https?://([a-zA-Z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com(?:/.*)?$`)
 
 // azureURL is where a resource speaks OpenAI's protocol; any other URL is one already.
 func azureURL(base string) string {

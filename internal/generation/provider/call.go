@@ -16,7 +16,8 @@ import (
 // Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
 // Prompt and tools have yet to be added. The warnings are about settings that it leaves out; the model itself warns of
 // others. The error is a *modelconfig.OptionError; it comes without any request.
-func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning, error) {
+func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning,
+	error) {
 	effort := spec.ReasoningEffort.Effort(asked)
 	options, err := callOptions(spec, effort)
 	if err != nil {
@@ -32,12 +33,15 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (f
 }
 
 // adjust does for some providers what fantasy does not do for them.
-func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {
+func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec,
+	effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {
 	switch spec.Provider {
 	case v1alpha1.ProviderOpenAICompatible:
-		call.ProviderOptions = withTopK(call, openaicompat.Name, func(o *openaicompat.ProviderOptions) *map[string]any { return &o.ExtraBody })
+		call.ProviderOptions = withTopK(call, openaicompat.Name,
+			func(o *openaicompat.ProviderOptions) *map[string]any { return &o.ExtraBody })
 	case v1alpha1.ProviderOpenRouter:
-		call.ProviderOptions = withTopK(call, openrouter.Name, func(o *openrouter.ProviderOptions) *map[string]any { return &o.ExtraBody })
+		call.ProviderOptions = withTopK(call, openrouter.Name,
+			func(o *openrouter.ProviderOptions) *map[string]any { return &o.ExtraBody })
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		if o, ok := call.ProviderOptions[openai.Name].(*openai.ProviderOptions); ok && o.MaxCompletionTokens != nil {
 			call.MaxOutputTokens = nil // It is the newer name of the same, and no model takes both.
@@ -92,7 +96,8 @@ func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings
 		return nil
 	}
 	leftOut := func(setting, why string) {
-		warnings = append(warnings, fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting, Details: why})
+		warnings = append(warnings, fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting,
+			Details: why})
 	}
 	if setting, why := withoutRoom(o, *call.MaxOutputTokens, effort); setting != "" {
 		leftOut(setting, why)

@@ -39,12 +39,15 @@ func gatewayEffort(effort v1alpha1.ReasoningEffort) string {
 
 // budgetedClaude are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
 // themselves and take an effort.
-var budgetedClaude = regexp.MustCompile(`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
+var budgetedClaude = regexp.MustCompile(
+	`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
 
 // anthropicEfforts are the efforts that Claude takes. It does not think at all unless it is told to.
 var anthropicEfforts = map[v1alpha1.ReasoningEffort]anthropic.Effort{
-	v1alpha1.EffortMinimal: anthropic.EffortLow, v1alpha1.EffortLow: anthropic.EffortLow, v1alpha1.EffortMedium: anthropic.EffortMedium,
-	v1alpha1.EffortHigh: anthropic.EffortHigh, v1alpha1.EffortXHigh: anthropic.EffortXHigh, v1alpha1.EffortMax: anthropic.EffortMax,
+	v1alpha1.EffortMinimal: anthropic.EffortLow, v1alpha1.EffortLow: anthropic.EffortLow,
+	v1alpha1.EffortMedium: anthropic.EffortMedium,
+	v1alpha1.EffortHigh:   anthropic.EffortHigh, v1alpha1.EffortXHigh: anthropic.EffortXHigh,
+	v1alpha1.EffortMax: anthropic.EffortMax,
 }
 
 const (
@@ -61,7 +64,8 @@ var budgetPercent = map[v1alpha1.ReasoningEffort]int64{
 }
 
 // anthropicEffort sets the effort. Servers that speak Anthropic's protocol for models of others know budgets alone.
-func anthropicEffort(o *anthropic.ProviderOptions, spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) {
+func anthropicEffort(o *anthropic.ProviderOptions, spec *v1alpha1.ChatModelConfigSpec,
+	effort v1alpha1.ReasoningEffort) {
 	if effort == "" {
 		return
 	}

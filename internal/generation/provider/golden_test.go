@@ -46,53 +46,70 @@ var requests = []struct {
 	change func(*v1alpha1.ChatModelConfigSpec)
 	asked  v1alpha1.ReasoningEffort
 }{
-	{name: "openai-chat", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"), change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL = "https://proxy.example.com/openai"
-		s.ProviderOptions = options(`{"user":"u-1","parallel_tool_calls":false,"service_tier":"auto","logit_bias":{"50256":-100},"metadata":{"team":"blue"}}`)
-	}},
+	{name: "openai-chat", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"),
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL = "https://proxy.example.com/openai"
+			s.ProviderOptions = options(
+				`{"user":"u-1","parallel_tool_calls":false,"service_tier":"auto","logit_bias":{"50256":-100},"metadata":{"team":"blue"}}`)
+		}},
 	{name: "openai-chat-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "o3"), asked: v1alpha1.EffortHigh},
-	{name: "openai-responses", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"), change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Transport = v1alpha1.TransportResponses
-		s.ProviderOptions = options(`{"text_verbosity":"low","max_tool_calls":3,"store":true,"prompt_cache_key":"p"}`)
-	}},
-	{name: "openai-responses-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "gpt-5"), asked: v1alpha1.EffortNone, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Transport = v1alpha1.TransportResponses
-		s.ProviderOptions = options(`{"reasoning_summary":"auto","reasoning_effort":"high"}`)
-	}},
-	{name: "anthropic", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5"), change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL = "https://proxy.example.com/anthropic"
-		s.ProviderOptions = options(`{"extra_body":{"service_tier":"standard_only"}}`)
-	}},
-	{name: "anthropic-budget", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5-20250929"), asked: v1alpha1.EffortMedium},
-	{name: "anthropic-effort", spec: everything(v1alpha1.ProviderAnthropic, "claude-opus-4-8"), asked: v1alpha1.EffortXHigh},
-	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"), change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL = "https://proxy.example.com/google"
-		s.ProviderOptions = options(`{"safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cached_content":"cachedContents/c"}`)
-	}},
+	{name: "openai-responses", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"),
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Transport = v1alpha1.TransportResponses
+			s.ProviderOptions = options(`{"text_verbosity":"low","max_tool_calls":3,"store":true,"prompt_cache_key":"p"}`)
+		}},
+	{name: "openai-responses-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "gpt-5"), asked: v1alpha1.EffortNone,
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Transport = v1alpha1.TransportResponses
+			s.ProviderOptions = options(`{"reasoning_summary":"auto","reasoning_effort":"high"}`)
+		}},
+	{name: "anthropic", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5"),
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL = "https://proxy.example.com/anthropic"
+			s.ProviderOptions = options(`{"extra_body":{"service_tier":"standard_only"}}`)
+		}},
+	{name: "anthropic-budget", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5-20250929"),
+		asked: v1alpha1.EffortMedium},
+	{name: "anthropic-effort", spec: everything(v1alpha1.ProviderAnthropic, "claude-opus-4-8"),
+		asked: v1alpha1.EffortXHigh},
+	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"),
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL = "https://proxy.example.com/google"
+			s.ProviderOptions = options(
+				`{"safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cached_content":"cachedContents/c"}`)
+		}},
 	{name: "google-budget", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.5-flash"), asked: v1alpha1.EffortMedium},
 	{name: "google-level", spec: everything(v1alpha1.ProviderGoogle, "gemini-3-flash"), asked: v1alpha1.EffortMax},
-	{name: "openai-compatible", spec: everything(v1alpha1.ProviderOpenAICompatible, "qwen3"), asked: v1alpha1.EffortMinimal, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL = "http://ollama.models:11434/v1"
-		s.ProviderOptions = options(`{"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}}`)
-	}},
-	{name: "azure-chat", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), asked: v1alpha1.EffortLow, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL, s.APIVersion = "https://my-resource.openai.azure.com", "2026-01-01"
-	}},
-	{name: "azure-chat-completion-tokens", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"max_completion_tokens":5000}`)
-	}},
-	{name: "azure-responses", spec: everything(v1alpha1.ProviderAzure, "gpt-5-of-mine"), asked: v1alpha1.EffortLow, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.BaseURL, s.Transport = "https://my-resource.openai.azure.com", v1alpha1.TransportResponses
-	}},
-	{name: "openrouter", spec: everything(v1alpha1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"), asked: v1alpha1.EffortMax, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.ProviderOptions = options(`{"provider":{"order":["anthropic"],"allow_fallbacks":false},"reasoning":{"max_tokens":5,"exclude":true}}`)
-	}},
-	{name: "vercel", spec: everything(v1alpha1.ProviderVercel, "openai/gpt-4o"), asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.ProviderOptions = options(`{"providerOptions":{"order":["azure"],"zeroDataRetention":true}}`)
-	}},
-	{name: "bedrock", spec: everything(v1alpha1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"), asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Region = "eu-central-1"
-	}},
+	{name: "openai-compatible", spec: everything(v1alpha1.ProviderOpenAICompatible, "qwen3"),
+		asked: v1alpha1.EffortMinimal, change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL = "http://ollama.models:11434/v1"
+			s.ProviderOptions = options(`{"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}}`)
+		}},
+	{name: "azure-chat", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), asked: v1alpha1.EffortLow,
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL, s.APIVersion = "https://my-resource.openai.azure.com", "2026-01-01"
+		}},
+	{name: "azure-chat-completion-tokens", spec: everything(v1alpha1.ProviderAzure, "my-deployment"),
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"max_completion_tokens":5000}`)
+		}},
+	{name: "azure-responses", spec: everything(v1alpha1.ProviderAzure, "gpt-5-of-mine"), asked: v1alpha1.EffortLow,
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.BaseURL, s.Transport = "https://my-resource.openai.azure.com", v1alpha1.TransportResponses
+		}},
+	{name: "openrouter", spec: everything(v1alpha1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"),
+		asked: v1alpha1.EffortMax, change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.ProviderOptions = options(
+				`{"provider":{"order":["anthropic"],"allow_fallbacks":false},"reasoning":{"max_tokens":5,"exclude":true}}`)
+		}},
+	{name: "vercel", spec: everything(v1alpha1.ProviderVercel, "openai/gpt-4o"), asked: v1alpha1.EffortHigh,
+		change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.ProviderOptions = options(`{"providerOptions":{"order":["azure"],"zeroDataRetention":true}}`)
+		}},
+	{name: "bedrock", spec: everything(v1alpha1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+		asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Region = "eu-central-1"
+		}},
 }
 
 func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
@@ -114,7 +131,8 @@ func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != string(want) {
-				t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s", got)
+				t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s",
+					got)
 			}
 		})
 	}
@@ -133,7 +151,8 @@ func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alp
 		t.Fatal(err)
 	}
 	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage("Be brief."), fantasy.NewUserMessage("Hello?")}
-	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.", InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}
+	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.",
+		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}
 	stream, err := model.Stream(t.Context(), call)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,10 @@ import (
 )
 
 func TestAReplyWithoutItsEndIsNoneAlsoBehindACall(t *testing.T) {
-	call := providertest.Chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "null")
-	said := providertest.Chunk(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"finish_reason\": \"stop\"}"}}]}`, `""`)
+	call := providertest.Chunk(
+		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "null")
+	said := providertest.Chunk(
+		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"finish_reason\": \"stop\"}"}}]}`, `""`)
 	gemini := `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":{"finishReason":"STOP"}}}]}}]}`
 	for _, c := range []struct {
 		from, name string

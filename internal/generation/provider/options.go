@@ -39,7 +39,8 @@ func callOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEf
 }
 
 // optionMaker decodes the options and puts the effort into them. The name is the one under which fantasy looks them up.
-type optionMaker func(*v1alpha1.ChatModelConfigSpec, v1alpha1.ReasoningEffort) (name string, options fantasy.ProviderOptionsData, err error)
+type optionMaker func(*v1alpha1.ChatModelConfigSpec, v1alpha1.ReasoningEffort) (name string,
+	options fantasy.ProviderOptionsData, err error)
 
 var optionMakers = map[v1alpha1.ModelProvider]optionMaker{
 	v1alpha1.ProviderOpenAI:           openAIOptions,
@@ -52,7 +53,8 @@ var optionMakers = map[v1alpha1.ModelProvider]optionMaker{
 	v1alpha1.ProviderVercel:           vercelOptions,
 }
 
-func openAIOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func openAIOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &openai.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -61,7 +63,8 @@ func openAIOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	return openai.Name, o, nil
 }
 
-func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &openai.ResponsesProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -70,7 +73,8 @@ func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reason
 	return openai.Name, o, nil
 }
 
-func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &openaicompat.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -79,7 +83,8 @@ func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reaso
 	return openaicompat.Name, o, nil
 }
 
-func anthropicOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func anthropicOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &anthropic.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -88,7 +93,8 @@ func anthropicOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reason
 	return anthropic.Name, o, nil
 }
 
-func googleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func googleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &google.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -97,7 +103,8 @@ func googleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 	return google.Name, o, nil
 }
 
-func openRouterOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func openRouterOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &openrouter.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -106,12 +113,14 @@ func openRouterOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reaso
 		if o.Reasoning == nil {
 			o.Reasoning = &openrouter.ReasoningOptions{}
 		}
-		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil, new(openrouter.ReasoningEffort(gatewayEffort(effort)))
+		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil,
+			new(openrouter.ReasoningEffort(gatewayEffort(effort)))
 	}
 	return openrouter.Name, o, nil
 }
 
-func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string, fantasy.ProviderOptionsData, error) {
+func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
+	fantasy.ProviderOptionsData, error) {
 	o := &vercel.ProviderOptions{}
 	if err := decodeOptions(spec, o); err != nil {
 		return "", nil, err
@@ -120,7 +129,8 @@ func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.Reasoning
 		if o.Reasoning == nil {
 			o.Reasoning = &vercel.ReasoningOptions{}
 		}
-		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil, new(vercel.ReasoningEffort(gatewayEffort(effort)))
+		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil,
+			new(vercel.ReasoningEffort(gatewayEffort(effort)))
 	}
 	return vercel.Name, o, nil
 }

@@ -30,9 +30,11 @@ var fantasyOptions = []struct {
 	useless []string
 }{
 	{chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
-	{protocol{Provider: v1alpha1.ProviderAzure}, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{protocol{Provider: v1alpha1.ProviderAzure}, reflect.TypeFor[openai.ProviderOptions](),
+		[]string{"structured_outputs"}},
 	{responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
-	{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
+		reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
 	{claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
 	{protocol{Provider: v1alpha1.ProviderBedrock}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
 	{gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
@@ -65,17 +67,21 @@ func compareFields(t *testing.T, p protocol, of reflect.Type, path, useless []st
 		if below.Kind() == reflect.Struct && refusal(p, at, "{}") == nil {
 			compareFields(t, p, below, at, nil)
 		}
-		for kind, value := range map[reflect.Kind]string{reflect.Bool: "true", reflect.Int64: "7", reflect.Slice: "[]", reflect.Map: "{}"} {
-			if err := refusal(p, at, value); below.Kind() == kind && err != nil && !strings.Contains(err.Error(), "cannot be set") {
+		for kind, value := range map[reflect.Kind]string{reflect.Bool: "true", reflect.Int64: "7", reflect.Slice: "[]",
+			reflect.Map: "{}"} {
+			if err := refusal(p, at, value); below.Kind() == kind && err != nil &&
+				!strings.Contains(err.Error(), "cannot be set") {
 				t.Errorf("%s is refused for %v: %v", value, at, err)
-			} else if below.Kind() != kind && below.Kind() != reflect.Interface && err == nil && (value != "{}" || below.Kind() != reflect.Struct) {
+			} else if below.Kind() != kind && below.Kind() != reflect.Interface && err == nil &&
+				(value != "{}" || below.Kind() != reflect.Struct) {
 				t.Errorf("%s is taken for %v, which is %s", value, at, below)
 			}
 		}
 	}
 	slices.Sort(names)
 	err := refusal(p, append(slices.Clone(path), "no-such-option"), "1")
-	if want := "is not known here: the options are " + strings.Join(names, ", "); err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "is not known here: the options are " + strings.Join(names, ", "); err == nil ||
+		!strings.HasSuffix(err.Error(), want) {
 		t.Errorf("fantasy knows %v at %v; the error is %v", names, path, err)
 	}
 }
@@ -94,7 +100,8 @@ func refusal(p protocol, path []string, value string) error {
 }
 
 func TestAnythingGoesInWhatTheProviderTakesAsItIs(t *testing.T) {
-	for _, p := range []protocol{compatible, claude, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel}} {
+	for _, p := range []protocol{compatible, claude, {Provider: v1alpha1.ProviderOpenRouter},
+		{Provider: v1alpha1.ProviderVercel}} {
 		spec := p.Spec("https://models.example.com")
 		spec.ProviderOptions = options(`{"extra_body":{"anything":{"at":["all"]}}}`)
 		if _, _, err := provider.Call(spec, ""); err != nil {
@@ -126,15 +133,20 @@ func TestTheEffortOfATurnIsTheMessagesUpToTheMost(t *testing.T) {
 
 func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
 	for _, model := range []string{
-		"claude-3-7-sonnet-latest", "claude-sonnet-4-20250514", "claude-opus-4-1", "claude-opus-4-5", "claude-haiku-4-5-20251001",
-		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6", "claude-opus-4-5-latest",
+		"claude-3-7-sonnet-latest", "claude-sonnet-4-20250514", "claude-opus-4-1", "claude-opus-4-5",
+		"claude-haiku-4-5-20251001",
+		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6",
+		"claude-opus-4-5-latest",
 	} {
-		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort != nil || o.Thinking == nil || o.Thinking.BudgetTokens != 8000 {
+		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort != nil || o.Thinking == nil ||
+			o.Thinking.BudgetTokens != 8000 {
 			t.Errorf("%s: %+v", model, o)
 		}
 	}
-	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5", "anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
-		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort == nil || *o.Effort != anthropic.EffortHigh || o.Thinking != nil {
+	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5",
+		"anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
+		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort == nil || *o.Effort != anthropic.EffortHigh ||
+			o.Thinking != nil {
 			t.Errorf("%s: %+v", model, o)
 		}
 	}
@@ -152,7 +164,8 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	spec := claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = "claude-sonnet-4-5", new(int64(1024))
 	call, warnings, err := provider.Call(spec, v1alpha1.EffortHigh)
-	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil || len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
+	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil ||
+		len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
 		t.Errorf("without room: %v, %v", warnings, err)
 	}
 }
@@ -169,13 +182,15 @@ func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
 		if thinks := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil; thinks != kept {
 			t.Errorf("of %d: it thinks: %v", maxTokens, thinks)
 		}
-		if warned := len(warnings) == 1 && warnings[0].Setting == "thinking.budget_tokens"; warned == kept || call.Temperature == nil {
+		if warned := len(warnings) == 1 && warnings[0].Setting == "thinking.budget_tokens"; warned == kept ||
+			call.Temperature == nil {
 			t.Errorf("of %d: %v", maxTokens, warnings)
 		}
 	}
 }
 
-func claudeOptions(t *testing.T, model string, maxTokens int64, effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
+func claudeOptions(t *testing.T, model string, maxTokens int64,
+	effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
 	t.Helper()
 	spec := claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = model, &maxTokens
@@ -207,7 +222,8 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := call.ProviderOptions[google.Name].(*google.ProviderOptions).ThinkingConfig
-		if c.level == "" && (got.ThinkingLevel != nil || *got.ThinkingBudget != c.budget) || c.level != "" && (got.ThinkingBudget != nil || *got.ThinkingLevel != c.level) {
+		if c.level == "" && (got.ThinkingLevel != nil || *got.ThinkingBudget != c.budget) || c.level != "" &&
+			(got.ThinkingBudget != nil || *got.ThinkingLevel != c.level) {
 			t.Errorf("%s with %s: %+v", c.model, c.effort, got)
 		}
 		if (got.IncludeThoughts != nil) != (c.effort != v1alpha1.EffortNone) {
@@ -217,7 +233,8 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 }
 
 func TestNothingIsSentThatNobodySet(t *testing.T) {
-	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel}} {
+	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter},
+		{Provider: v1alpha1.ProviderVercel}} {
 		call, warnings, err := provider.Call(p.Spec(""), "")
 		if err != nil || call.ProviderOptions != nil || len(warnings) != 0 {
 			t.Errorf("%v: %+v, %v, %v", p, call.ProviderOptions, warnings, err)

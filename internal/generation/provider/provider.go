@@ -35,7 +35,8 @@ const userAgent = "parley/v1alpha1"
 
 // New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
 // whatever the client does.
-func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
+func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
+	client *http.Client) (fantasy.LanguageModel, error) {
 	build, ok := builders[spec.Provider]
 	if !ok {
 		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
@@ -118,7 +119,8 @@ var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, erro
 
 func newOpenAI(s settings) (fantasy.Provider, error) {
 	options := []openai.Option{
-		openai.WithAPIKey(s.key), openai.WithHeaders(s.headers), openai.WithHTTPClient(s.client), openai.WithUserAgent(userAgent),
+		openai.WithAPIKey(s.key), openai.WithHeaders(s.headers), openai.WithHTTPClient(s.client),
+		openai.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
@@ -161,7 +163,8 @@ func newOpenAICompatible(s settings) (fantasy.Provider, error) {
 }
 
 func newBedrock(s settings) (fantasy.Provider, error) {
-	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client), bedrock.WithUserAgent(userAgent)}
+	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client),
+		bedrock.WithUserAgent(userAgent)}
 	if s.key != "" {
 		options = append(options, bedrock.WithAPIKey(s.key))
 	}
@@ -173,7 +176,8 @@ func newBedrock(s settings) (fantasy.Provider, error) {
 
 func newVercel(s settings) (fantasy.Provider, error) {
 	options := []vercel.Option{
-		vercel.WithAPIKey(s.key), vercel.WithHeaders(s.headers), vercel.WithHTTPClient(s.client), vercel.WithUserAgent(userAgent),
+		vercel.WithAPIKey(s.key), vercel.WithHeaders(s.headers), vercel.WithHTTPClient(s.client),
+		vercel.WithUserAgent(userAgent),
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, vercel.WithBaseURL(s.spec.BaseURL))

@@ -18,8 +18,10 @@ import (
 
 func TestEveryProviderCanBeSetUp(t *testing.T) {
 	for _, p := range []protocol{
-		chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter}, {Provider: v1alpha1.ProviderVercel},
-		{Provider: v1alpha1.ProviderAzure}, {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderBedrock},
+		chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter},
+		{Provider: v1alpha1.ProviderVercel},
+		{Provider: v1alpha1.ProviderAzure}, {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
+		{Provider: v1alpha1.ProviderBedrock},
 	} {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			spec := p.Spec("https://models.example.com/v1")
@@ -30,7 +32,8 @@ func TestEveryProviderCanBeSetUp(t *testing.T) {
 			}
 		})
 	}
-	if _, err := provider.New(t.Context(), protocol{Provider: "unheard-of"}.Spec(""), key, http.DefaultClient); err == nil {
+	if _, err := provider.New(t.Context(), protocol{Provider: "unheard-of"}.Spec(""), key,
+		http.DefaultClient); err == nil {
 		t.Error("a provider that nobody knows was set up")
 	}
 }

@@ -48,9 +48,11 @@ const inPlace = `{"type":"object","additionalProperties":false,"required":["quer
 // offering puts a client's tool with that schema into a call.
 func offering(schema string) func(*fantasy.Call) {
 	return func(call *fantasy.Call) {
-		client := []v1alpha1.ClientTool{{Name: "search_all", Description: "Searches.", InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}}
+		client := []v1alpha1.ClientTool{{Name: "search_all", Description: "Searches.",
+			InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}}
 		for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: client}) {
-			call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema()})
+			call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),
+				InputSchema: tool.InputSchema()})
 		}
 	}
 }
@@ -114,7 +116,9 @@ func TestWhatAProviderRefusesOfASchemaIsLeftOutAndSaid(t *testing.T) {
 			if schema, _ := schemaIn(t, server.Sent[0]).(map[string]any); schema["anyOf"] != nil || schema["properties"] == nil {
 				t.Errorf("sent %v", schema)
 			}
-			if want := []string{"inputSchema was left out: of tool search_all the provider does not take anyOf at the top"}; !cmp.Equal(got.Warnings, want) {
+			if want := []string{
+				"inputSchema was left out: of tool search_all the provider does not take anyOf at the top"}; !cmp.Equal(
+				got.Warnings, want) {
 				t.Errorf("warnings: %q", got.Warnings)
 			}
 		})
@@ -140,7 +144,8 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 			offering(foreign)(call)
 		})
 		var sent struct{ Tools []map[string]any }
-		if err := json.Unmarshal([]byte(server.Sent[0]), &sent); err != nil || len(sent.Tools) != 2 || !strings.HasPrefix(sent.Tools[0]["type"].(string), "web_search") {
+		if err := json.Unmarshal([]byte(server.Sent[0]), &sent); err != nil || len(sent.Tools) != 2 ||
+			!strings.HasPrefix(sent.Tools[0]["type"].(string), "web_search") {
 			t.Fatalf("%s: tools %v, %v", name, sent.Tools, err)
 		}
 		one, _ := json.Marshal(map[string]any{"tools": sent.Tools[1:]})

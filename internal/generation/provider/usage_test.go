@@ -77,7 +77,8 @@ data: [DONE]
 )
 
 func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
-	same := v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20, TotalTokens: 150}
+	same := v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
+		TotalTokens: 150}
 	for _, c := range []struct {
 		protocol protocol
 		stream   string
@@ -92,7 +93,8 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		{protocol{Provider: v1alpha1.ProviderVercel}, chatUsage, same},
 		{responses, responsesUsage, same},
 		{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, responsesUsage, same},
-		{claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5, OutputTokens: 50, TotalTokens: 155}},
+		{claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5, OutputTokens: 50,
+			TotalTokens: 155}},
 		{gemini, geminiUsage, same},
 	} {
 		t.Run(fmt.Sprint(c.protocol), func(t *testing.T) {
@@ -140,7 +142,8 @@ func usageAt(t *testing.T, p protocol, address string) v1alpha1.TokenUsage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), key, &http.Client{Transport: redirect{to}})
+	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), key,
+		&http.Client{Transport: redirect{to}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 
 func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 	failing := func(status int) modelserver.Reply {
-		return modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: status, Message: "You said: Clean up the archive. Key " + rightKey}}
+		return modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: status,
+			Message: "You said: Clean up the archive. Key " + rightKey}}
 	}
 	for name, c := range map[string]struct {
 		reply  modelserver.Reply
@@ -24,9 +25,11 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 		status func(*v1alpha1.ChatStatus)
 		asked  int
 	}{
-		"a refusal that passes": {reply: failing(429), want: "(RateLimited). Go on without its advice, or ask again later.", asked: 2},
-		"one that does not":     {reply: failing(400), want: "(RequestRejected). Go on without its advice. ", asked: 1},
-		"nothing said":          {reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}}, want: "strong wrote nothing", asked: 1},
+		"a refusal that passes": {reply: failing(429), want: "(RateLimited). Go on without its advice, or ask again later.",
+			asked: 2},
+		"one that does not": {reply: failing(400), want: "(RequestRejected). Go on without its advice. ", asked: 1},
+		"nothing said": {reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}},
+			want: "strong wrote nothing", asked: 1},
 		"nothing within the limit": {
 			reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}, Finish: modelserver.FinishLength},
 			want:  "Raise spec.advisor.maxOutputTokens", asked: 1,
@@ -39,8 +42,10 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 			reply: advises, want: "(AuthenticationFailed)",
 			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }, asked: 1,
 		},
-		"a missing key": {reply: advises, want: "(APIKeyMissing)", config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "none" }},
-		"no such model": {reply: advises, want: "(ModelConfigNotFound)", chat: func(s *v1alpha1.ChatSpec) { s.Advisor.ModelConfigRef.Name = "gone" }},
+		"a missing key": {reply: advises, want: "(APIKeyMissing)",
+			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "none" }},
+		"no such model": {reply: advises, want: "(ModelConfigNotFound)",
+			chat: func(s *v1alpha1.ChatSpec) { s.Advisor.ModelConfigRef.Name = "gone" }},
 		"no price for the budget": {reply: advises, want: "has no prices in it", chat: func(s *v1alpha1.ChatSpec) {
 			s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
 		}},
@@ -67,7 +72,8 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 			chat.ask("failing-1", "Clean up the archive.")
 			answer := chat.asked(chat.result())
 			r, result := adviceOf(t, answer)
-			if !r.IsError || result.Type != advisor.TypeError || result.RemainingUses != 3 || !strings.Contains(result.Error, c.want) {
+			if !r.IsError || result.Type != advisor.TypeError || result.RemainingUses != 3 ||
+				!strings.Contains(result.Error, c.want) {
 				t.Errorf("the result is %+v", r)
 			}
 			if answer.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || len(p.requestsTo("strong")) != c.asked {
@@ -92,7 +98,8 @@ func TestAnInterruptionStopsTheAdvisor(t *testing.T) {
 	c.eventually("the advisor is asked", func() bool { return len(p.requestsTo("strong")) == 1 })
 	c.write(interrupt)
 	answer := c.result()
-	if r := answer.Spec.Parts[0].ToolResult; answer.Spec.Generation.Outcome != v1alpha1.OutcomeInterrupted || !r.IsError || !strings.Contains(r.Output, "was interrupted") {
+	if r := answer.Spec.Parts[0].ToolResult; answer.Spec.Generation.Outcome != v1alpha1.OutcomeInterrupted || !r.IsError ||
+		!strings.Contains(r.Output, "was interrupted") {
 		t.Errorf("got %s, %+v", answer.Spec.Generation.Outcome, r)
 	}
 	p.eventually("the call is over", func() bool { return p.models.InFlight() == 0 })

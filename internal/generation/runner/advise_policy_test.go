@@ -19,12 +19,14 @@ import (
 func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
 	policy := func(mode v1alpha1.AdvisorMode) func(*v1alpha1.ChatModelConfigSpec) {
 		return func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Default, s.Advisor = true, &v1alpha1.AdvisorPolicy{Mode: mode, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "impatient"}}
+			s.Default, s.Advisor = true,
+				&v1alpha1.AdvisorPolicy{Mode: mode, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "impatient"}}
 		}
 	}
 	unavailable := func(s *v1alpha1.ChatStatus) {
 		s.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: "ModelConfigNotFound", LastTransitionTime: metav1.Now(),
+			Type: v1alpha1.ConditionAdvisorUnavailable, Status: metav1.ConditionTrue, Reason: "ModelConfigNotFound",
+			LastTransitionTime: metav1.Now(),
 		}}
 	}
 	for name, c := range map[string]struct {
@@ -33,10 +35,11 @@ func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
 		status  func(*v1alpha1.ChatStatus)
 		offered bool
 	}{
-		"a chat that asks for it":             {chat: withAdvisor, offered: true},
-		"a chat that does not":                {},
-		"one that has it by default":          {config: policy(v1alpha1.AdvisorOptOut), offered: true},
-		"one that turns it off":               {config: policy(v1alpha1.AdvisorOptOut), chat: func(s *v1alpha1.ChatSpec) { s.Advisor = &v1alpha1.ChatAdvisor{} }},
+		"a chat that asks for it":    {chat: withAdvisor, offered: true},
+		"a chat that does not":       {},
+		"one that has it by default": {config: policy(v1alpha1.AdvisorOptOut), offered: true},
+		"one that turns it off": {config: policy(v1alpha1.AdvisorOptOut),
+			chat: func(s *v1alpha1.ChatSpec) { s.Advisor = &v1alpha1.ChatAdvisor{} }},
 		"one that may not":                    {config: policy(v1alpha1.AdvisorForbidden), chat: withAdvisor},
 		"one whose advisor cannot be asked":   {chat: withAdvisor, status: unavailable},
 		"one that has none that can be asked": {config: policy(v1alpha1.AdvisorOptOut), status: unavailable},
@@ -61,7 +64,8 @@ func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
 			chat.ask("offered-1", "Clean up the archive.")
 			chat.result()
 			body := string(p.models.Requests()[0].Body)
-			tool, guidance := strings.Contains(body, `"name":"advisor"`), strings.Contains(body, "You can ask another model for advice")
+			tool, guidance := strings.Contains(body, `"name":"advisor"`),
+				strings.Contains(body, "You can ask another model for advice")
 			if tool != c.offered || guidance != c.offered {
 				t.Errorf("the tool is offered: %v; the model is told of it: %v; wanted: %v", tool, guidance, c.offered)
 			}

@@ -17,8 +17,8 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// asksForAdvice is a model that asks its advisor until it has the results of times calls, and says then what it got. The
-// advisor, model strong, answers with the reply.
+// asksForAdvice is a model that asks its advisor until it has the results of times calls, and says then what it got.
+// The advisor, model strong, answers with the reply.
 func asksForAdvice(times int, reply modelserver.Reply) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{Model: "strong"}, Reply: reply},
@@ -101,14 +101,17 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 	answer := c.asked(c.result())
 
 	r, result := adviceOf(t, answer)
-	if want := (advisor.Result{Type: advisor.TypeAdvice, Advice: "Make a copy first.", Model: "strong", RemainingUses: 2}); r.IsError || result != want {
+	if want := (advisor.Result{Type: advisor.TypeAdvice, Advice: "Make a copy first.", Model: "strong",
+		RemainingUses: 2}); r.IsError || result != want {
 		t.Errorf("the result is %+v", r)
 	}
 	g := answer.Spec.Generation
 	if g.Usage != nil || g.AdvisorUsage == nil || g.AdvisorUsage.InputTokens != 500 || g.AdvisorUsage.OutputTokens != 20 {
 		t.Errorf("the usage is %+v, the advisor's %+v", g.Usage, g.AdvisorUsage)
 	}
-	if g.Model != nil || g.AdvisorModel == nil || *g.AdvisorModel != (v1alpha1.ModelIdentity{Config: "strong", Provider: string(v1alpha1.ProviderOpenAICompatible), Name: "strong"}) {
+	if g.Model != nil || g.AdvisorModel == nil ||
+		*g.AdvisorModel != (v1alpha1.ModelIdentity{Config: "strong", Provider: string(v1alpha1.ProviderOpenAICompatible),
+			Name: "strong"}) {
 		t.Errorf("the models are %+v and %+v", g.Model, g.AdvisorModel)
 	}
 	if g.Cost == nil || *g.Cost != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}) {
@@ -118,7 +121,8 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 	if len(sent) != 1 {
 		t.Fatalf("the advisor was asked %d times", len(sent))
 	}
-	for _, text := range []string{"Be careful with the archive.", "You are the advisor", "Clean up the archive.", "May I delete it?", `"max_tokens":4000`, `"reasoning_effort":"high"`} {
+	for _, text := range []string{"Be careful with the archive.", "You are the advisor", "Clean up the archive.",
+		"May I delete it?", `"max_tokens":4000`, `"reasoning_effort":"high"`} {
 		if !strings.Contains(sent[0], text) {
 			t.Errorf("the advisor was not told %q", text)
 		}
@@ -186,7 +190,8 @@ func TestAdviceCountsAlsoIfASummaryStandsForIt(t *testing.T) {
 	summary := c.result()
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.Turn.Advice = 1
-		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: summary.Name, Length: s.History.Length + 1, ContextStart: s.History.Length}
+		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: summary.Name, Length: s.History.Length + 1,
+			ContextStart: s.History.Length}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
 	reply := c.result()
@@ -231,7 +236,8 @@ func TestAdviceThatReachesItsLimitSaysSo(t *testing.T) {
 	p := startAdvisedPod(t, asksForAdvice(1, cut), nil)
 	c := p.newChat("cut", withAdvisor)
 	c.ask("cut-1", "Clean up the archive.")
-	if _, result := adviceOf(t, c.asked(c.result())); result.Type != advisor.TypeAdvice || result.Advice != "Make a copy first.\n\n[The advice ends here: it reached its limit of tokens.]" {
+	if _, result := adviceOf(t, c.asked(c.result())); result.Type != advisor.TypeAdvice ||
+		result.Advice != "Make a copy first.\n\n[The advice ends here: it reached its limit of tokens.]" {
 		t.Errorf("the result is %+v", result)
 	}
 }
@@ -254,7 +260,8 @@ func TestASubChatIsOnItsOwn(t *testing.T) {
 
 func TestTheAdvisorSeesWhatTheModelSaw(t *testing.T) {
 	script := asksForAdvice(1, advises)
-	script.Rules = append([]modelserver.Rule{{Match: modelserver.Match{LastUserText: "Hello"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello, too.")}}}}, script.Rules...)
+	script.Rules = append([]modelserver.Rule{{Match: modelserver.Match{LastUserText: "Hello"},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello, too.")}}}}, script.Rules...)
 	p := startAdvisedPod(t, script, nil)
 	c := p.newChat("seen", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
@@ -278,7 +285,8 @@ func TestTheAdvisorSeesWhatTheModelSaw(t *testing.T) {
 	})
 	c.result()
 	body := p.lastBody()
-	for _, text := range []string{"Hello from seen-2", "Hello, too.", "Clean up the archive.", "May I delete it?", `"model":"scripted"`, `"max_tokens":77`} {
+	for _, text := range []string{"Hello from seen-2", "Hello, too.", "Clean up the archive.", "May I delete it?",
+		`"model":"scripted"`, `"max_tokens":77`} {
 		if !strings.Contains(body, text) {
 			t.Errorf("the advisor was not sent %s", text)
 		}

@@ -34,22 +34,26 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 		t.Errorf("got %s: %+v", m.Name, m.Spec)
 	}
 	owner := m.OwnerReferences
-	if len(owner) != 1 || owner[0].UID != c.chat.UID || owner[0].Kind != "Chat" || owner[0].APIVersion != "parley.dev/v1alpha1" ||
+	if len(owner) != 1 || owner[0].UID != c.chat.UID || owner[0].Kind != "Chat" ||
+		owner[0].APIVersion != "parley.dev/v1alpha1" ||
 		owner[0].Controller == nil || !*owner[0].Controller || owner[0].BlockOwnerDeletion != nil {
 		t.Errorf("the owner is %+v", owner)
 	}
-	if len(m.Spec.Parts) != 2 || *m.Spec.Parts[0].Text != "It is a capital." || *m.Spec.Parts[1].Text != "\nParis.\nOf course." {
+	if len(m.Spec.Parts) != 2 || *m.Spec.Parts[0].Text != "It is a capital." ||
+		*m.Spec.Parts[1].Text != "\nParis.\nOf course." {
 		t.Errorf("the parts are %+v", m.Spec.Parts)
 	}
 	g := m.Spec.Generation
 	if g.HistoryVersion != 1 || g.Attempt != 1 || g.Action != v1alpha1.ActionGenerateAssistant || g.Pod != p.name ||
-		g.Outcome != v1alpha1.OutcomeCompleted || g.Truncated || g.FinishReason != "stop" || g.PendingCalls != 0 || g.Preview != "Paris." {
+		g.Outcome != v1alpha1.OutcomeCompleted || g.Truncated || g.FinishReason != "stop" || g.PendingCalls != 0 ||
+		g.Preview != "Paris." {
 		t.Errorf("the account is %+v", g)
 	}
 	if *g.Model != (v1alpha1.ModelIdentity{Config: "default", Provider: "openai-compatible", Name: "scripted"}) {
 		t.Errorf("the model is %+v", g.Model)
 	}
-	if *g.Usage != (v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40, TotalTokens: 150}) {
+	if *g.Usage != (v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+		TotalTokens: 150}) {
 		t.Errorf("the usage is %+v", g.Usage)
 	}
 	if g.StartedAt.IsZero() || g.FinishedAt.Before(&g.StartedAt) {
@@ -72,12 +76,14 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 
 // usesTool is a model that calls current_time and then says what it got.
 var usesTool = modelserver.Script{Rules: []modelserver.Rule{
-	{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
-		{ToolCalls: []modelserver.ToolCall{
-			{Name: "current_time", Arguments: []byte(`{"timezone":"Asia/Tokyo"}`)}, {Name: "launch", Arguments: []byte(`{}`)},
-		}},
-	}}},
-	{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
+	{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{
+			{ToolCalls: []modelserver.ToolCall{
+				{Name: "current_time", Arguments: []byte(`{"timezone":"Asia/Tokyo"}`)}, {Name: "launch", Arguments: []byte(`{}`)},
+			}},
+		}}},
+	{Reply: modelserver.Reply{
+		Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
 }}
 
 func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
@@ -85,7 +91,8 @@ func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
 	c := p.newChat("clock", nil)
 	c.ask("clock-prompt", "What time is it?")
 	calls := c.result()
-	if calls.Spec.Generation.PendingCalls != 2 || calls.Spec.Generation.FinishReason != "tool-calls" || len(calls.Spec.Parts) != 2 {
+	if calls.Spec.Generation.PendingCalls != 2 || calls.Spec.Generation.FinishReason != "tool-calls" ||
+		len(calls.Spec.Parts) != 2 {
 		t.Fatalf("got %+v, %+v", calls.Spec.Generation, calls.Spec.Parts)
 	}
 	if n := p.wire.requests("get chatmessages"); n != 1 {
@@ -94,20 +101,24 @@ func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
 
 	c.commit(calls, v1alpha1.ActionExecuteTools)
 	results := c.result()
-	if results.Spec.Role != v1alpha1.RoleTool || results.Spec.Parent != calls.Name || *results.Spec.Index != 2 || len(results.Spec.Parts) != 2 ||
+	if results.Spec.Role != v1alpha1.RoleTool || results.Spec.Parent != calls.Name || *results.Spec.Index != 2 ||
+		len(results.Spec.Parts) != 2 ||
 		results.Spec.Generation.Model != nil || results.Spec.Generation.Action != v1alpha1.ActionExecuteTools {
 		t.Fatalf("got %+v", results.Spec)
 	}
 	clock, launch := results.Spec.Parts[0].ToolResult, results.Spec.Parts[1].ToolResult
-	if clock.ID != calls.Spec.Parts[0].ToolCall.ID || clock.IsError || !strings.Contains(clock.Output, "1970-01-01T09:00:00+09:00") {
+	if clock.ID != calls.Spec.Parts[0].ToolCall.ID || clock.IsError ||
+		!strings.Contains(clock.Output, "1970-01-01T09:00:00+09:00") {
 		t.Errorf("the first result is %+v", clock)
 	}
-	if launch.ID != calls.Spec.Parts[1].ToolCall.ID || !launch.IsError || !strings.Contains(launch.Output, "current_time") {
+	if launch.ID != calls.Spec.Parts[1].ToolCall.ID || !launch.IsError ||
+		!strings.Contains(launch.Output, "current_time") {
 		t.Errorf("the second result is %+v", launch)
 	}
 	_, types, closed := p.relay.heard(c.fence())
 	slices.Sort(types) // The two calls run at the same time.
-	if !slices.Equal(types, []parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}) || !closed {
+	if !slices.Equal(types, []parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}) ||
+		!closed {
 		t.Errorf("the relay heard %v, closed %v", types, closed)
 	}
 
@@ -137,7 +148,8 @@ func TestAColdPodListsALongHistoryOnce(t *testing.T) {
 		c.commit(c.result(), "")
 		// The reconciler has written the message's status before it begins another turn.
 		m := p.message(name)
-		m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent, &c.chat.Status.Turn.Index
+		m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent,
+			&c.chat.Status.Turn.Index
 		if err := cluster.Client.Status().Update(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +164,8 @@ func TestAColdPodListsALongHistoryOnce(t *testing.T) {
 	requests := p.models.Requests()
 	body := string(requests[len(requests)-1].Body)
 	at := -1
-	for _, want := range []string{"question 0", "question 1", "question 2", "question 3", "question 4", "question 5", "the last question"} {
+	for _, want := range []string{"question 0", "question 1", "question 2", "question 3", "question 4", "question 5",
+		"the last question"} {
 		i := strings.LastIndex(body, want)
 		if i <= at {
 			t.Errorf("%q is missing or out of order in %s", want, body)
@@ -170,7 +183,8 @@ func TestAMessageThatWasReadBeforeItsStatusWasWrittenKeepsItsPlace(t *testing.T)
 	c.failure(v1alpha1.ErrorRateLimited)
 	m := p.message("twice-one")
 	// The reconciler has written it before it begins another turn.
-	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent, &c.chat.Status.Turn.Index
+	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent,
+		&c.chat.Status.Turn.Index
 	if err := cluster.Client.Status().Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}

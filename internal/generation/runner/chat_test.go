@@ -72,7 +72,8 @@ func (c *conversation) ask(name, text string) {
 }
 
 func (c *conversation) assignment(action v1alpha1.GenerationAction, attempt int32) *v1alpha1.GenerationStatus {
-	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: c.config, StartedAt: metav1.NowMicro()}
+	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: c.config,
+		StartedAt: metav1.NowMicro()}
 }
 
 // commit makes the message the head, with an action to follow or none.
@@ -126,8 +127,10 @@ func (c *conversation) result() *v1alpha1.ChatMessage {
 func (c *conversation) failure(reason v1alpha1.ErrorReason) *v1alpha1.GenerationError {
 	c.t.Helper()
 	m := c.result()
-	if m.Spec.Generation.Outcome != v1alpha1.OutcomeFailed || m.Spec.Generation.Error.Reason != reason || len(m.Spec.Parts) != 0 {
-		c.t.Fatalf("got outcome %s, error %+v and %d parts", m.Spec.Generation.Outcome, m.Spec.Generation.Error, len(m.Spec.Parts))
+	if m.Spec.Generation.Outcome != v1alpha1.OutcomeFailed || m.Spec.Generation.Error.Reason != reason ||
+		len(m.Spec.Parts) != 0 {
+		c.t.Fatalf("got outcome %s, error %+v and %d parts", m.Spec.Generation.Outcome, m.Spec.Generation.Error,
+			len(m.Spec.Parts))
 	}
 	return m.Spec.Generation.Error
 }
@@ -135,7 +138,8 @@ func (c *conversation) failure(reason v1alpha1.ErrorReason) *v1alpha1.Generation
 // label edits a label of the chat, so that the watch reports it once more.
 func (c *conversation) label(value string) {
 	c.t.Helper()
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"edited":%q}}}`, value))
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"edited":%q}}}`,
+		value))
 	if err := cluster.Client.Patch(c.t.Context(), c.chat, patch); err != nil {
 		c.t.Fatalf("editing a label: %v", err)
 	}

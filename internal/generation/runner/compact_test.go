@@ -20,7 +20,8 @@ import (
 func summarises(steps ...modelserver.Step) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "Write a summary"}, Reply: modelserver.Reply{Steps: steps}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}, Usage: &modelserver.Usage{Input: 700, Cached: 100, Output: 5}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")},
+			Usage: &modelserver.Usage{Input: 700, Cached: 100, Output: 5}}},
 	}}
 }
 
@@ -66,10 +67,12 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 	c.ask("long-2", "and pears")
 	summary := c.compact(v1alpha1.CompactionManual)
 
-	if m := summary.Spec; m.Role != v1alpha1.RoleSystem || m.Visibility != v1alpha1.VisibleToModel || len(m.Parts) != 1 || *m.Parts[0].Text != "They spoke about apples." {
+	if m := summary.Spec; m.Role != v1alpha1.RoleSystem || m.Visibility != v1alpha1.VisibleToModel || len(m.Parts) != 1 ||
+		*m.Parts[0].Text != "They spoke about apples." {
 		t.Errorf("the summary is %+v", m)
 	}
-	if got, want := *summary.Spec.Generation.Compaction, (v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: 2}); got != want {
+	if got, want := *summary.Spec.Generation.Compaction,
+		(v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2, ContextStart: 2}); got != want {
 		t.Errorf("the account is %+v", got)
 	}
 	for _, text := range []string{"Be brief.", "tell me about apples", "Fine.", "Write a summary"} {
@@ -92,7 +95,8 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 	if strings.Contains(body, "tell me about apples") || strings.Contains(body, "Write a summary") {
 		t.Errorf("the model was sent what the summary stands for: %s", body)
 	}
-	if about, pears := strings.Index(body, "They spoke about apples."), strings.Index(body, "and pears"); about < 0 || pears < about {
+	if about, pears := strings.Index(body, "They spoke about apples."), strings.Index(body, "and pears"); about < 0 ||
+		pears < about {
 		t.Errorf("the model was sent %s", body)
 	}
 }
@@ -105,7 +109,8 @@ func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
 	c.ask("empty-1", "hello")
 	c.commit(c.result(), "")
 	m := c.compact(v1alpha1.CompactionThreshold)
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorProviderError || g.Error.Retryable {
+	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorProviderError ||
+		g.Error.Retryable {
 		t.Errorf("got %+v", g)
 	} else if g.Usage == nil || g.Usage.TotalTokens != 910 {
 		t.Errorf("it used up %+v", g.Usage)
@@ -138,7 +143,8 @@ func TestAContextThatTheModelRefusedIsCutToHalfForItsSummary(t *testing.T) {
 		c.commit(c.result(), "")
 	}
 	c.compact(v1alpha1.CompactionContextTooLong)
-	if body := p.lastBody(); strings.Contains(body, "cut-1") || strings.Contains(body, "cut-2") || !strings.Contains(body, "cut-3") || !strings.Contains(body, "left out") {
+	if body := p.lastBody(); strings.Contains(body, "cut-1") || strings.Contains(body, "cut-2") ||
+		!strings.Contains(body, "cut-3") || !strings.Contains(body, "left out") {
 		t.Errorf("%d bytes were sent", len(body))
 	}
 }
@@ -186,7 +192,8 @@ func TestASummaryThatDoesNotFitIsMadeOfLessOnce(t *testing.T) {
 			}
 			short.bytes = c.bytes
 			m := chat.compact(v1alpha1.CompactionThreshold)
-			if g := m.Spec.Generation; g.Outcome != c.outcome || g.Outcome == v1alpha1.OutcomeFailed && (g.Error.Reason != v1alpha1.ErrorContextTooLong || short.refused.Load() != 2) {
+			if g := m.Spec.Generation; g.Outcome != c.outcome || g.Outcome == v1alpha1.OutcomeFailed &&
+				(g.Error.Reason != v1alpha1.ErrorContextTooLong || short.refused.Load() != 2) {
 				t.Errorf("got %+v after %d refusals", g, short.refused.Load())
 			}
 		})

@@ -92,7 +92,8 @@ func TestACallIsRecordedFromBothSides(t *testing.T) {
 	step := p.recorded(v1alpha1.DebugCompleted, 1)
 
 	owner := step.OwnerReferences
-	if step.Name != "seen-1-generateassistant" || len(owner) != 1 || owner[0].UID != c.chat.UID || step.Spec.ChatUID != string(c.chat.UID) {
+	if step.Name != "seen-1-generateassistant" || len(owner) != 1 || owner[0].UID != c.chat.UID ||
+		step.Spec.ChatUID != string(c.chat.UID) {
 		t.Errorf("got %s of %+v", step.Name, owner)
 	}
 	expires, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt])
@@ -100,19 +101,23 @@ func TestACallIsRecordedFromBothSides(t *testing.T) {
 		t.Errorf("it expires at %s, %v", expires, err)
 	}
 	s := step.Spec
-	if s.Action != v1alpha1.ActionGenerateAssistant || s.HistoryVersion != 1 || s.Call != 1 || s.Operation != v1alpha1.DebugStream || s.Pod != p.name ||
+	if s.Action != v1alpha1.ActionGenerateAssistant || s.HistoryVersion != 1 || s.Call != 1 ||
+		s.Operation != v1alpha1.DebugStream || s.Pod != p.name ||
 		s.Error != nil || s.FinishedAt.Before(&s.StartedAt) || s.Model != *m.Spec.Generation.Model {
 		t.Errorf("got %+v", s)
 	}
 	asked := s.Request.Messages
-	if len(asked) != 2 || asked[0].Role != "system" || asked[0].Parts[0].Text != "Be brief; my key is [redacted]" || asked[1].Parts[0].Text != `{"question":"the capital?","password":"[redacted]"}` {
+	if len(asked) != 2 || asked[0].Role != "system" || asked[0].Parts[0].Text != "Be brief; my key is [redacted]" ||
+		asked[1].Parts[0].Text != `{"question":"the capital?","password":"[redacted]"}` {
 		t.Errorf("asked %+v", asked)
 	}
-	if len(s.Request.Tools) != 1 || s.Request.Tools[0].Name != "current_time" || !json.Valid([]byte(s.Request.Tools[0].InputSchema)) || !strings.Contains(s.Request.Options, `"maxOutputTokens":77`) {
+	if len(s.Request.Tools) != 1 || s.Request.Tools[0].Name != "current_time" ||
+		!json.Valid([]byte(s.Request.Tools[0].InputSchema)) || !strings.Contains(s.Request.Options, `"maxOutputTokens":77`) {
 		t.Errorf("with %+v and %s", s.Request.Tools, s.Request.Options)
 	}
 	r := s.Response
-	if len(r.Parts) != 2 || r.Parts[0].Text != "A capital." || r.Parts[1].Text != "Paris, of course." || r.FinishReason != "stop" || r.Usage != *m.Spec.Generation.Usage || len(r.PartCounts) == 0 {
+	if len(r.Parts) != 2 || r.Parts[0].Text != "A capital." || r.Parts[1].Text != "Paris, of course." ||
+		r.FinishReason != "stop" || r.Usage != *m.Spec.Generation.Usage || len(r.PartCounts) == 0 {
 		t.Errorf("answered %+v", r)
 	}
 	checkExchange(t, s.Attempts)
@@ -124,10 +129,12 @@ func checkExchange(t *testing.T, attempts []v1alpha1.DebugAttempt) {
 		t.Fatalf("the attempts are %+v", attempts)
 	}
 	e := attempts[0].Exchanges[0]
-	if e.Method != http.MethodPost || !strings.HasSuffix(e.URL, "/v1/chat/completions") || e.StatusCode != 200 || e.Failure != "" {
+	if e.Method != http.MethodPost || !strings.HasSuffix(e.URL, "/v1/chat/completions") || e.StatusCode != 200 ||
+		e.Failure != "" {
 		t.Errorf("the exchange is %+v", e)
 	}
-	if !json.Valid([]byte(e.RequestBody)) || !strings.Contains(e.RequestBody, "the capital?") || strings.Contains(e.RequestBody, "hunter2") {
+	if !json.Valid([]byte(e.RequestBody)) || !strings.Contains(e.RequestBody, "the capital?") ||
+		strings.Contains(e.RequestBody, "hunter2") {
 		t.Errorf("the request is %s", e.RequestBody)
 	}
 	if !strings.Contains(e.ResponseBody, `data: {`) || !strings.Contains(e.ResponseBody, `"prompt_tokens":100`) {
@@ -165,20 +172,23 @@ func TestANamespaceRecordsByItsModelConfiguration(t *testing.T) {
 }
 
 func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
-	for name, between := range map[string]func(*pod){"by the same pod": func(*pod) {}, "by a pod that was restarted": func(p *pod) {
-		p.endsWell()
-		p.stop()
-		p.launch(nil)
-	}} {
+	for name, between := range map[string]func(*pod){"by the same pod": func(*pod) {},
+		"by a pod that was restarted": func(p *pod) {
+			p.endsWell()
+			p.stop()
+			p.launch(nil)
+		}} {
 		t.Run(name, func(t *testing.T) {
 			script := reply(modelserver.Say("Paris"))
-			script.Rules = append([]modelserver.Rule{{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 529}}}}, script.Rules...)
+			script.Rules = append([]modelserver.Rule{{Times: 1,
+				Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 529}}}}, script.Rules...)
 			p := startPod(t, script, nil)
 			c := p.newChat("again", debugged)
 			c.ask("again-u", "hello")
 			c.failure(v1alpha1.ErrorOverloaded)
 			first := p.recorded(v1alpha1.DebugError, 1)
-			if first.Spec.Error == nil || first.Spec.Error.Reason != v1alpha1.ErrorOverloaded || first.Spec.Error.StatusCode != 529 {
+			if first.Spec.Error == nil || first.Spec.Error.Reason != v1alpha1.ErrorOverloaded ||
+				first.Spec.Error.StatusCode != 529 {
 				t.Errorf("the error is %+v", first.Spec.Error)
 			}
 			c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
@@ -187,8 +197,10 @@ func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
 			c.result()
 			step := p.recorded(v1alpha1.DebugCompleted, 2)
 			a := step.Spec.Attempts
-			if step.UID != first.UID || step.Spec.Error != nil || len(a) != 2 || a[0].Error == nil || a[0].Exchanges[0].StatusCode != 529 ||
-				a[1].Number != 2 || a[1].Error != nil || a[1].Exchanges[0].StatusCode != 200 || step.Spec.Response.Parts[0].Text != "Paris" {
+			if step.UID != first.UID || step.Spec.Error != nil || len(a) != 2 || a[0].Error == nil ||
+				a[0].Exchanges[0].StatusCode != 529 ||
+				a[1].Number != 2 || a[1].Error != nil || a[1].Exchanges[0].StatusCode != 200 ||
+				step.Spec.Response.Parts[0].Text != "Paris" {
 				t.Errorf("got %+v", step.Spec)
 			}
 		})
@@ -209,7 +221,8 @@ func TestACompactionIsRecordedBesideTheReplies(t *testing.T) {
 			summary = &step
 		}
 	}
-	if summary == nil || summary.Name != fmt.Sprintf("long-%d-compact", c.chat.Status.History.Version) || summary.Spec.Response.Parts[0].Text != "They spoke." {
+	if summary == nil || summary.Name != fmt.Sprintf("long-%d-compact", c.chat.Status.History.Version) ||
+		summary.Spec.Response.Parts[0].Text != "They spoke." {
 		t.Errorf("recorded %+v", summary)
 	}
 }
@@ -221,9 +234,11 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 	create(t, &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "crashed-1-generateassistant"},
 		Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "crashed"}, ChatUID: string(c.chat.UID), HistoryVersion: 1, Action: v1alpha1.ActionGenerateAssistant,
-			Call: 1, Operation: v1alpha1.DebugStream, Pod: "another", Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: now,
-			Attempts: []v1alpha1.DebugAttempt{{Number: 1, Pod: "another", Status: v1alpha1.DebugInProgress, StartedAt: now}},
+			ChatRef: v1alpha1.ChatReference{Name: "crashed"}, ChatUID: string(c.chat.UID), HistoryVersion: 1,
+			Action: v1alpha1.ActionGenerateAssistant,
+			Call:   1, Operation: v1alpha1.DebugStream, Pod: "another", Attempt: 1, Status: v1alpha1.DebugInProgress,
+			StartedAt: now,
+			Attempts:  []v1alpha1.DebugAttempt{{Number: 1, Pod: "another", Status: v1alpha1.DebugInProgress, StartedAt: now}},
 		},
 	})
 	c.say("crashed-u", "hello")
@@ -233,7 +248,8 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2)
 	})
 	step := p.recorded(v1alpha1.DebugCompleted, 2)
-	if a := step.Spec.Attempts; len(a) != 2 || a[0].Status != v1alpha1.DebugInterrupted || a[0].Pod != "another" || !step.Spec.StartedAt.Equal(&now) {
+	if a := step.Spec.Attempts; len(a) != 2 || a[0].Status != v1alpha1.DebugInterrupted || a[0].Pod != "another" ||
+		!step.Spec.StartedAt.Equal(&now) {
 		t.Errorf("the attempts are %+v", a)
 	}
 }
@@ -263,7 +279,8 @@ func TestHowACallEndedIsRecorded(t *testing.T) {
 				c.write(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting })
 			}
 			step := p.recorded(want.status, 1)
-			if got := step.Spec.Attempts[0].Exchanges[0].Failure; got != want.failure || (step.Spec.Error != nil) != (want.status == v1alpha1.DebugError) {
+			if got := step.Spec.Attempts[0].Exchanges[0].Failure; got != want.failure ||
+				(step.Spec.Error != nil) != (want.status == v1alpha1.DebugError) {
 				t.Errorf("failure %s, error %+v", got, step.Spec.Error)
 			}
 			if r := step.Spec.Response; want.text != "" && (r == nil || r.Parts[0].Text != want.text) {
@@ -296,7 +313,8 @@ func TestAnApiServerThatDoesNotTakeRecordingsDelaysNothing(t *testing.T) {
 	}
 	<-asked // The API server was asked, and has not answered yet.
 	close(held)
-	p.eventually("the loss is logged", func() bool { return strings.Contains(p.log.String(), "a recording of a model call was lost") })
+	p.eventually("the loss is logged",
+		func() bool { return strings.Contains(p.log.String(), "a recording of a model call was lost") })
 	p.recordings()
 }
 
@@ -336,7 +354,8 @@ func TestTheKeyIsInNoRecordingOfAnyProvider(t *testing.T) {
 				status = v1alpha1.DebugError
 			}
 			step := p.recorded(status, 1)
-			if e := step.Spec.Attempts[0].Exchanges; len(e) != 1 || e[0].StatusCode == 0 || !strings.Contains(e[0].RequestBody, "hello") {
+			if e := step.Spec.Attempts[0].Exchanges; len(e) != 1 || e[0].StatusCode == 0 ||
+				!strings.Contains(e[0].RequestBody, "hello") {
 				t.Errorf("the exchanges are %+v", e)
 			}
 			t.Logf("%s: %s", step.Spec.Status, step.Spec.Attempts[0].Exchanges[0].URL)

@@ -88,7 +88,8 @@ func crashed(t *testing.T, left func(fast, slow v1alpha1.ToolCall) []parts.Part)
 	p := startPod(t, callsTwo, func(_ *pod, o *runner.Options) {
 		o.Relay = relays("second-life")
 		o.Tools = tools.NewRegistry(
-			doing{"fast", func(context.Context, func(string)) error { t.Error("a call that had ended was run again"); return nil }},
+			doing{"fast",
+				func(context.Context, func(string)) error { t.Error("a call that had ended was run again"); return nil }},
 			doing{"slow", func(context.Context, func(string)) error {
 				t.Error("a call whose result is lost was run again")
 				return nil
@@ -98,7 +99,8 @@ func crashed(t *testing.T, left func(fast, slow v1alpha1.ToolCall) []parts.Part)
 	c := p.newChat("crashed", nil)
 	c.ask("crashed-prompt", "Do both.")
 	calls := c.result()
-	opened, err := relays("first-life").Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 2, Attempt: 1})
+	opened, err := relays("first-life").
+		Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 2, Attempt: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,8 @@ func TestResultsThatWereThereWhenTheGeneratorCrashedAreKept(t *testing.T) {
 		}
 	})
 	m := c.result()
-	if m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || m.Spec.Role != v1alpha1.RoleTool || len(m.Spec.Parts) != 2 {
+	if m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || m.Spec.Role != v1alpha1.RoleTool ||
+		len(m.Spec.Parts) != 2 {
 		t.Fatalf("got %+v", m.Spec)
 	}
 	fast, slow := m.Spec.Parts[0].ToolResult, m.Spec.Parts[1].ToolResult

@@ -35,14 +35,16 @@ func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {
 	}
 	wrong := withKey("wrong", "wrong")
 	wrong.Spec.BaseURL = right.Spec.BaseURL
-	for _, config := range []*v1alpha1.ChatModelConfig{wrong, withKey("missing", "absent"), withKey("empty", "empty"), withKey("refused", "right")} {
+	for _, config := range []*v1alpha1.ChatModelConfig{wrong, withKey("missing", "absent"), withKey("empty", "empty"),
+		withKey("refused", "right")} {
 		create(t, config)
 	}
 	for config, want := range map[string]struct {
 		reason v1alpha1.ErrorReason
 		says   string
 	}{
-		"wrong":   {v1alpha1.ErrorAuthenticationFailed, `openai-compatible refused the API key of ChatModelConfig wrong (401). Put a valid key into key "wrong" of Secret keys`},
+		"wrong": {v1alpha1.ErrorAuthenticationFailed,
+			`openai-compatible refused the API key of ChatModelConfig wrong (401). Put a valid key into key "wrong" of Secret keys`},
 		"missing": {v1alpha1.ErrorAPIKeyMissing, `Secret keys has no key "absent"`},
 		"empty":   {v1alpha1.ErrorAPIKeyMissing, `Secret keys has no key "empty"`},
 		"refused": {v1alpha1.ErrorProviderUnavailable, "baseURL of ChatModelConfig refused"},
@@ -129,11 +131,13 @@ func TestASilentProviderIsGivenUp(t *testing.T) {
 
 func TestAResultIsCreatedOverErrors(t *testing.T) {
 	cases := map[string][]func(*http.Request, http.RoundTripper) (*http.Response, error){
-		"that never arrived":            {cutBefore, answers(500, metav1.StatusReasonInternalError), answers(504, metav1.StatusReasonTimeout)},
+		"that never arrived": {cutBefore, answers(500, metav1.StatusReasonInternalError),
+			answers(504, metav1.StatusReasonTimeout)},
 		"whose answer was lost":         {cutAfter},
 		"of an API server that is full": {answers(503, metav1.StatusReasonServiceUnavailable)},
 		// Until it has read the roles it refuses everybody.
-		"of an API server that was just started": {answers(403, metav1.StatusReasonForbidden), answers(403, metav1.StatusReasonForbidden)},
+		"of an API server that was just started": {answers(403, metav1.StatusReasonForbidden),
+			answers(403, metav1.StatusReasonForbidden)},
 	}
 	for name, faults := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +181,8 @@ func TestALeftoverOfADeletedChatIsNotTakenForTheResult(t *testing.T) {
 	}
 	create(t, leftover)
 	c.ask("again-u", "hello")
-	p.eventually("the create has been tried twice", func() bool { return strings.Count(p.log.String(), "trying again") >= 2 })
+	p.eventually("the create has been tried twice",
+		func() bool { return strings.Count(p.log.String(), "trying again") >= 2 })
 	if err := cluster.Client.Delete(t.Context(), leftover); err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,8 @@ func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrup
 		interrupt(s)
 	})
 	m := c.result()
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeInterrupted || len(m.Spec.Parts) != 1 || *m.Spec.Parts[0].Text != "Half of it" {
+	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeInterrupted || len(m.Spec.Parts) != 1 ||
+		*m.Spec.Parts[0].Text != "Half of it" {
 		t.Errorf("got %+v with %+v", g, m.Spec.Parts)
 	}
 }
@@ -224,7 +225,8 @@ func (stuckRelay) SoFar(ctx context.Context, _ fence.Fence) ([]parts.Frame, erro
 }
 
 func TestTroubleWithTheRelayDoesNotStopTheAnswer(t *testing.T) {
-	for name, r := range map[string]runner.Relay{"absent": &relay{fail: errors.New("no such file")}, "stuck": stuckRelay{}} {
+	for name, r := range map[string]runner.Relay{"absent": &relay{fail: errors.New("no such file")},
+		"stuck": stuckRelay{}} {
 		t.Run(name, func(t *testing.T) {
 			p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = r })
 			c := p.newChat("unheard", nil)

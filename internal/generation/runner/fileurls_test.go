@@ -75,7 +75,8 @@ func TestAURLReachesTheProviderAndNoRecordingOfItsSecrets(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.asked()), &sent); err != nil {
 		t.Fatal(err)
 	}
-	if source := sent.Messages[0].Content[1].Source; len(source) != 2 || source["type"] != "url" || source["url"] != signedURL {
+	if source := sent.Messages[0].Content[1].Source; len(source) != 2 || source["type"] != "url" ||
+		source["url"] != signedURL {
 		t.Errorf("sent %s", p.asked())
 	}
 	const clean = "https://files.example.com/c.png?v=1&X-Amz-Signature=[redacted]"
@@ -97,7 +98,8 @@ func TestAURLCanBeSummarised(t *testing.T) {
 	c.show("one")
 	c.commit(c.result(), "")
 	summary := c.compact(v1alpha1.CompactionManual)
-	if got := textOf(t, summary); got != "They looked at a cat." || !strings.Contains(p.asked(), signedURL) || !strings.Contains(p.asked(), "Write a summary") {
+	if got := textOf(t, summary); got != "They looked at a cat." || !strings.Contains(p.asked(), signedURL) ||
+		!strings.Contains(p.asked(), "Write a summary") {
 		t.Errorf("got %s when asked %s", got, p.asked())
 	}
 }
@@ -105,22 +107,26 @@ func TestAURLCanBeSummarised(t *testing.T) {
 func TestAURLThatCannotBeFetchedFailsNoTurn(t *testing.T) {
 	script := reply(modelserver.Say("I cannot see it."))
 	script.Rules = append([]modelserver.Rule{{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
-		Kind: modelserver.FaultStatus, Status: http.StatusBadRequest, Message: "Unable to download the file " + signedURL + ". Please verify the URL and try again.",
+		Kind: modelserver.FaultStatus, Status: http.StatusBadRequest, Message: "Unable to download the file " + signedURL +
+			". Please verify the URL and try again.",
 	}}}}, script.Rules...)
 	p := startFetchingPod(t, script)
 	c := p.newChat("c", debugged)
 	c.config = "fetching"
 	c.show("one")
 	m := c.result()
-	if got := textOf(t, m); got != "I cannot see it." || !strings.Contains(p.asked(), "could not fetch it from its URL") || strings.Contains(p.asked(), signedURL) {
+	if got := textOf(t, m); got != "I cannot see it." || !strings.Contains(p.asked(), "could not fetch it from its URL") ||
+		strings.Contains(p.asked(), signedURL) {
 		t.Errorf("got %s when asked %s", got, p.asked())
 	}
-	if w := m.Spec.Generation.Warnings; len(w) != 1 || !strings.HasPrefix(w[0], "file was left out: c.png: the provider of the model could not fetch it") {
+	if w := m.Spec.Generation.Warnings; len(w) != 1 ||
+		!strings.HasPrefix(w[0], "file was left out: c.png: the provider of the model could not fetch it") {
 		t.Errorf("warned of %q", w)
 	}
 	step := p.recorded(v1alpha1.DebugCompleted, 1)
 	raw, err := json.Marshal(step)
-	if exchanges := step.Spec.Attempts[0].Exchanges; err != nil || len(exchanges) != 2 || strings.Contains(string(raw), "5f2a9c77e1") {
+	if exchanges := step.Spec.Attempts[0].Exchanges; err != nil || len(exchanges) != 2 ||
+		strings.Contains(string(raw), "5f2a9c77e1") {
 		t.Errorf("recorded %s: %v", raw, err)
 	}
 }

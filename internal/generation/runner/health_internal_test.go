@@ -72,7 +72,10 @@ func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
 func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	now, p, events := time.Unix(1000, 0), pulse{}, watch.NewFake()
 	source := p.follow(&cache.ListWatch{
-		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return &v1alpha1.ChatList{}, nil },
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &v1alpha1.ChatList{},
+				nil
+		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			return events, nil
 		},
@@ -102,7 +105,8 @@ func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	heard("a bookmark")
 }
 
-// watched is a runner whose watch was heard of so long ago, at an API server that answers with the status and one chat of the pod.
+// watched is a runner whose watch was heard of so long ago, at an API server that answers with the status and one chat
+// of the pod.
 func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1.Chat) {
 	t.Helper()
 	chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
@@ -111,7 +115,8 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(v1alpha1.ChatList{ // A short body fails the test.
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatList"}, Items: []v1alpha1.Chat{chat},
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatList"},
+			Items:    []v1alpha1.Chat{chat},
 		})
 	}))
 	t.Cleanup(server.Close)

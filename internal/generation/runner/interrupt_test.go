@@ -61,7 +61,8 @@ func TestAnEditedMessageIsReadAnew(t *testing.T) {
 	})
 	c.result()
 	requests := p.models.Requests()
-	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "the new words") || strings.Contains(body, "the old words") {
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "the new words") ||
+		strings.Contains(body, "the old words") {
 		t.Errorf("the model was asked %s", body)
 	}
 }
@@ -79,7 +80,8 @@ func TestTheModelSeesOnlyTheContext(t *testing.T) {
 	})
 	c.result()
 	requests := p.models.Requests()
-	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "the second words") || strings.Contains(body, "the first words") {
+	if body := string(requests[len(requests)-1].Body); !strings.Contains(body, "the second words") ||
+		strings.Contains(body, "the first words") {
 		t.Errorf("the model was asked %s", body)
 	}
 }

@@ -25,7 +25,8 @@ var differences = []difference{
 		protocol: "OpenAI keeps reasoning to itself here, and fantasy reads no field of imitators",
 	},
 	{
-		wires: []string{"openrouter deepseek/deepseek-r1", "vercel deepseek/deepseek-r1"}, from: `"hm" with metadata`, to: `"hm"`,
+		wires: []string{"openrouter deepseek/deepseek-r1", "vercel deepseek/deepseek-r1"}, from: `"hm" with metadata`,
+		to:       `"hm"`,
 		protocol: "reasoning has no proof here",
 	},
 	{
@@ -45,17 +46,21 @@ var differences = []difference{
 		protocol: "as above",
 	},
 	{
-		wires: []string{"google"}, scenario: "reasoning, text, then a call", from: `"hm" with metadata; Text "Let me look."; ToolCall`,
-		to: `"hm"; Text "Let me look." with metadata; Reasoning "" with metadata; ToolCall`, protocol: "as above, and the text has one, not the reasoning",
+		wires: []string{"google"}, scenario: "reasoning, text, then a call",
+		from:     `"hm" with metadata; Text "Let me look."; ToolCall`,
+		to:       `"hm"; Text "Let me look." with metadata; Reasoning "" with metadata; ToolCall`,
+		protocol: "as above, and the text has one, not the reasoning",
 	},
 	{
-		wires: []string{"google"}, scenario: "reasoning, then text", from: `"hm" with metadata; Text "Paris."`, to: `"hm"; Text "Paris." with metadata`,
+		wires: []string{"google"}, scenario: "reasoning, then text", from: `"hm" with metadata; Text "Paris."`,
+		to:       `"hm"; Text "Paris." with metadata`,
 		protocol: "the text has a signature, not the reasoning",
 	},
 	{wires: []string{"google"}, scenario: "a wrong key", from: "401", to: "400", protocol: "a wrong key is a bad request"},
 	{wires: []string{"bedrock"}, scenario: "a wrong key", from: "401", to: "403", protocol: "a wrong key is forbidden"},
 	{
-		wires: []string{"google", "openrouter", "vercel"}, scenario: "an error within the stream", from: "ProviderError 0", to: "ProviderError 500",
+		wires: []string{"google", "openrouter", "vercel"}, scenario: "an error within the stream", from: "ProviderError 0",
+		to:       "ProviderError 500",
 		protocol: "the error has a status of its own",
 	},
 }
@@ -64,7 +69,8 @@ var differences = []difference{
 func (w wireForm) expects(scenario, committed string) (string, []string) {
 	var because []string
 	for _, d := range differences {
-		if !slices.Contains(d.wires, w.name) || d.scenario != "" && d.scenario != scenario || !strings.Contains(committed, d.from) {
+		if !slices.Contains(d.wires, w.name) || d.scenario != "" && d.scenario != scenario ||
+			!strings.Contains(committed, d.from) {
 			continue
 		}
 		committed = strings.Replace(committed, d.from, d.to, 1)

@@ -42,21 +42,25 @@ var scenarios = []scenario{
 		committed: `Completed: Text "Paris."; stop`,
 	},
 	{
-		name: "reasoning, then text", reply: modelserver.Reply{Steps: []modelserver.Step{thought, modelserver.Say("Par", "is.")}},
+		name:      "reasoning, then text",
+		reply:     modelserver.Reply{Steps: []modelserver.Step{thought, modelserver.Say("Par", "is.")}},
 		committed: `Completed: Reasoning "hm" with metadata; Text "Paris."; stop`,
 	},
 	{
 		name: "usage", reply: modelserver.Reply{
-			Steps: []modelserver.Step{modelserver.Say("Paris.")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40, Reasoning: 20},
+			Steps: []modelserver.Step{modelserver.Say("Paris.")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40,
+				Reasoning: 20},
 		},
 		committed: `Completed: Text "Paris."; stop; 60 in, 40 cached, 50 out of which 20 reasoning, 150 in all`,
 	},
 	{
-		name: "too long", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")}, Finish: modelserver.FinishLength},
+		name: "too long", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},
+			Finish: modelserver.FinishLength},
 		committed: `Completed: Text "Paris."; length`,
 	},
 	{
-		name: "filtered", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")}, Finish: modelserver.FinishContentFilter},
+		name: "filtered", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},
+			Finish: modelserver.FinishContentFilter},
 		committed: `Completed: Text "Paris."; content-filter`,
 	},
 	{
@@ -68,31 +72,41 @@ var scenarios = []scenario{
 	},
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{
-		name:      "too many requests",
-		reply:     fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}),
+		name: "too many requests",
+		reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429,
+			RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}),
 		committed: "Failed: RateLimited 429, again after 7 s",
 	},
-	{name: "a server error", reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 500}), committed: "Failed: ProviderError 500, again"},
+	{name: "a server error", reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 500}),
+		committed: "Failed: ProviderError 500, again"},
 	{
-		name: "an error within the stream", reply: fault(modelserver.Fault{Kind: modelserver.FaultError, Status: 500, After: one}),
+		name:      "an error within the stream",
+		reply:     fault(modelserver.Fault{Kind: modelserver.FaultError, Status: 500, After: one}),
 		committed: "Failed: ProviderError 0, again",
 	},
-	{name: "reset before the answer", reply: fault(modelserver.Fault{Kind: modelserver.FaultReset}), committed: "Failed: ProviderUnavailable 0, again"},
-	{name: "cut", reply: fault(modelserver.Fault{Kind: modelserver.FaultCut, After: one}), committed: "Failed: ProviderUnavailable 0, again"},
-	{name: "ended early", reply: fault(modelserver.Fault{Kind: modelserver.FaultEnd, After: one}), committed: "Failed: ProviderUnavailable 0, again"},
+	{name: "reset before the answer", reply: fault(modelserver.Fault{Kind: modelserver.FaultReset}),
+		committed: "Failed: ProviderUnavailable 0, again"},
+	{name: "cut", reply: fault(modelserver.Fault{Kind: modelserver.FaultCut, After: one}),
+		committed: "Failed: ProviderUnavailable 0, again"},
+	{name: "ended early", reply: fault(modelserver.Fault{Kind: modelserver.FaultEnd, After: one}),
+		committed: "Failed: ProviderUnavailable 0, again"},
 	{
-		name: "interrupted", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), interrupt: true, aborted: true,
+		name: "interrupted", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), interrupt: true,
+		aborted:   true,
 		committed: `Interrupted: Text "Well"`,
 	},
-	{name: "silent from the beginning", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
-	{name: "silent after a word", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}), config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
+	{name: "silent from the beginning", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang}), config: "hasty",
+		silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
+	{name: "silent after a word", reply: fault(modelserver.Fault{Kind: modelserver.FaultHang, After: one}),
+		config: "hasty", silent: true, aborted: true, committed: "Failed: ProviderSilent 0, again"},
 }
 
 // scriptOf lets the model follow the scenario that the user names.
 func scriptOf(all []scenario) modelserver.Script {
 	var script modelserver.Script
 	for _, s := range all {
-		script.Rules = append(script.Rules, modelserver.Rule{Name: s.name, Match: modelserver.Match{LastUserText: "Do: " + s.name + "!"}, Reply: s.reply})
+		script.Rules = append(script.Rules,
+			modelserver.Rule{Name: s.name, Match: modelserver.Match{LastUserText: "Do: " + s.name + "!"}, Reply: s.reply})
 	}
 	return script
 }
@@ -174,7 +188,8 @@ func (w *wired) got(s scenario) {
 	if s.config == "wrong" {
 		key = "sk-wrong-0123456789"
 	}
-	if r.Path != w.path || r.Header.Get(w.keyHeader) != w.keyPrefix+key || !strings.HasPrefix(r.Header.Get("User-Agent"), "parley/") {
+	if r.Path != w.path || r.Header.Get(w.keyHeader) != w.keyPrefix+key ||
+		!strings.HasPrefix(r.Header.Get("User-Agent"), "parley/") {
 		t.Errorf("sent to %s with %v", r.Path, r.Header)
 	}
 	for _, want := range []string{w.maxTokens, "Be brief.", `"current_time"`} {

@@ -24,7 +24,8 @@ type toolScenario struct {
 }
 
 var (
-	clockCall  = modelserver.ToolCall{Name: "current_time", Arguments: json.RawMessage(`{"timezone":"Asia/Tokyo"}`), PieceBytes: 7}
+	clockCall = modelserver.ToolCall{Name: "current_time", Arguments: json.RawMessage(`{"timezone":"Asia/Tokyo"}`),
+		PieceBytes: 7}
 	launchCall = modelserver.ToolCall{Name: "launch", Arguments: json.RawMessage(`{"at":1}`)}
 )
 
@@ -46,11 +47,13 @@ var toolScenarios = []toolScenario{
 		committed: clockLine + "; " + launchLine, results: []string{tokyo, "launch"},
 	},
 	{
-		name: "reasoning, then two calls", steps: []modelserver.Step{thought, {ToolCalls: []modelserver.ToolCall{clockCall, launchCall}}},
+		name:      "reasoning, then two calls",
+		steps:     []modelserver.Step{thought, {ToolCalls: []modelserver.ToolCall{clockCall, launchCall}}},
 		committed: reasonLine + clockLine + "; " + launchLine, results: []string{tokyo, "launch"},
 	},
 	{
-		name: "reasoning, text, then a call", steps: []modelserver.Step{thought, modelserver.Say("Let me ", "look."), {ToolCalls: []modelserver.ToolCall{clockCall}}},
+		name: "reasoning, text, then a call", steps: []modelserver.Step{thought, modelserver.Say("Let me ", "look."),
+			{ToolCalls: []modelserver.ToolCall{clockCall}}},
 		committed: reasonLine + lookLine + clockLine, results: []string{tokyo},
 	},
 }
@@ -60,7 +63,8 @@ func toolScript() modelserver.Script {
 	var script modelserver.Script
 	for _, s := range toolScenarios {
 		script.Rules = append(script.Rules, modelserver.Rule{
-			Match: modelserver.Match{LastUserText: "Do: " + s.name + "!", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: s.steps},
+			Match: modelserver.Match{LastUserText: "Do: " + s.name + "!", ToolResults: new(0)},
+			Reply: modelserver.Reply{Steps: s.steps},
 		})
 	}
 	script.Rules = append(script.Rules, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{
@@ -130,8 +134,8 @@ func (w *wired) round(s toolScenario) {
 	w.nothingLeft()
 }
 
-// replayed checks what the request with the results says of the reply before it: each call as it was, and the reasoning as
-// the wire form wants it.
+// replayed checks what the request with the results says of the reply before it: each call as it was, and the reasoning
+// as the wire form wants it.
 func (w *wired) replayed(calls *v1alpha1.ChatMessage) {
 	t := w.t
 	t.Helper()
@@ -143,7 +147,8 @@ func (w *wired) replayed(calls *v1alpha1.ChatMessage) {
 		}
 	}
 	thoughtful := strings.Contains(outline(calls), "Reasoning")
-	if w.replays == "" && (strings.Contains(body, `"hm"`) || strings.Contains(body, `\nhm"`)) { // Random ids can end in it, too.
+	// Random ids can end in it, too.
+	if w.replays == "" && (strings.Contains(body, `"hm"`) || strings.Contains(body, `\nhm"`)) {
 		t.Errorf("the reasoning was sent back: %s", body)
 	}
 	if w.replays != "" && strings.Contains(body, w.replays) != thoughtful {

@@ -55,7 +55,8 @@ var wireForms = []wireForm{
 		path: "/v1/chat/completions", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_completion_tokens":77`,
 	},
 	{
-		name: "openai responses", provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, model: "gpt-5", base: "/v1",
+		name: "openai responses", provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, model: "gpt-5",
+		base: "/v1",
 		path: "/v1/responses", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_output_tokens":77`,
 	},
 	{
@@ -64,8 +65,9 @@ var wireForms = []wireForm{
 	},
 	{
 		name: "google", provider: v1alpha1.ProviderGoogle, model: "gemini-3-pro", base: "/",
-		path: "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", keyHeader: "X-Goog-Api-Key", maxTokens: `"maxOutputTokens":77`,
-		replays: `"thoughtSignature":"` + geminiProof,
+		path: "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", keyHeader: "X-Goog-Api-Key",
+		maxTokens: `"maxOutputTokens":77`,
+		replays:   `"thoughtSignature":"` + geminiProof,
 	},
 	{
 		name: "openai-compatible", provider: v1alpha1.ProviderOpenAICompatible, model: "scripted", base: "/v1",
@@ -78,16 +80,19 @@ var wireForms = []wireForm{
 		replays: `"signature":"` + proof,
 	},
 	{
-		name: "azure chat", provider: v1alpha1.ProviderAzure, model: "my-deployment", base: "/openai/v1", apiVersion: "preview",
-		path: "/openai/v1/chat/completions?api-version=preview", keyHeader: "Api-Key", maxTokens: `"max_tokens":77`,
+		name: "azure chat", provider: v1alpha1.ProviderAzure, model: "my-deployment", base: "/openai/v1",
+		apiVersion: "preview",
+		path:       "/openai/v1/chat/completions?api-version=preview", keyHeader: "Api-Key", maxTokens: `"max_tokens":77`,
 	},
 	{
-		name: "azure responses", provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, model: "my-deployment", base: "/openai/v1",
+		name: "azure responses", provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses,
+		model: "my-deployment", base: "/openai/v1",
 		path: "/openai/v1/responses", keyHeader: "Api-Key", maxTokens: `"max_output_tokens":77`,
 	},
 	{
 		name: "bedrock", provider: v1alpha1.ProviderBedrock, model: "us.anthropic.claude-x-v1:0", base: "-",
-		path: "/model/us.anthropic.claude-x-v1%3A0/invoke-with-response-stream", keyHeader: "Authorization", keyPrefix: bearer,
+		path: "/model/us.anthropic.claude-x-v1%3A0/invoke-with-response-stream", keyHeader: "Authorization",
+		keyPrefix: bearer,
 		maxTokens: `"max_tokens":77`, replays: `"signature":"` + proof,
 	},
 	{
@@ -202,7 +207,8 @@ func (w *wired) in(t *testing.T) *wired {
 }
 
 // ours are marks of the goroutines that a call has: the attempt's, the clients', and those of connections to a model.
-var ours = []string{"runner.(*attempt)", "charm.land/fantasy", "google.golang.org/genai", "anthropic-sdk-go", "openai-go", "modelserver.(*exchange)"}
+var ours = []string{"runner.(*attempt)", "charm.land/fantasy", "google.golang.org/genai", "anthropic-sdk-go",
+	"openai-go", "modelserver.(*exchange)"}
 
 // nothingLeft waits until no request is open, no connection to the model but idle ones, and no goroutine of a call.
 func (w *wired) nothingLeft() {

@@ -37,7 +37,8 @@ func startObserved(t *testing.T, script modelserver.Script) observedPod {
 	o := observedPod{metrics: prometheus.NewRegistry(), spans: collector.Start(t)}
 	o.pod = startPod(t, script, func(p *pod, options *runner.Options) {
 		var err error
-		if o.tracer, err = tracing.New(t.Context(), tracing.Service{Name: "parley-generator", Pod: p.name}, options.Log); err != nil {
+		if o.tracer, err = tracing.New(t.Context(), tracing.Service{Name: "parley-generator", Pod: p.name},
+			options.Log); err != nil {
 			t.Fatal(err)
 		}
 		options.Tracer, options.Metrics = o.tracer, telemetry.NewGenerator(o.metrics)
@@ -53,7 +54,8 @@ func (o observedPod) askTraced(name, text string) *conversation {
 	c := o.newChat(name, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be most secret." })
 	c.say(name+"-prompt", text)
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: name + "-prompt", HistoryVersion: 1, StartedAt: new(metav1.NowMicro()), Traceparent: traceparent}
+		s.Turn = &v1alpha1.TurnStatus{Message: name + "-prompt", HistoryVersion: 1, StartedAt: new(metav1.NowMicro()),
+			Traceparent: traceparent}
 		s.History = v1alpha1.HistoryStatus{Version: 1, Head: name + "-prompt", Length: 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
@@ -69,7 +71,8 @@ func (o observedPod) clockTurn() *conversation {
 	c.commit(c.result(), "")
 	o.stop()
 	o.tracer.EndTurn(o.t.Context(), tracing.TurnEnd{ // The manager does.
-		Turn:  tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Began: c.chat.Status.Turn.StartedAt.Time, Traceparent: c.chat.Status.Turn.Traceparent},
+		Turn: tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Began: c.chat.Status.Turn.StartedAt.Time,
+			Traceparent: c.chat.Status.Turn.Traceparent},
 		Ended: time.Now(), Result: string(v1alpha1.TurnAnswered),
 	})
 	o.tracer.Close(o.t.Context())
@@ -89,32 +92,42 @@ func TestATurnIsATreeOfStepsAndCalls(t *testing.T) {
 		attributes         map[string]string
 	}{
 		{"chat scripted", "parley.step GenerateAssistant", "SPAN_KIND_CLIENT", map[string]string{
-			telemetry.AttrOperation: "chat", telemetry.AttrProvider: "openai-compatible", telemetry.AttrRequestModel: "scripted", telemetry.AttrMaxTokens: "77",
-			telemetry.AttrStream: "true", telemetry.AttrConversation: conversation, telemetry.AttrServerAddress: "127.0.0.1", telemetry.AttrOutcome: "Completed",
+			telemetry.AttrOperation: "chat", telemetry.AttrProvider: "openai-compatible", telemetry.AttrRequestModel: "scripted",
+			telemetry.AttrMaxTokens: "77",
+			telemetry.AttrStream:    "true", telemetry.AttrConversation: conversation, telemetry.AttrServerAddress: "127.0.0.1",
+			telemetry.AttrOutcome: "Completed",
 		}},
 		{"parley.step GenerateAssistant", "invoke_agent", "SPAN_KIND_INTERNAL", map[string]string{
-			telemetry.AttrConversation: conversation, telemetry.AttrHistoryVersion: "1", telemetry.AttrAttempt: "1", telemetry.AttrNamespace: o.ns,
-			telemetry.AttrChat: "clock", telemetry.AttrAction: "GenerateAssistant", telemetry.AttrOutcome: "Completed",
+			telemetry.AttrConversation: conversation, telemetry.AttrHistoryVersion: "1", telemetry.AttrAttempt: "1",
+			telemetry.AttrNamespace: o.ns,
+			telemetry.AttrChat:      "clock", telemetry.AttrAction: "GenerateAssistant", telemetry.AttrOutcome: "Completed",
 		}},
 		{"execute_tool current_time", "parley.step ExecuteTools", "SPAN_KIND_INTERNAL", map[string]string{
-			telemetry.AttrOperation: "execute_tool", telemetry.AttrToolName: "current_time", telemetry.AttrToolType: "function", telemetry.AttrOutcome: "Succeeded",
+			telemetry.AttrOperation: "execute_tool", telemetry.AttrToolName: "current_time", telemetry.AttrToolType: "function",
+			telemetry.AttrOutcome: "Succeeded",
 		}},
 		{"execute_tool client", "parley.step ExecuteTools", "SPAN_KIND_INTERNAL", map[string]string{
 			telemetry.AttrToolName: "launch", telemetry.AttrErrorType: "ToolError", telemetry.AttrOutcome: "Failed",
 		}},
-		{"parley.step ExecuteTools", "invoke_agent", "SPAN_KIND_INTERNAL", map[string]string{telemetry.AttrHistoryVersion: "2", telemetry.AttrAction: "ExecuteTools"}},
-		{"chat scripted", "parley.step GenerateAssistant", "SPAN_KIND_CLIENT", map[string]string{telemetry.AttrOperation: "chat", telemetry.AttrFinishReasons: "*"}},
-		{"parley.step GenerateAssistant", "invoke_agent", "SPAN_KIND_INTERNAL", map[string]string{telemetry.AttrHistoryVersion: "3"}},
-		{"invoke_agent", "the caller", "SPAN_KIND_INTERNAL", map[string]string{telemetry.AttrOperation: "invoke_agent", telemetry.AttrTurnResult: "Answered"}},
+		{"parley.step ExecuteTools", "invoke_agent", "SPAN_KIND_INTERNAL",
+			map[string]string{telemetry.AttrHistoryVersion: "2", telemetry.AttrAction: "ExecuteTools"}},
+		{"chat scripted", "parley.step GenerateAssistant", "SPAN_KIND_CLIENT",
+			map[string]string{telemetry.AttrOperation: "chat", telemetry.AttrFinishReasons: "*"}},
+		{"parley.step GenerateAssistant", "invoke_agent", "SPAN_KIND_INTERNAL",
+			map[string]string{telemetry.AttrHistoryVersion: "3"}},
+		{"invoke_agent", "the caller", "SPAN_KIND_INTERNAL", map[string]string{telemetry.AttrOperation: "invoke_agent",
+			telemetry.AttrTurnResult: "Answered"}},
 	}
 	got := o.spans.Spans()
 	if len(got) != len(want) || len(names) != len(want)+1 {
 		t.Fatalf("got the spans %v", got)
 	}
-	slices.SortFunc(got[2:4], func(a, b collector.Span) int { return strings.Compare(b.Name, a.Name) }) // The tools run at the same time.
+	// The tools run at the same time.
+	slices.SortFunc(got[2:4], func(a, b collector.Span) int { return strings.Compare(b.Name, a.Name) })
 	for i, w := range want {
 		s := got[i]
-		if s.Name != w.name || names[s.ParentID] != w.parent || s.Kind.String() != w.kind || s.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || s.Failed != (w.attributes[telemetry.AttrErrorType] != "") {
+		if s.Name != w.name || names[s.ParentID] != w.parent || s.Kind.String() != w.kind ||
+			s.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || s.Failed != (w.attributes[telemetry.AttrErrorType] != "") {
 			t.Errorf("span %d is %+v under %q", i, s, names[s.ParentID])
 		}
 		for key, value := range w.attributes {
@@ -155,7 +168,8 @@ func TestSpansHoldContentOnlyWhereThatIsWantedAndNeverTheKey(t *testing.T) {
 				}
 			}
 			for _, key := range []string{
-				telemetry.AttrInputMessages, telemetry.AttrOutputMessages, telemetry.AttrSystemInstructions, telemetry.AttrToolArguments, telemetry.AttrToolResult,
+				telemetry.AttrInputMessages, telemetry.AttrOutputMessages, telemetry.AttrSystemInstructions,
+				telemetry.AttrToolArguments, telemetry.AttrToolResult,
 			} {
 				if keys[key] != want {
 					t.Errorf("there is %s: %v", key, keys[key])
@@ -194,7 +208,9 @@ func TestAFailedCallIsMarkedWithItsReasonAlone(t *testing.T) {
 		t.Fatalf("got %v", spans)
 	}
 	for _, s := range spans {
-		if !s.Failed || s.Attributes[telemetry.AttrErrorType] != "RateLimited" || s.Attributes[telemetry.AttrOutcome] != "Failed" || strings.Contains(s.Raw, "slow down") || strings.Contains(s.Raw, rightKey) {
+		if !s.Failed || s.Attributes[telemetry.AttrErrorType] != "RateLimited" ||
+			s.Attributes[telemetry.AttrOutcome] != "Failed" || strings.Contains(s.Raw, "slow down") ||
+			strings.Contains(s.Raw, rightKey) {
 			t.Errorf("got %s", s.Raw)
 		}
 	}

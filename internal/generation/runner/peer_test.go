@@ -73,7 +73,8 @@ func runPeer(socket string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for listener, handler := range map[net.Listener]http.Handler{local: parleyrelay.LocalHandler(store, nil), public: &chorus{begin: make(chan struct{})}} {
+	for listener, handler := range map[net.Listener]http.Handler{local: parleyrelay.LocalHandler(store, nil),
+		public: &chorus{begin: make(chan struct{})}} {
 		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 		go func() { _ = server.Serve(listener) }()
 		defer server.Close()

@@ -32,7 +32,8 @@ func TestAnAttemptWhoseNameSomebodyElseHasIsOverForTheChatToSay(t *testing.T) {
 		"another pod": func(c *conversation) v1alpha1.ChatMessageSpec {
 			return v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: v1alpha1.RoleAssistant,
 				Generation: &v1alpha1.MessageGeneration{
-					ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "stranger",
+					ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+					Pod:     "stranger",
 					Outcome: v1alpha1.OutcomeLost, StartedAt: now, FinishedAt: now,
 				}}
 		},
@@ -42,7 +43,8 @@ func TestAnAttemptWhoseNameSomebodyElseHasIsOverForTheChatToSay(t *testing.T) {
 			c := p.newChat("taken", nil)
 			create(t, &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "taken-1-1"}, Spec: holder(c)})
 			c.ask("taken-u", "hello")
-			p.eventually("the create has been refused twice", func() bool { return strings.Count(p.log.String(), "trying again") >= 2 })
+			p.eventually("the create has been refused twice",
+				func() bool { return strings.Count(p.log.String(), "trying again") >= 2 })
 			if said := strings.Count(p.log.String(), "ResultNameTaken"); name == "another pod" && said != 1 {
 				t.Errorf("that the name is taken was said %d times: %s", said, p.log)
 			}
@@ -77,7 +79,9 @@ func TestAPartialReplyThatIsRefusedEndsTheInterruptionWithoutIt(t *testing.T) {
 
 // chatChunk is an event of OpenAI's chat protocol.
 func chatChunk(choice, usage string) string {
-	return fmt.Sprintf(`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s],"usage":%s}`+"\n\n", choice, usage)
+	return fmt.Sprintf(
+		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s],"usage":%s}`+"\n\n", choice,
+		usage)
 }
 
 func TestWhateverAProviderSaysTheAttemptEnds(t *testing.T) {
@@ -86,18 +90,26 @@ func TestWhateverAProviderSaysTheAttemptEnds(t *testing.T) {
 		return `{"index":0,"delta":{},"finish_reason":"` + reason + `"}`
 	}
 	call := func(id, name string) string {
-		return fmt.Sprintf(`{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":%q,"arguments":"{}"}}]},"finish_reason":null}`, id, name)
+		return fmt.Sprintf(
+			`{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":%q,"type":"function","function":{"name":%q,"arguments":"{}"}}]},"finish_reason":null}`, id, name)
 	}
 	long := strings.Repeat("x", 5000)
 	for name, events := range map[string][]string{
-		"counts below zero":             {chatChunk(text, "null"), chatChunk(stop("stop"), "null"), chatChunk("", `{"prompt_tokens":-5,"completion_tokens":-7,"total_tokens":-12}`)},
-		"counts beyond all":             {chatChunk(text, "null"), chatChunk(stop("stop"), "null"), chatChunk("", `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807,"total_tokens":9223372036854775807,"completion_tokens_details":{"reasoning_tokens":9223372036854775807}}`)},
-		"counts that are no integers":   {chatChunk(text, "null"), chatChunk(stop("stop"), "null"), chatChunk("", `{"prompt_tokens":1e30,"completion_tokens":0.5,"total_tokens":"many"}`)},
-		"a finish reason of its own":    {chatChunk(text, "null"), chatChunk(stop("\\u0000\\u001b[2J"+long), "null")},
-		"a call with a long name":       {chatChunk(call("call_1", long), "null"), chatChunk(stop("tool_calls"), "null")},
-		"a call with a name of escapes": {chatChunk(call("call_1", "\x1b[2J\x07\u202e"), "null"), chatChunk(stop("tool_calls"), "null")},
-		"a call with a long id":         {chatChunk(call("\x00\n"+long, "current_time"), "null"), chatChunk(stop("tool_calls"), "null")},
-		"bytes that are no characters":  {chatChunk(strings.Replace(text, "Paris", "\xff\xfe\xc0", 1), "null"), chatChunk(stop("stop"), "null")},
+		"counts below zero": {chatChunk(text, "null"), chatChunk(stop("stop"), "null"),
+			chatChunk("", `{"prompt_tokens":-5,"completion_tokens":-7,"total_tokens":-12}`)},
+		"counts beyond all": {chatChunk(text, "null"), chatChunk(stop("stop"), "null"),
+			chatChunk("",
+				`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807,"total_tokens":9223372036854775807,"completion_tokens_details":{"reasoning_tokens":9223372036854775807}}`)},
+		"counts that are no integers": {chatChunk(text, "null"), chatChunk(stop("stop"), "null"),
+			chatChunk("", `{"prompt_tokens":1e30,"completion_tokens":0.5,"total_tokens":"many"}`)},
+		"a finish reason of its own": {chatChunk(text, "null"), chatChunk(stop("\\u0000\\u001b[2J"+long), "null")},
+		"a call with a long name":    {chatChunk(call("call_1", long), "null"), chatChunk(stop("tool_calls"), "null")},
+		"a call with a name of escapes": {chatChunk(call("call_1", "\x1b[2J\x07\u202e"), "null"),
+			chatChunk(stop("tool_calls"), "null")},
+		"a call with a long id": {chatChunk(call("\x00\n"+long, "current_time"), "null"),
+			chatChunk(stop("tool_calls"), "null")},
+		"bytes that are no characters": {chatChunk(strings.Replace(text, "Paris", "\xff\xfe\xc0", 1), "null"),
+			chatChunk(stop("stop"), "null")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

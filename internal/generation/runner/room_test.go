@@ -20,7 +20,8 @@ func (c *conversation) askPicture() {
 	copy(data, "\x89PNG\r\n\x1a\n")
 	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: v1alpha1.RoleUser,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: base64.StdEncoding.EncodeToString(data)}}},
+		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile,
+			File: &v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: base64.StdEncoding.EncodeToString(data)}}},
 	}}
 	m.Name, m.Namespace = c.chat.Name+"-u", c.ns
 	create(c.t, m)
@@ -33,7 +34,8 @@ func (c *conversation) askPicture() {
 
 func TestLargePromptsWaitForEachOtherAndSmallOnesForNobody(t *testing.T) {
 	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{LastUserText: "small"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
+		{Match: modelserver.Match{LastUserText: "small"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
 		{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}},
 	}}, func(_ *pod, options *runner.Options) { options.PromptRoom = 5 << 20 })
 	var large []*conversation

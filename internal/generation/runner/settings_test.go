@@ -74,7 +74,8 @@ func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
 				t.Errorf("warnings %q", g.Warnings)
 			}
 			u := g.Usage
-			if u == nil || g.Cost == nil || g.Cost.Currency != "USD" || g.Cost.MicroUnits != 2*(u.InputTokens+u.CacheWriteTokens)+3*u.OutputTokens || g.Cost.MicroUnits == 0 {
+			if u == nil || g.Cost == nil || g.Cost.Currency != "USD" ||
+				g.Cost.MicroUnits != 2*(u.InputTokens+u.CacheWriteTokens)+3*u.OutputTokens || g.Cost.MicroUnits == 0 {
 				t.Errorf("usage %+v, cost %+v", u, g.Cost)
 			}
 		})

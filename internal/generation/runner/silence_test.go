@@ -45,7 +45,8 @@ event: message_stop
 data: {"type":"message_stop"}
 
 `},
-	"comments of OpenRouter": {v1alpha1.ProviderOpenAICompatible, ": OPENROUTER PROCESSING\n\n", `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"At last."}}]}
+	"comments of OpenRouter": {v1alpha1.ProviderOpenAICompatible,
+		": OPENROUTER PROCESSING\n\n", `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"At last."}}]}
 
 data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
 
@@ -96,7 +97,8 @@ func TestTheSpanOfASilentCallNamesTheReasonThatTheChatNames(t *testing.T) {
 	c.config = "impatient"
 	c.say("silent-u", "hello")
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: "silent-u", HistoryVersion: 1, StartedAt: new(metav1.NowMicro()), Traceparent: traceparent}
+		s.Turn = &v1alpha1.TurnStatus{Message: "silent-u", HistoryVersion: 1, StartedAt: new(metav1.NowMicro()),
+			Traceparent: traceparent}
 		s.History = v1alpha1.HistoryStatus{Version: 1, Head: "silent-u", Length: 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})

@@ -16,7 +16,8 @@ import (
 )
 
 func says(text string) modelserver.Script {
-	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(text)}}}}}
+	return modelserver.Script{
+		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(text)}}}}}
 }
 
 func instructions(name, key string) v1alpha1.InstructionsSource {
@@ -31,7 +32,8 @@ func (p *pod) asked() string {
 
 func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
 	p := startPod(t, says("Fine."), nil)
-	rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"}, Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}}
+	rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
+		Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}}
 	create(t, rules)
 	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
 		s.SystemPrompt = "You are a poet."
@@ -42,7 +44,8 @@ func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
 	})
 	c.ask("one", "hello")
 	c.commit(c.result(), "")
-	if body := p.asked(); !strings.Contains(body, `You are a poet.\n\nBe brief.\n\nRhyme.\n\nAnother agent gave you this task`) {
+	if body := p.asked(); !strings.Contains(body,
+		`You are a poet.\n\nBe brief.\n\nRhyme.\n\nAnother agent gave you this task`) {
 		t.Errorf("the model was asked %s", body)
 	}
 	if got := p.wire.requests("get configmaps"); got != 2 {
@@ -61,8 +64,10 @@ func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
 
 func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 	p := startPod(t, says("Fine."), nil)
-	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"}, Data: map[string]string{"a": "x"}})
-	for name, from := range map[string]v1alpha1.InstructionsSource{"absent": instructions("absent", "a"), "no-key": instructions("rules", "b")} {
+	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
+		Data: map[string]string{"a": "x"}})
+	for name, from := range map[string]v1alpha1.InstructionsSource{"absent": instructions("absent", "a"),
+		"no-key": instructions("rules", "b")} {
 		c := p.newChat(name, func(s *v1alpha1.ChatSpec) {
 			s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a"), from}
 		})
@@ -83,7 +88,8 @@ func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 
 func TestTroubleWithTheApiServerDelaysInstructionsAndLosesNone(t *testing.T) {
 	p := startPod(t, says("Fine."), nil)
-	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"}, Data: map[string]string{"a": "Rhyme."}})
+	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
+		Data: map[string]string{"a": "Rhyme."}})
 	failures := 0
 	refuse := answers(http.StatusForbidden, metav1.StatusReasonForbidden)
 	p.wire.mu.Lock()
@@ -149,8 +155,10 @@ func TestFilesReachTheModel(t *testing.T) {
 	create(t, &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "one"},
 		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Parts: []v1alpha1.MessagePart{
-			{Type: v1alpha1.PartText, Text: new("see")}, file("in.txt", "text/plain", v1alpha1.MessageFile{Data: "aW4gcGxhY2U="}),
-			file("note.txt", "text/plain", ref("note.txt")), file("a.png", "image/png", ref("a.png")), file("b.png", "image/png", ref("b.png")),
+			{Type: v1alpha1.PartText, Text: new("see")},
+			file("in.txt", "text/plain", v1alpha1.MessageFile{Data: "aW4gcGxhY2U="}),
+			file("note.txt", "text/plain", ref("note.txt")), file("a.png", "image/png", ref("a.png")),
+			file("b.png", "image/png", ref("b.png")),
 			file("c.png", "image/png", v1alpha1.MessageFile{URL: "https://files.example.com/c.png"}),
 		}},
 	})
@@ -165,7 +173,8 @@ func TestFilesReachTheModel(t *testing.T) {
 	body := p.asked()
 	for _, want := range []string{
 		`in place`, `from a ConfigMap`, `data:image/png;base64,iVBORw0KGgpyZXN0`,
-		`cannot be shown: ConfigMap files: it has no key \"b.png\".`, `host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`,
+		`cannot be shown: ConfigMap files: it has no key \"b.png\".`,
+		`host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s in %s", want, body)

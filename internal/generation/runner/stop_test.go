@@ -27,8 +27,9 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 		"another":                  {stopAfter: []string{"other"}},
 		"one-that-fails":           {stopAfter: []string{"launch"}},
 		"one-that-fails-and-other": {stopAfter: []string{"launch", "current_time"}, want: "current_time"},
-		"approved":                 {stopAfter: []string{"current_time"}, approval: []string{"current_time"}, decision: v1alpha1.DecisionApprove, want: "current_time"},
-		"denied":                   {stopAfter: []string{"current_time"}, approval: []string{"current_time"}, decision: v1alpha1.DecisionDeny},
+		"approved": {stopAfter: []string{"current_time"}, approval: []string{"current_time"},
+			decision: v1alpha1.DecisionApprove, want: "current_time"},
+		"denied": {stopAfter: []string{"current_time"}, approval: []string{"current_time"}, decision: v1alpha1.DecisionDeny},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := p.newChat(name, func(s *v1alpha1.ChatSpec) {
@@ -41,7 +42,8 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 			}
 			if c.decision != "" {
 				chat.write(func(s *v1alpha1.ChatStatus) {
-					s.Turn.Decisions = []v1alpha1.ToolDecision{{ID: calls.Spec.Parts[0].ToolCall.ID, Decision: c.decision, Approval: "a"}}
+					s.Turn.Decisions = []v1alpha1.ToolDecision{{ID: calls.Spec.Parts[0].ToolCall.ID, Decision: c.decision,
+						Approval: "a"}}
 				})
 			}
 			chat.commit(calls, v1alpha1.ActionExecuteTools)
@@ -60,13 +62,15 @@ func TestAChatCannotTakeAwayTheApprovalThatItsModelDemands(t *testing.T) {
 	strict := modelConfig(p.ns, "strict", p.url)
 	strict.Spec.Tools = &v1alpha1.ModelTools{Approval: []string{"current_time"}}
 	create(t, strict)
-	for name, approval := range map[string][]string{"says-nothing": nil, "empties-its-list": {}, "names-another": {"other"}, "names-it-too": {"current_time"}} {
+	for name, approval := range map[string][]string{"says-nothing": nil, "empties-its-list": {},
+		"names-another": {"other"}, "names-it-too": {"current_time"}} {
 		t.Run(name, func(t *testing.T) {
 			chat := p.newChat(name, func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{Approval: approval} })
 			chat.config = strict.Name
 			chat.ask(name+"-u", "What time is it?")
 			reply := chat.result()
-			if got := reply.Spec.Parts[0].ToolCall; got == nil || got.Awaits != v1alpha1.AwaitsApproval || reply.Spec.Generation.AwaitingCalls != 1 {
+			if got := reply.Spec.Parts[0].ToolCall; got == nil || got.Awaits != v1alpha1.AwaitsApproval ||
+				reply.Spec.Generation.AwaitingCalls != 1 {
 				t.Errorf("the call is %+v", got)
 			}
 		})
@@ -100,15 +104,18 @@ func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
 			}},
 		)
 	})
-	c := p.newChat("plans", func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"plan", "hang"}} })
+	c := p.newChat("plans",
+		func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"plan", "hang"}} })
 	c.ask("plans-prompt", "Make a plan.")
 	c.commit(c.result(), v1alpha1.ActionExecuteTools)
 	<-begun
 	c.write(interrupt)
 	results := c.result()
 	g, parts := results.Spec.Generation, results.Spec.Parts
-	if g.Outcome != v1alpha1.OutcomeInterrupted || g.StoppedBy != "" || parts[0].ToolResult.IsError || !parts[1].ToolResult.IsError {
-		t.Errorf("the outcome is %s, stopped by %q, with %+v and %+v", g.Outcome, g.StoppedBy, parts[0].ToolResult, parts[1].ToolResult)
+	if g.Outcome != v1alpha1.OutcomeInterrupted || g.StoppedBy != "" || parts[0].ToolResult.IsError ||
+		!parts[1].ToolResult.IsError {
+		t.Errorf("the outcome is %s, stopped by %q, with %+v and %+v", g.Outcome, g.StoppedBy, parts[0].ToolResult,
+			parts[1].ToolResult)
 	}
 }
 
@@ -120,9 +127,11 @@ func TestEachWireFormGoesOnAfterATurnThatAToolHasEnded(t *testing.T) {
 					Match: modelserver.Match{LastUserText: "What time is it?", ToolResults: new(0)},
 					Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{clockCall}}}},
 				},
-				{Match: modelserver.Match{LastUserText: "And in words?"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Nine.")}}},
+				{Match: modelserver.Match{LastUserText: "And in words?"},
+					Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Nine.")}}},
 			}})
-			c := p.newChat("clock", func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}} })
+			c := p.newChat("clock",
+				func(s *v1alpha1.ChatSpec) { s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}} })
 			c.ask("clock-1", "What time is it?")
 			c.commit(c.result(), v1alpha1.ActionExecuteTools)
 			results := c.result()
@@ -136,7 +145,8 @@ func TestEachWireFormGoesOnAfterATurnThatAToolHasEnded(t *testing.T) {
 				t.Fatalf("the model said %q: %+v", textOf(t, answer), answer.Spec.Generation.Error)
 			}
 			all := p.models.Requests()
-			if body := string(all[len(all)-1].Body); len(all) != 2 || !strings.Contains(body, tokyo) || !strings.Contains(body, "And in words?") {
+			if body := string(all[len(all)-1].Body); len(all) != 2 || !strings.Contains(body, tokyo) ||
+				!strings.Contains(body, "And in words?") {
 				t.Errorf("%d requests were sent, the last one is %s", len(all), body)
 			}
 			p.nothingLeft()

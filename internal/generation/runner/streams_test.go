@@ -50,9 +50,9 @@ type generatorFigures struct {
 	Flatness float64 `json:"long_reply_share"`
 }
 
-// BenchmarkStreams measures what this process spends per part while it streams 200 replies at 100 parts a second each: with
-// fantasy alone, whose parts are dropped, and with everything that a generation pod does. Model and relay are another process.
-// Every b.N is a whole measurement; BENCH_OUT names a file for the figures as JSON.
+// BenchmarkStreams measures what this process spends per part while it streams 200 replies at 100 parts a second each:
+// with fantasy alone, whose parts are dropped, and with everything that a generation pod does. Model and relay are
+// another process. Every b.N is a whole measurement; BENCH_OUT names a file for the figures as JSON.
 func BenchmarkStreams(b *testing.B) {
 	var f generatorFigures
 	for b.Loop() {
@@ -60,7 +60,8 @@ func BenchmarkStreams(b *testing.B) {
 		f.Flatness = measureLength(b)
 	}
 	for unit, v := range map[string]float64{
-		"cpu-us/part": f.CPU, "fantasy-cpu-us/part": f.FantasyCPU, "added-share": f.AddedShare, "parts/s": f.PartsPerSec, "100k/1k-share": f.Flatness,
+		"cpu-us/part": f.CPU, "fantasy-cpu-us/part": f.FantasyCPU, "added-share": f.AddedShare, "parts/s": f.PartsPerSec,
+		"100k/1k-share": f.Flatness,
 	} {
 		b.ReportMetric(v, unit)
 	}
@@ -84,14 +85,16 @@ func measureStreams(b *testing.B) generatorFigures {
 		ours, rates, shares = append(ours, cost), append(rates, rate), append(shares, cost/bare[round]-1)
 		b.Logf("fantasy %.1f us of CPU a part, a generation pod %.1f; %.0f parts/s", bare[round], cost, rate)
 	}
-	return generatorFigures{Streams: streams, PartsPerSec: median(rates), CPU: median(ours), FantasyCPU: median(bare), AddedShare: median(shares)}
+	return generatorFigures{Streams: streams, PartsPerSec: median(rates), CPU: median(ours), FantasyCPU: median(bare),
+		AddedShare: median(shares)}
 }
 
 func median(values []float64) float64 {
 	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
-// gauge counts parts, and takes the CPU time at a tenth and at nine tenths of them: all streams are under way in between.
+// gauge counts parts, and takes the CPU time at a tenth and at nine tenths of them:
+// all streams are under way in between.
 type gauge struct {
 	parts    atomic.Int64
 	from, to mark
@@ -208,7 +211,8 @@ func (e countingEpisode) Publish(role string, p parts.Part) {
 	e.count()
 }
 
-// measureLength is what a part costs in a long reply, divided by what it costs in a short one: from the stream to the relay.
+// measureLength is what a part costs in a long reply, divided by what it costs in a short one:
+// from the stream to the relay.
 func measureLength(b *testing.B) float64 {
 	p := startPeer(b)
 	client := publish.New(p.socket, rand.String(8))

@@ -140,7 +140,8 @@ func (p *pod) launch(change func(*pod, *runner.Options)) {
 }
 
 func keys(secret, key string) ([]byte, error) {
-	content, ok := map[string]string{"keys/right": rightKey + "\n", "keys/wrong": "sk-wrong-0123456789", "keys/empty": "\n"}[secret+"/"+key]
+	content, ok := map[string]string{"keys/right": rightKey + "\n", "keys/wrong": "sk-wrong-0123456789",
+		"keys/empty": "\n"}[secret+"/"+key]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}

@@ -44,7 +44,8 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Runner{options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now}, attempts: map[string]*attempt{}}
-			observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(), Now: time.Now})
+			observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(),
+				Now: time.Now})
 			r.captions = captions.New(captions.Options{Observer: observer, Now: time.Now})
 			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 			chat.Status.Turn = &v1alpha1.TurnStatus{SummarySource: v1alpha1.TurnSummaryFromState}
@@ -57,8 +58,9 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 			model := &silentModel{}
 			a := r.newAttempt(chat, fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, nil)
 			a.summarize(t.Context(), &models.Target{Config: config, Model: model}, &v1alpha1.ChatMessageSpec{
-				Parts:      []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
-				Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted, Action: v1alpha1.ActionGenerateAssistant},
+				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
+				Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
+					Action: v1alpha1.ActionGenerateAssistant},
 			})
 			r.captions.Stop()
 			if asked := model.asked.Load(); asked != c.want {

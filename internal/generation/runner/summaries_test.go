@@ -20,12 +20,14 @@ import (
 func summarizes(summary modelserver.Reply) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Name: "title", Match: modelserver.Match{Stream: new(false)}, Reply: summary},
-		{Name: "reply", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")}, Usage: &modelserver.Usage{Input: 10, Output: 5}}},
+		{Name: "reply", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")},
+			Usage: &modelserver.Usage{Input: 10, Output: 5}}},
 	}}
 }
 
 var summaryOfDisk = modelserver.Reply{
-	Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Found a full disk."}`)}, Usage: &modelserver.Usage{Input: 40, Output: 8},
+	Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Found a full disk."}`)},
+	Usage: &modelserver.Usage{Input: 40, Output: 8},
 }
 
 // summing starts a pod with a ChatModelConfig "summing" whose summaries the configuration "cheap" writes.
@@ -44,13 +46,15 @@ func summing(t *testing.T, script modelserver.Script) *pod {
 }
 
 // askSummed begins a turn whose chat waits for a summary, and returns its result.
-func (p *pod) askSummed(name string, change func(*v1alpha1.ChatSpec), status func(*v1alpha1.ChatStatus)) (*conversation, *v1alpha1.ChatMessage) {
+func (p *pod) askSummed(name string, change func(*v1alpha1.ChatSpec), status func(*v1alpha1.ChatStatus)) (*conversation,
+	*v1alpha1.ChatMessage) {
 	p.t.Helper()
 	c := p.newChat(name, change)
 	c.config = "summing"
 	c.say(name+"-u", longQuestion)
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: name + "-u", Summary: "Still working", SummarySource: v1alpha1.TurnSummaryFromState}
+		s.Turn = &v1alpha1.TurnStatus{Message: name + "-u", Summary: "Still working",
+			SummarySource: v1alpha1.TurnSummaryFromState}
 		s.History = v1alpha1.HistoryStatus{Version: 1, Head: name + "-u", Length: 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 		if status != nil {
@@ -66,28 +70,33 @@ func TestAModelSaysWhatBecameOfATurnAfterItsLastReply(t *testing.T) {
 	var m *v1alpha1.ChatMessage
 	c.eventually("there is a summary", func() bool { m = c.message("c-2-summary"); return m != nil })
 	g := m.Spec.Generation
-	if g.TurnSummary != "Found a full disk" || g.ChatUID != string(c.chat.UID) || g.HistoryVersion != 2 || g.Pod != p.name || g.Action != v1alpha1.ActionSummarizeTurn ||
+	if g.TurnSummary != "Found a full disk" || g.ChatUID != string(c.chat.UID) || g.HistoryVersion != 2 ||
+		g.Pod != p.name || g.Action != v1alpha1.ActionSummarizeTurn ||
 		len(m.Spec.Parts) != 0 || m.Spec.Index != nil || m.Spec.Parent != "" {
 		t.Errorf("the summary is %+v", m.Spec)
 	}
-	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); *g.Usage != want || g.Model.Config != "cheap" || *g.Cost != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 56}) {
+	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); *g.Usage != want ||
+		g.Model.Config != "cheap" || *g.Cost != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 56}) {
 		t.Errorf("it used up %+v of %+v for %+v", g.Usage, g.Model, g.Cost)
 	}
 	if reply.Spec.Generation.Usage.TotalTokens != 15 || textOf(t, reply) != "The disk is full." {
 		t.Errorf("the reply is %+v", reply.Spec.Generation)
 	}
-	if asked := p.titleRequests(); len(asked) != 1 || !strings.Contains(asked[0], longQuestion) || !strings.Contains(asked[0], "The disk is full.") || !strings.Contains(asked[0], `"max_tokens":64`) {
+	if asked := p.titleRequests(); len(asked) != 1 || !strings.Contains(asked[0], longQuestion) ||
+		!strings.Contains(asked[0], "The disk is full.") || !strings.Contains(asked[0], `"max_tokens":64`) {
 		t.Errorf("the model was asked %q", asked)
 	}
 	c.eventually("both calls are recorded", func() bool {
 		all := p.recordings()
-		return len(all) == 2 && all[0].Name == "c-1-generateassistant" && all[1].Name == "c-1-summarizeturn" && all[1].Spec.Status == v1alpha1.DebugCompleted
+		return len(all) == 2 && all[0].Name == "c-1-generateassistant" && all[1].Name == "c-1-summarizeturn" &&
+			all[1].Spec.Status == v1alpha1.DebugCompleted
 	})
 }
 
 func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) {
 	script := summarizes(summaryOfDisk)
-	calls := modelserver.Rule{Match: modelserver.Match{LastUserText: "calls"}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{}`)}}}
+	calls := modelserver.Rule{Match: modelserver.Match{LastUserText: "calls"},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{}`)}}}
 	script.Rules = append([]modelserver.Rule{calls}, script.Rules...)
 	p := summing(t, script)
 	p.askSummed("queued", nil, func(s *v1alpha1.ChatStatus) { s.Queue = []v1alpha1.QueuedMessage{{Name: "next"}} })
@@ -120,8 +129,9 @@ func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) 
 
 func TestASummaryThatFailsIsNoFault(t *testing.T) {
 	for name, reply := range map[string]modelserver.Reply{
-		"an error":                {Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}},
-		"no summary and no usage": {Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)}, Usage: &modelserver.Usage{}},
+		"an error": {Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}},
+		"no summary and no usage": {Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)},
+			Usage: &modelserver.Usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := summing(t, summarizes(reply))
@@ -136,11 +146,14 @@ func TestASummaryThatFailsIsNoFault(t *testing.T) {
 }
 
 func TestAModelThatHasNoWordsForATurnIsPaidAllTheSame(t *testing.T) {
-	p := summing(t, summarizes(modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)}, Usage: &modelserver.Usage{Input: 40, Output: 64}}))
+	p := summing(t,
+		summarizes(modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)},
+			Usage: &modelserver.Usage{Input: 40, Output: 64}}))
 	c, _ := p.askSummed("c", nil, nil)
 	var m *v1alpha1.ChatMessage
 	c.eventually("there is an account", func() bool { m = c.message("c-2-summary"); return m != nil })
-	if g := m.Spec.Generation; g.TurnSummary != "" || g.Usage == nil || g.Usage.TotalTokens != 104 || g.Cost == nil || g.Cost.MicroUnits != 168 {
+	if g := m.Spec.Generation; g.TurnSummary != "" || g.Usage == nil || g.Usage.TotalTokens != 104 || g.Cost == nil ||
+		g.Cost.MicroUnits != 168 {
 		t.Errorf("the account is %+v", g)
 	}
 }
@@ -172,7 +185,8 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 	c.say("two", "And where is the log?")
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.TitleSource = v1alpha1.TitleOutdated
-		s.Requests = []v1alpha1.HandledRequest{{Kind: v1alpha1.RequestTitle, Token: "again", Outcome: v1alpha1.RequestDone, Time: metav1.Now()}}
+		s.Requests = []v1alpha1.HandledRequest{{Kind: v1alpha1.RequestTitle, Token: "again", Outcome: v1alpha1.RequestDone,
+			Time: metav1.Now()}}
 		s.Turn = &v1alpha1.TurnStatus{Message: "two", Parent: s.History.Head, Index: s.History.Length}
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: "two", Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
@@ -188,7 +202,8 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 }
 
 func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
-	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}), nil)
+	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}),
+		nil)
 	c := p.newTitledChat("c", nil)
 	c.ask("one", longQuestion)
 	c.commit(c.result(), "")
@@ -209,7 +224,8 @@ func TestAModelThatIsToldToThinkIsNotWhenItWritesACaption(t *testing.T) {
 		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
 		s.MaxOutputTokens = new(int64(32000))
 	})
-	p.derive("summing", "by-claude", func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries.ModelConfigRef.Name = "claude" })
+	p.derive("summing", "by-claude",
+		func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries.ModelConfigRef.Name = "claude" })
 	c, _ := p.askSummed("c", nil, askedOf("by-claude"))
 	c.eventually("there is a summary", func() bool { return c.message("c-2-summary") != nil })
 	asked := p.titleRequests()

@@ -20,7 +20,8 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 	c := o.newChat("c", nil)
 	c.config = "alone"
 	c.ask("one", longQuestion)
-	if g := c.result().Spec.Generation; g.TitleSource != v1alpha1.TitleFromModel || g.TitleCall.Model.Config != "alone" || g.TitleCall.Cost != nil {
+	if g := c.result().Spec.Generation; g.TitleSource != v1alpha1.TitleFromModel || g.TitleCall.Model.Config != "alone" ||
+		g.TitleCall.Cost != nil {
 		t.Errorf("got %q from %q, call %+v", g.Title, g.TitleSource, g.TitleCall)
 	}
 	o.stop()
@@ -40,7 +41,8 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 	for _, span := range spans {
 		byAction[span.Attributes[telemetry.AttrAction]] = span
 	}
-	if title, step := byAction["WriteTitle"], byAction["GenerateAssistant"]; title.ParentID != step.ID || title.Attributes[telemetry.AttrStream] != "false" ||
+	if title, step := byAction["WriteTitle"], byAction["GenerateAssistant"]; title.ParentID != step.ID ||
+		title.Attributes[telemetry.AttrStream] != "false" ||
 		title.Attributes[telemetry.AttrInputTokens] != "40" || title.Attributes[telemetry.AttrOutcome] != "Completed" {
 		t.Errorf("the title's span is %+v", title)
 	}

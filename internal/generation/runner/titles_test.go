@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// entitles is a model that answers a demand for a title with the first reply, and all else with "Fine.", slowly enough for
-// what a title's answer sets off to be done.
+// entitles is a model that answers a demand for a title with the first reply, and all else with "Fine.", slowly enough
+// for what a title's answer sets off to be done.
 func entitles(title modelserver.Reply) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Name: "title", Match: modelserver.Match{Stream: new(false)}, Reply: title},
@@ -32,11 +32,12 @@ func entitles(title modelserver.Reply) modelserver.Script {
 }
 
 var titleOfPods = modelserver.Reply{
-	Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"\"Stuck pods.\""}`)}, Usage: &modelserver.Usage{Input: 40, Output: 8},
+	Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"\"Stuck pods.\""}`)},
+	Usage: &modelserver.Usage{Input: 40, Output: 8},
 }
 
-// order holds back the answers of a model: those to replies until a title has been read, or those to titles until they are
-// released.
+// order holds back the answers of a model: those to replies until a title has been read, or those to titles until they
+// are released.
 type order struct {
 	next http.RoundTripper
 	// titleFirst holds replies back.
@@ -139,7 +140,8 @@ func (c *conversation) wantTitle(m *v1alpha1.ChatMessage, title string, source v
 	c.t.Helper()
 	g := m.Spec.Generation
 	if g.Title != title || g.TitleSource != source || (g.TitleCall != nil) != paid {
-		c.t.Errorf("%s has title %q from %q, call %+v; want %q from %q, a call: %v; the log: %s", m.Name, g.Title, g.TitleSource, g.TitleCall, title, source, paid, c.log)
+		c.t.Errorf("%s has title %q from %q, call %+v; want %q from %q, a call: %v; the log: %s", m.Name, g.Title,
+			g.TitleSource, g.TitleCall, title, source, paid, c.log)
 	}
 }
 
@@ -162,7 +164,8 @@ func TestATitleComesWithTheFirstReply(t *testing.T) {
 	m := c.result()
 	c.wantTitle(m, "Stuck pods", v1alpha1.TitleFromModel, true)
 	g := m.Spec.Generation
-	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); g.TitleCall.Usage != want || g.TitleCall.Model.Config != "cheap" || g.TitleCall.Model.Name != "cheap" ||
+	if want := (v1alpha1.TokenUsage{InputTokens: 40, OutputTokens: 8, TotalTokens: 48}); g.TitleCall.Usage != want ||
+		g.TitleCall.Model.Config != "cheap" || g.TitleCall.Model.Name != "cheap" ||
 		*g.TitleCall.Cost != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 56}) {
 		t.Errorf("the call is %+v", g.TitleCall)
 	}
@@ -170,7 +173,8 @@ func TestATitleComesWithTheFirstReply(t *testing.T) {
 		t.Errorf("the reply is %+v", g)
 	}
 	requests := p.titleRequests()
-	if len(requests) != 1 || !strings.Contains(requests[0], longQuestion) || strings.Contains(requests[0], "Be brief.") || !strings.Contains(requests[0], `"max_tokens":77`) {
+	if len(requests) != 1 || !strings.Contains(requests[0], longQuestion) || strings.Contains(requests[0], "Be brief.") ||
+		!strings.Contains(requests[0], `"max_tokens":77`) {
 		t.Errorf("the model was asked %q", requests)
 	}
 
@@ -206,9 +210,12 @@ func TestATitleThatFailsLeavesTheFirstWords(t *testing.T) {
 		paid     bool
 		requests int
 	}{
-		"an error":          {modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}, false, 1},
-		"no title":          {modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{}`)}, Usage: &modelserver.Usage{Input: 40, Output: 8}}, true, 1},
-		"no tool, no words": {modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 400}}, false, 2},
+		"an error": {modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}, false,
+			1},
+		"no title": {modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{}`)},
+			Usage: &modelserver.Usage{Input: 40, Output: 8}}, true, 1},
+		"no tool, no words": {modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 400}}, false,
+			2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := titling(t, entitles(c.reply), &order{titleFirst: true})
@@ -229,7 +236,8 @@ func TestATitleThatFailsLeavesTheFirstWords(t *testing.T) {
 
 func TestAModelWithoutToolsSaysTheTitle(t *testing.T) {
 	script := entitles(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Title: \"Stuck pods\"")}})
-	refuse := modelserver.Rule{Name: "title", Match: modelserver.Match{ToolOffered: "set_title"}, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 400}}}
+	refuse := modelserver.Rule{Name: "title", Match: modelserver.Match{ToolOffered: "set_title"},
+		Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 400}}}
 	script.Rules = append([]modelserver.Rule{refuse}, script.Rules...)
 	o := &order{release: make(chan struct{})}
 	p := titling(t, script, o)

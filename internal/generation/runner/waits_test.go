@@ -18,11 +18,14 @@ import (
 
 // waitsForSub is a model that waits for the chat sub where it can, and says what it got.
 var waitsForSub = modelserver.Script{Rules: []modelserver.Rule{
-	{Match: modelserver.Match{ToolOffered: "wait_agent", ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
-		{ToolCalls: []modelserver.ToolCall{{Name: "wait_agent", Arguments: []byte(`{"chat":"sub","timeout_seconds":60}`)}}},
-	}}},
-	{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("I am alone.")}}},
-	{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
+	{Match: modelserver.Match{ToolOffered: "wait_agent", ToolResults: new(0)},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{
+			{ToolCalls: []modelserver.ToolCall{{Name: "wait_agent", Arguments: []byte(`{"chat":"sub","timeout_seconds":60}`)}}},
+		}}},
+	{Match: modelserver.Match{ToolResults: new(0)},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("I am alone.")}}},
+	{Reply: modelserver.Reply{
+		Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
 }}
 
 func withWaitAgent(p *pod, o *runner.Options) {
@@ -59,7 +62,8 @@ func TestACallThatWaitsForASubChatIsNotedAndAnsweredFromTheCluster(t *testing.T)
 	sub.write(func(s *v1alpha1.ChatStatus) {
 		s.Phase = v1alpha1.ChatWaiting
 		s.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnswered, LastTransitionTime: metav1.Now(),
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnswered,
+			LastTransitionTime: metav1.Now(),
 		}}
 	})
 	root.commit(asked, v1alpha1.ActionExecuteTools)

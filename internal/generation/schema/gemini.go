@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// ForGemini is the schema as Gemini's parametersJsonSchema takes it, and what was left out. Gemini refuses a reference that has more
-// beside it than a description and a default ("if a schema node has $ref set, then only description and default can be set alongside
-// it"), and has not always followed one: what is referred to stands in its place. A schema that refers to itself keeps the reference.
+// ForGemini is the schema as Gemini's parametersJsonSchema takes it, and what was left out. Gemini refuses a reference
+// that has more beside it than a description and a default ("if a schema node has $ref set, then only description and
+// default can be set alongside it"), and has not always followed one: what is referred to stands in its place. A schema
+// that refers to itself keeps the reference.
 func ForGemini(whole Object) (Object, []string) {
 	w := &walker{root: whole, left: maxNodes}
 	fitting := w.object(whole, nil)
@@ -37,10 +38,12 @@ type walker struct {
 }
 
 // names are keywords whose value is an object of schemas by names, in which nothing is a keyword.
-var names = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true, "dependentSchemas": true}
+var names = map[string]bool{"properties": true, "patternProperties": true, "$defs": true, "definitions": true,
+	"dependentSchemas": true}
 
 // values are keywords whose value is data.
-var values = map[string]bool{"enum": true, "const": true, "default": true, "examples": true, "example": true, "required": true}
+var values = map[string]bool{"enum": true, "const": true, "default": true, "examples": true, "example": true,
+	"required": true}
 
 // object is a schema without references; within are those that lead to it.
 func (w *walker) object(schema Object, within []string) Object {

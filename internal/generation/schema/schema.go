@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema makes the JSON schema of a tool's arguments one that a provider takes. It is pure, and says what it leaves out.
-// Everything that a provider does not refuse stays as it is, whether its models heed it or not.
+// Package schema makes the JSON schema of a tool's arguments one that a provider takes. It is pure, and says what it
+// leaves out. Everything that a provider does not refuse stays as it is, whether its models heed it or not.
 package schema
 
 import (
@@ -14,11 +14,11 @@ import (
 type Object = map[string]any
 
 var (
-	// anthropicRefuses are keywords that Anthropic refuses at the top, from its answer: "input_schema does not support oneOf, allOf, or
-	// anyOf at the top level".
+	// anthropicRefuses are keywords that Anthropic refuses at the top, from its answer: "input_schema does not support
+	// oneOf, allOf, or anyOf at the top level".
 	anthropicRefuses = []string{"allOf", "anyOf", "oneOf"}
-	// openAIRefuses are those that OpenAI refuses there: "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not'
-	// at the top level".
+	// openAIRefuses are those that OpenAI refuses there: "schema must have type 'object' and not have
+	// 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
 	openAIRefuses = []string{"allOf", "anyOf", "enum", "not", "oneOf"}
 )
 

@@ -30,12 +30,16 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 		left        []string
 	}{
 		"Anthropic takes references and whatever is not at the top": {
-			schema.ForAnthropic, `{"type":"object","oneOf":[{}],"$defs":{"a":{"oneOf":[{}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
-			`{"type":"object","$defs":{"a":{"oneOf":[{}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`, []string{"oneOf at the top"},
+			schema.ForAnthropic,
+			`{"type":"object","oneOf":[{}],"$defs":{"a":{"oneOf":[{}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
+			`{"type":"object","$defs":{"a":{"oneOf":[{}]}},"properties":{"x":{"$ref":"#/$defs/a"}}}`,
+			[]string{"oneOf at the top"},
 		},
-		"OpenAI wants properties": {schema.ForOpenAI, `{"type":"object","not":{}}`, `{"type":"object","properties":{}}`, []string{"not at the top"}},
+		"OpenAI wants properties": {schema.ForOpenAI, `{"type":"object","not":{}}`, `{"type":"object","properties":{}}`,
+			[]string{"not at the top"}},
 		"what is beside a reference goes first": {
-			schema.ForGemini, `{"type":"object","properties":{"x":{"$ref":"#/definitions/a","description":"mine","maxLength":3}},"definitions":{"a":{"type":"string","description":"its","minLength":1}}}`,
+			schema.ForGemini,
+			`{"type":"object","properties":{"x":{"$ref":"#/definitions/a","description":"mine","maxLength":3}},"definitions":{"a":{"type":"string","description":"its","minLength":1}}}`,
 			`{"type":"object","properties":{"x":{"type":"string","description":"mine","minLength":1,"maxLength":3}}}`, nil,
 		},
 		"a schema that refers to itself keeps the reference": {
@@ -46,14 +50,17 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 		},
 		"a reference that leads nowhere": {
 			schema.ForGemini, `{"type":"object","properties":{"x":{"$ref":"https://example.com/x.json","description":"d"}}}`,
-			`{"type":"object","properties":{"x":{"description":"d"}}}`, []string{"the reference https://example.com/x.json, which leads nowhere"},
+			`{"type":"object","properties":{"x":{"description":"d"}}}`,
+			[]string{"the reference https://example.com/x.json, which leads nowhere"},
 		},
 		"what is referred to has a reference that is no text": {
-			schema.ForGemini, `{"type":"object","properties":{"x":{"$ref":"#/$defs/a","description":"d"}},"$defs":{"a":{"$ref":{"type":"string"},"title":"t"}}}`,
+			schema.ForGemini,
+			`{"type":"object","properties":{"x":{"$ref":"#/$defs/a","description":"d"}},"$defs":{"a":{"$ref":{"type":"string"},"title":"t"}}}`,
 			`{"type":"object","properties":{"x":{"$ref":{"type":"string"},"title":"t","description":"d"}}}`, nil,
 		},
 		"data and names are no keywords": {
-			schema.ForGemini, `{"type":"object","properties":{"$ref":{"type":"string"},"definitions":{"const":{"$ref":"x"}},"e":{"enum":["a"],"default":{"$schema":"s"}},"~/":{"type":"null"},"r":{"$ref":"#/properties/~0~1"}}}`,
+			schema.ForGemini,
+			`{"type":"object","properties":{"$ref":{"type":"string"},"definitions":{"const":{"$ref":"x"}},"e":{"enum":["a"],"default":{"$schema":"s"}},"~/":{"type":"null"},"r":{"$ref":"#/properties/~0~1"}}}`,
 			`{"type":"object","properties":{"$ref":{"type":"string"},"definitions":{"const":{"$ref":"x"}},"e":{"enum":["a"],"default":{"$schema":"s"}},"~/":{"type":"null"},"r":{"type":"null"}}}`, nil,
 		},
 	} {
@@ -76,9 +83,12 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 func TestReferencesDoNotBlowASchemaUp(t *testing.T) {
 	var defs []string
 	for i := range 40 {
-		defs = append(defs, fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
+		defs = append(defs,
+			fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1,
+				i+1))
 	}
-	given := decode(t, `{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{`+strings.Join(defs, ",")+`,"d40":{"type":"string"}}}`)
+	given := decode(t, `{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{`+strings.Join(defs, ",")+
+		`,"d40":{"type":"string"}}}`)
 	got, _ := schema.ForGemini(given)
 	raw, err := json.Marshal(got)
 	if err != nil || len(raw) > 4<<20 {

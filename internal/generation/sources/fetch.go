@@ -27,8 +27,8 @@ var (
 	errTooOften  = errors.New("it redirects too often")
 )
 
-// left is what becomes of a URL that is not fetched here: the provider may fetch it itself, or the problem stands. nil: it
-// is fetched here.
+// left is what becomes of a URL that is not fetched here: the provider may fetch it itself, or the problem stands. nil:
+// it is fetched here.
 func (r *Reader) left(raw string) *prompt.File {
 	target, err := url.Parse(raw)
 	if err != nil || target.Host == "" || target.User != nil {
@@ -46,8 +46,8 @@ func (r *Reader) left(raw string) *prompt.File {
 	return f
 }
 
-// fetch is the content of a URL, or why there is none. The error of the HTTP client is not told: it can name addresses within
-// the cluster.
+// fetch is the content of a URL, or why there is none. The error of the HTTP client is not told: it can name addresses
+// within the cluster.
 func (r *Reader) fetch(ctx context.Context, raw string) prompt.File {
 	if left := r.left(raw); left != nil {
 		return *left

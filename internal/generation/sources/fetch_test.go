@@ -61,14 +61,16 @@ func TestOnlyAllowedHostsAreAsked(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 	for path, want := range map[string]string{
-		"/a": "", "/here": "", "/there": "it redirects to another host", "/round": "it redirects too often", "/gone": "its host answered 404", "/large": "it is larger than 3.5 MiB",
+		"/a": "", "/here": "", "/there": "it redirects to another host", "/round": "it redirects too often",
+		"/gone": "its host answered 404", "/large": "it is larger than 3.5 MiB",
 	} {
 		f := r.fetch(t.Context(), server.URL+path)
 		if f.Problem != want || (want == "") != (string(f.Data) == "content") {
 			t.Errorf("%s: got %q and problem %q", path, f.Data, f.Problem)
 		}
 	}
-	if f := reader().fetch(t.Context(), server.URL+"/not-asked"); !strings.HasSuffix(f.Problem, "is none that files may be fetched from, and providers are handed only https URLs of public hosts") || f.URL != "" {
+	if f := reader().fetch(t.Context(), server.URL+"/not-asked"); !strings.HasSuffix(f.Problem,
+		"is none that files may be fetched from, and providers are handed only https URLs of public hosts") || f.URL != "" {
 		t.Errorf("got %q", f.Problem)
 	}
 	if asked["/not-asked"] != 0 {
@@ -84,7 +86,8 @@ func TestAFetchEndsWithItsContext(t *testing.T) {
 	server, _ := host(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if f := reader(strings.TrimPrefix(server.URL, "http://")).fetch(ctx, server.URL+"/hangs"); f.Problem != "it could not be fetched in time" {
+	if f := reader(strings.TrimPrefix(server.URL, "http://")).
+		fetch(ctx, server.URL+"/hangs"); f.Problem != "it could not be fetched in time" {
 		t.Errorf("got %q", f.Problem)
 	}
 }
@@ -129,7 +132,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 
 func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
 	message := func(name string, f v1alpha1.MessageFile) v1alpha1.ChatMessage {
-		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
+		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser,
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
 		m.Name = name
 		return m
 	}
@@ -137,9 +141,11 @@ func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 
 	files := r.Files(t.Context(), "ns", []v1alpha1.ChatMessage{
-		message("old", v1alpha1.MessageFile{URL: server.URL + "/here"}), message("full", v1alpha1.MessageFile{Data: full}), message("new", v1alpha1.MessageFile{URL: server.URL + "/a"}),
+		message("old", v1alpha1.MessageFile{URL: server.URL + "/here"}), message("full", v1alpha1.MessageFile{Data: full}),
+		message("new", v1alpha1.MessageFile{URL: server.URL + "/a"}),
 	})
-	if string(files[prompt.FileKey{Message: "new"}].Data) != "content" || files[prompt.FileKey{Message: "old"}].Problem != "newer files took the room" || asked["/here"] != 0 {
+	if string(files[prompt.FileKey{Message: "new"}].Data) != "content" ||
+		files[prompt.FileKey{Message: "old"}].Problem != "newer files took the room" || asked["/here"] != 0 {
 		t.Errorf("asked %v", asked)
 	}
 }
@@ -148,14 +154,19 @@ func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"), "*.allowed.example")
 	for raw, want := range map[string]prompt.File{
-		server.URL + "/a":              {Data: []byte("content")},
-		"https://files.example.com/a":  {URL: "https://files.example.com/a", Problem: "host files.example.com is none that files may be fetched from"},
-		"https://allowed.example/a":    {URL: "https://allowed.example/a", Problem: "host allowed.example is none that files may be fetched from"},
-		"https://files/a":              {Problem: "host files is none that files may be fetched from, and providers are handed only https URLs of public hosts"},
-		"http://files.example.com/a":   {Problem: "host files.example.com is none that files may be fetched from, and providers are handed only https URLs of public hosts"},
+		server.URL + "/a": {Data: []byte("content")},
+		"https://files.example.com/a": {URL: "https://files.example.com/a",
+			Problem: "host files.example.com is none that files may be fetched from"},
+		"https://allowed.example/a": {URL: "https://allowed.example/a",
+			Problem: "host allowed.example is none that files may be fetched from"},
+		"https://files/a": {Problem: "host files is none that files may be fetched from, and providers are " +
+			"handed only https URLs of public hosts"},
+		"http://files.example.com/a": {Problem: "host files.example.com is none that files may be fetched from, and " +
+			"providers are handed only https URLs of public hosts"},
 		"https://a@files.example.com/": {Problem: "its URL is not valid"},
 	} {
-		if f := r.fetch(t.Context(), raw); string(f.Data) != string(want.Data) || f.URL != want.URL || f.Problem != want.Problem {
+		if f := r.fetch(t.Context(), raw); string(f.Data) != string(want.Data) || f.URL != want.URL ||
+			f.Problem != want.Problem {
 			t.Errorf("%s: got %q, %q, %q", raw, f.Data, f.URL, f.Problem)
 		}
 	}
@@ -180,7 +191,8 @@ func TestAURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
 	r := reader()
 	messages := make([]v1alpha1.ChatMessage, 2)
 	for i, f := range []v1alpha1.MessageFile{{URL: "https://files.example.com/a"}, {Data: full}} {
-		messages[i] = v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
+		messages[i] = v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser,
+			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
 		messages[i].Name = fmt.Sprint(i)
 	}
 	if f := r.Files(t.Context(), "ns", messages)[prompt.FileKey{Message: "0"}]; f.URL != "https://files.example.com/a" {

@@ -1,12 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names, and
-// the contents of files that messages only name. It reads anew for each step, so that a change takes effect with the next
-// one; what was fetched from a URL is kept for a while.
+// Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names,
+// and the contents of files that messages only name. It reads anew for each step, so that a change takes effect with
+// the next one; what was fetched from a URL is kept for a while.
 //
-// A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is not
-// that of who wrote the URL. Of a public URL of another host it says so, for the provider to fetch.
+// A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is
+// not that of who wrote the URL. Of a public URL of another host it says so, for the provider to fetch.
 package sources
 
 import (
@@ -30,8 +30,8 @@ type Options struct {
 	Client *apiclient.Client
 	// HTTP fetches URLs.
 	HTTP *http.Client
-	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty: none.
-	// One without a port stands for the scheme's own.
+	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty:
+	// none. One without a port stands for the scheme's own.
 	Hosts hostlist.List
 	// Forbidden is how long a read that is refused for want of rights is tried again: a new Role takes a moment to hold.
 	Forbidden time.Duration
@@ -58,9 +58,10 @@ type MissingError struct {
 
 func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.Ref.Name, e.Why) }
 
-// Instructions reads the texts in order; one that is optional and not there is left out. The error is a *MissingError, or
-// that of ctx.
-func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1alpha1.InstructionsSource) ([]string, error) {
+// Instructions reads the texts in order; one that is optional and not there is left out. The error is a *MissingError,
+// or that of ctx.
+func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1alpha1.InstructionsSource) ([]string,
+	error) {
 	maps := r.maps(namespace)
 	var texts []string
 	for i := range from {
@@ -78,9 +79,10 @@ func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1al
 	return texts, nil
 }
 
-// Files reads the files that the messages name, the newest first until a prompt has no room for more. A file that cannot be
-// had says why.
-func (r *Reader) Files(ctx context.Context, namespace string, messages []v1alpha1.ChatMessage) map[prompt.FileKey]prompt.File {
+// Files reads the files that the messages name, the newest first until a prompt has no room for more. A file that
+// cannot be had says why.
+func (r *Reader) Files(ctx context.Context, namespace string,
+	messages []v1alpha1.ChatMessage) map[prompt.FileKey]prompt.File {
 	ctx, cancel := context.WithTimeout(ctx, allFiles)
 	defer cancel()
 	maps, files, room := r.maps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the frame as encoding/json writes it. It is what a generation pod does for each part of every reply,
-// and costs a fraction of what reflection does.
+// AppendJSON appends the frame as encoding/json writes it. It is what a generation pod does for each part of every
+// reply, and costs a fraction of what reflection does.
 func (f *Frame) AppendJSON(b []byte) []byte {
 	b = strconv.AppendInt(append(b, `{"seq":`...), f.Seq, 10)
 	b = appendString(append(b, `,"role":`...), f.Role)
@@ -51,7 +51,8 @@ func appendEscaped(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// plain are the bytes that stand for themselves: ASCII but for control characters and what JSON or HTML gives a meaning.
+// plain are the bytes that stand for themselves: ASCII but for control characters and what JSON or HTML gives a
+// meaning.
 var plain = func() (is [256]bool) {
 	for c := byte(' '); c < utf8.RuneSelf; c++ {
 		switch c {

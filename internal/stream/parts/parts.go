@@ -1,11 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parts is the wire form of a streamed reply: what a generation pod sends to its relay, the relay to the gateway,
-// and the gateway to clients. A part is small and never stored in the cluster; a finished step is a ChatMessage.
+// Package parts is the wire form of a streamed reply: what a generation pod sends to its relay, the relay to the
+// gateway, and the gateway to clients. A part is small and never stored in the cluster;
+// a finished step is a ChatMessage.
 //
-// The parts of one attempt are numbered from 1 without gaps, so that its fence and the number name a part for ever, and a client can
-// resume after the last one that it has seen.
+// The parts of one attempt are numbered from 1 without gaps, so that its fence and the number name a part for ever, and
+// a client can resume after the last one that it has seen.
 //
 // The package depends on nothing but the standard library, because the relay links it.
 package parts
@@ -20,13 +21,15 @@ const (
 	Text Type = "Text"
 	// Reasoning is a piece of the model's reasoning, in text.
 	Reasoning Type = "Reasoning"
-	// ToolInput is a piece of a tool call's arguments while the model writes them: id and name of the call, input piece in text.
+	// ToolInput is a piece of a tool call's arguments while the model writes them:
+	// id and name of the call, input piece in text.
 	ToolInput Type = "ToolInput"
 	// ToolCall is a whole tool call: id, name, and the arguments in text.
 	ToolCall Type = "ToolCall"
 	// ToolStart says that a tool call has begun to run: id and name.
 	ToolStart Type = "ToolStart"
-	// ToolOutput is a piece of what a tool has to say while it runs, in text: id and name of the call. The whole result follows.
+	// ToolOutput is a piece of what a tool has to say while it runs,
+	// in text: id and name of the call. The whole result follows.
 	ToolOutput Type = "ToolOutput"
 	// ToolResult is the result of a tool call: id, name, and the output in text. It comes as soon as the call has ended.
 	ToolResult Type = "ToolResult"
@@ -38,7 +41,8 @@ const (
 type Part struct {
 	// Type says which of the other fields matter.
 	Type Type `json:"type"`
-	// ID of the block (Text, Reasoning), of the call (ToolInput, ToolCall, ToolStart, ToolOutput, ToolResult), or of the source.
+	// ID of the block (Text, Reasoning), of the call (ToolInput, ToolCall,
+	// ToolStart, ToolOutput, ToolResult), or of the source.
 	ID string `json:"id,omitempty"`
 	// Name of the tool, or the title of the source.
 	Name string `json:"name,omitempty"`

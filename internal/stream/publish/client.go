@@ -37,8 +37,8 @@ type Client struct {
 	live atomic.Int64
 }
 
-// New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator from
-// earlier ones, so that an attempt that was interrupted by a crash is recognised: take a new one at each start.
+// New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator
+// from earlier ones, so that an attempt that was interrupted by a crash is recognised: take a new one at each start.
 func New(socket, incarnation string) *Client {
 	var dialer net.Dialer
 	return &Client{incarnation: incarnation, http: &http.Client{Transport: &http.Transport{
@@ -56,7 +56,8 @@ func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening episode %s: %w", ep, err)
 	}
-	return newEpisode(c, ep, last), nil //nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
+	return newEpisode(c, ep, last),
+		nil //nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
 }
 
 // Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.
@@ -67,8 +68,8 @@ func (c *Client) Close(ctx context.Context, ep fence.Fence) error {
 	return nil
 }
 
-// SoFar reads the parts of an episode that an earlier incarnation left behind; there are none if the relay has forgotten
-// it.
+// SoFar reads the parts of an episode that an earlier incarnation left behind; there are none if the relay has
+// forgotten it.
 func (c *Client) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error) {
 	req, err := c.request(ctx, http.MethodGet, ep, "", nil)
 	if err != nil {
@@ -115,7 +116,8 @@ func (c *Client) post(ctx context.Context, ep fence.Fence, what string, body io.
 	return c.do(req, into, status)
 }
 
-func (c *Client) request(ctx context.Context, method string, ep fence.Fence, what string, body io.Reader) (*http.Request, error) {
+func (c *Client) request(ctx context.Context, method string, ep fence.Fence, what string,
+	body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://relay/v1/episodes/"+ep.String()+what, body)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ type Episode struct {
 
 func newEpisode(c *Client, name fence.Fence, last int64) *Episode {
 	ctx, stop := context.WithCancel(context.Background())
-	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), ending: make(chan struct{}), changed: make(chan struct{}), seq: last}
+	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), ending: make(chan struct{}),
+		changed: make(chan struct{}), seq: last}
 	c.live.Add(1)
 	go func() {
 		defer close(e.done)
@@ -188,8 +189,8 @@ type body struct {
 	upToDate time.Time
 }
 
-// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when there are few and together
-// when there are many.
+// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when there are few and
+// together when there are many.
 func (r *body) Read(p []byte) (int, error) {
 	r.gather()
 	for {

@@ -15,8 +15,9 @@ import (
 // lastKeysRetry bounds the pause before keys are fetched again that could not be had; it doubles in between.
 const lastKeysRetry = 30 * time.Second
 
-// KeepKeys brings the relay the key set of the cluster's issuer whenever it wants it, until ctx is done. fetch gets the set from
-// the API server. The relay asks rarely: at its start, once an hour while somebody reads, and for a key that it does not know.
+// KeepKeys brings the relay the key set of the cluster's issuer whenever it wants it, until ctx is done. fetch gets the
+// set from the API server. The relay asks rarely: at its start,
+// once an hour while somebody reads, and for a key that it does not know.
 func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
 	pause := firstRetry
 	for ctx.Err() == nil {

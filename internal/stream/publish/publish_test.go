@@ -267,7 +267,8 @@ func TestReadersMustProveThemselves(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/episodes/a/1/1": 401, "/v1/episodes/a/1/1/close": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/episodes/a/1/1": 401,
+		"/v1/episodes/a/1/1/close": 404} {
 		resp, err := http.Get(s.url() + path)
 		if err != nil {
 			t.Fatal(err)
@@ -282,7 +283,8 @@ func TestReadersMustProveThemselves(t *testing.T) {
 func TestABadRequestIsAnsweredWithWhatIsWrong(t *testing.T) {
 	s := startSidecar(t, nil)
 	for path, want := range map[string]string{
-		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt", "/v1/episodes/a/1/1?after=-1": "after",
+		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt",
+		"/v1/episodes/a/1/1?after=-1": "after",
 	} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
 		req.Header.Set("Authorization", "Bearer good")
@@ -387,7 +389,9 @@ func TestARequestWithABodyIsRefusedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn,
+		"GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err !=
+		nil {
 		t.Fatal(err)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -408,7 +412,8 @@ func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 
-	set := []byte(`{"keys":[{"kty":"EC","kid":"first","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`)
+	set := []byte(
+		`{"keys":[{"kty":"EC","kid":"first","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`)
 	var fetches atomic.Int32
 	fetch := func(context.Context) ([]byte, error) {
 		if fetches.Add(1) == 1 {

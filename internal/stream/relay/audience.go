@@ -3,6 +3,6 @@
 
 package relay
 
-// Audience is what a gateway's token for the relay of one pod is for: parley-relay/NAMESPACE/POD-UID. A relay that is not what
-// it seems, and whoever takes a token from it, can use that token nowhere else.
+// Audience is what a gateway's token for the relay of one pod is for: parley-relay/NAMESPACE/POD-UID. A relay that is
+// not what it seems, and whoever takes a token from it, can use that token nowhere else.
 func Audience(namespace, podUID string) string { return "parley-relay/" + namespace + "/" + podUID }

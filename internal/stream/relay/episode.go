@@ -10,7 +10,8 @@ import (
 	"parley.dev/parley/internal/fence"
 )
 
-// episode is the parts of one attempt. It is in one of three states: awaited by subscribers but not opened, open, closed.
+// episode is the parts of one attempt. It is in one of three states:
+// awaited by subscribers but not opened, open, closed.
 type episode struct {
 	name fence.Fence
 
@@ -151,7 +152,8 @@ func (w *Writer) Received() int64 {
 }
 
 // Append adds one encoded frame, without its newline. A frame that came before is ignored, because a generator sends
-// again what it is not sure of; one that leaves a gap is refused. A frame that finds no room is dropped without an error.
+// again what it is not sure of; one that leaves a gap is refused.
+// A frame that finds no room is dropped without an error.
 func (w *Writer) Append(seq int64, line []byte) error {
 	n := len(line) + 1
 	room := w.store.reserve(n)

@@ -30,9 +30,10 @@ const (
 // errNoKeys means that it is the relay that cannot tell yet, and not the token's fault.
 var errNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
 
-// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them with: the
-// generator beside it does, when Wanted returns, and hands them over with Put. They are kept in a file, so that a relay that is
-// restarted while its generator is down still knows who its readers are. It is safe for concurrent use.
+// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them
+// with: the generator beside it does, when Wanted returns, and hands them over with Put. They are kept in a file, so
+// that a relay that is restarted while its generator is down still knows who its readers are.
+// It is safe for concurrent use.
 type IssuerKeys struct {
 	// File keeps the key set; empty: nothing does.
 	File string
@@ -51,9 +52,9 @@ type IssuerKeys struct {
 	changed chan struct{} // closed and replaced when keys come, or are wanted
 }
 
-// Key finds the keys with an id. If there is none, or what is known is old, it asks for newer ones, at most every ten seconds,
-// and waits for them a little. Old keys count until newer ones come: better an old key than no streams while the API server is
-// away.
+// Key finds the keys with an id. If there is none, or what is known is old, it asks for newer ones, at most every ten
+// seconds, and waits for them a little. Old keys count until newer ones come: better an old key than no streams while
+// the API server is away.
 func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	k.load()
@@ -158,7 +159,8 @@ func (k *IssuerKeys) notify() {
 	}
 }
 
-// load reads what a former life of the relay was given, once. Where that cannot be read, the keys come again. The caller holds mu.
+// load reads what a former life of the relay was given, once. Where that cannot be read,
+// the keys come again. The caller holds mu.
 func (k *IssuerKeys) load() {
 	if k.read || k.File == "" {
 		return

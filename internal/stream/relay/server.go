@@ -74,7 +74,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stop()
 	local := s.server(serving, LocalHandler(s.Subscribers.Store, s.Keys))
 	public := s.server(serving, s.Subscribers.Handler())
-	public.ReadTimeout, public.IdleTimeout = readTimeout, idleTimeout // The generator's requests last as long as its attempts.
+	// The generator's requests last as long as its attempts.
+	public.ReadTimeout, public.IdleTimeout = readTimeout, idleTimeout
 	failed := make(chan error, 2)
 	var running sync.WaitGroup
 	running.Go(func() { failed <- local.Serve(s.Local) })

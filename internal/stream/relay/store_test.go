@@ -303,12 +303,14 @@ func TestWhoOpenedAnEpisodeIsKnownAfterARestart(t *testing.T) {
 }
 
 func TestMarkersOfOddNamesAreNotRead(t *testing.T) {
-	for _, name := range []string{"", "-", "a-1", "a-1-x", "a-x-1", "../b-1-1", "a b-1-1", strings.Repeat("u", 65) + "-1-1", "a-1-99999999999"} {
+	for _, name := range []string{"", "-", "a-1", "a-1-x", "a-x-1", "../b-1-1", "a b-1-1",
+		strings.Repeat("u", 65) + "-1-1", "a-1-99999999999"} {
 		if ep, ok := parseMarker(name); ok {
 			t.Errorf("%q was read as %v", name, ep)
 		}
 	}
-	if ep, ok := parseMarker("6c-4d-8-12-3"); !ok || ep != (fence.Fence{ChatUID: "6c-4d-8", HistoryVersion: 12, Attempt: 3}) {
+	if ep, ok := parseMarker("6c-4d-8-12-3"); !ok ||
+		ep != (fence.Fence{ChatUID: "6c-4d-8", HistoryVersion: 12, Attempt: 3}) {
 		t.Errorf("got %v, %v", ep, ok)
 	}
 }

@@ -19,7 +19,8 @@ const (
 	DefaultHeartbeat = 15 * time.Second
 	// DefaultWriteTimeout is how long a subscriber may take to accept what it is sent before it is cut.
 	DefaultWriteTimeout = 10 * time.Second
-	// DefaultMaxStreams is how many subscribers a relay has at once: ten for each chat of a full pod. Each takes some 30 KiB.
+	// DefaultMaxStreams is how many subscribers a relay has at once:
+	// ten for each chat of a full pod. Each takes some 30 KiB.
 	DefaultMaxStreams = 1000
 )
 

@@ -27,7 +27,8 @@ func (e *episode) readers() int {
 
 func TestASlowSubscriberIsCutAndTheWriterIsNot(t *testing.T) {
 	s := newTestStore(t, Options{})
-	server := httptest.NewUnstartedServer((&Subscribers{Store: s, Authorizer: anybody{}, WriteTimeout: 50 * time.Millisecond}).Handler())
+	server := httptest.NewUnstartedServer((&Subscribers{Store: s, Authorizer: anybody{},
+		WriteTimeout: 50 * time.Millisecond}).Handler())
 	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		if err := c.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
 			t.Error(err)

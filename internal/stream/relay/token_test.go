@@ -73,11 +73,13 @@ func (i *issuer) rotate(id string) {
 		i.t.Fatal(err)
 	}
 	i.private[id] = key
-	i.keys.Store(&jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: id, Algorithm: "ES256", Use: "sig"}}})
+	i.keys.Store(&jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: id, Algorithm: "ES256",
+		Use: "sig"}}})
 }
 
 func (i *issuer) sign(keyID string, claims jwt.Claims) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.private[keyID], KeyID: keyID}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
+		Key: jose.JSONWebKey{Key: i.private[keyID], KeyID: keyID}}, nil)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -91,7 +93,8 @@ func (i *issuer) sign(keyID string, claims jwt.Claims) string {
 func (i *issuer) verifier(now func() time.Time) *TokenVerifier {
 	keys := &IssuerKeys{File: filepath.Join(i.t.TempDir(), "keys.json"), Now: now, Patience: 200 * time.Millisecond}
 	i.serve(keys)
-	return &TokenVerifier{Issuer: testIssuer, Audience: testAudience, Subjects: []string{testSubject}, Now: now, Keys: keys}
+	return &TokenVerifier{Issuer: testIssuer, Audience: testAudience, Subjects: []string{testSubject}, Now: now,
+		Keys: keys}
 }
 
 func goodClaims(now time.Time) jwt.Claims {
@@ -108,19 +111,26 @@ func TestTokensAreVerified(t *testing.T) {
 		change func(*jwt.Claims)
 		want   error
 	}{
-		"a good token":                      {func(*jwt.Claims) {}, nil},
-		"one of several audiences":          {func(c *jwt.Claims) { c.Audience = jwt.Audience{"x", testAudience} }, nil},
-		"that of all relays":                {func(c *jwt.Claims) { c.Audience = jwt.Audience{"parley-relay"} }, ErrUnauthenticated},
-		"that of another pod":               {func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("shop", "another-uid")} }, ErrUnauthenticated},
-		"that of another namespace":         {func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("bank", "0d1c-uid")} }, ErrUnauthenticated},
-		"another audience":                  {func(c *jwt.Claims) { c.Audience = jwt.Audience{"https://kubernetes.default.svc"} }, ErrUnauthenticated},
-		"no audience":                       {func(c *jwt.Claims) { c.Audience = nil }, ErrUnauthenticated},
-		"another issuer":                    {func(c *jwt.Claims) { c.Issuer = "https://elsewhere" }, ErrUnauthenticated},
-		"an expired token":                  {func(c *jwt.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Minute)) }, ErrUnauthenticated},
-		"expired within the clock's leeway": {func(c *jwt.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-10 * time.Second)) }, nil},
-		"a token that never expires":        {func(c *jwt.Claims) { c.Expiry = nil }, ErrUnauthenticated},
-		"a token for later":                 {func(c *jwt.Claims) { c.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) }, ErrUnauthenticated},
-		"another subject":                   {func(c *jwt.Claims) { c.Subject = "system:serviceaccount:demo:default" }, ErrForbidden},
+		"a good token":             {func(*jwt.Claims) {}, nil},
+		"one of several audiences": {func(c *jwt.Claims) { c.Audience = jwt.Audience{"x", testAudience} }, nil},
+		"that of all relays": {func(c *jwt.Claims) { c.Audience = jwt.Audience{"parley-relay"} },
+			ErrUnauthenticated},
+		"that of another pod": {
+			func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("shop", "another-uid")} }, ErrUnauthenticated},
+		"that of another namespace": {func(c *jwt.Claims) { c.Audience = jwt.Audience{Audience("bank", "0d1c-uid")} },
+			ErrUnauthenticated},
+		"another audience": {
+			func(c *jwt.Claims) { c.Audience = jwt.Audience{"https://kubernetes.default.svc"} }, ErrUnauthenticated},
+		"no audience":    {func(c *jwt.Claims) { c.Audience = nil }, ErrUnauthenticated},
+		"another issuer": {func(c *jwt.Claims) { c.Issuer = "https://elsewhere" }, ErrUnauthenticated},
+		"an expired token": {func(c *jwt.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Minute)) },
+			ErrUnauthenticated},
+		"expired within the clock's leeway": {
+			func(c *jwt.Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-10 * time.Second)) }, nil},
+		"a token that never expires": {func(c *jwt.Claims) { c.Expiry = nil }, ErrUnauthenticated},
+		"a token for later": {func(c *jwt.Claims) { c.NotBefore = jwt.NewNumericDate(now.Add(time.Hour)) },
+			ErrUnauthenticated},
+		"another subject": {func(c *jwt.Claims) { c.Subject = "system:serviceaccount:demo:default" }, ErrForbidden},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +141,8 @@ func TestTokensAreVerified(t *testing.T) {
 			}
 		})
 	}
-	for name, token := range map[string]string{"signed by somebody else": forger.sign("first", goodClaims(now)), "no JWT": "abc"} {
+	for name, token := range map[string]string{"signed by somebody else": forger.sign("first", goodClaims(now)),
+		"no JWT": "abc"} {
 		if err := v.Authorize(t.Context(), token); !errors.Is(err, ErrUnauthenticated) {
 			t.Errorf("%s: %v, want ErrUnauthenticated", name, err)
 		}
@@ -221,12 +232,14 @@ func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
 
 func TestOnlyPublicKeysAreTaken(t *testing.T) {
 	keys := &IssuerKeys{File: filepath.Join(t.TempDir(), "keys.json")}
-	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: []byte("a shared secret"), KeyID: "s", Algorithm: "HS256"}}})
+	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: []byte("a shared secret"), KeyID: "s",
+		Algorithm: "HS256"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, set := range map[string][]byte{
-		"a symmetric key": private, "no key": []byte(`{"keys":[]}`), "no JSON": []byte("<html>"), "too much": make([]byte, MaxKeysBytes+1),
+		"a symmetric key": private, "no key": []byte(`{"keys":[]}`), "no JSON": []byte("<html>"),
+		"too much": make([]byte, MaxKeysBytes+1),
 	} {
 		if err := keys.Put(set); err == nil {
 			t.Errorf("%s was taken", name)

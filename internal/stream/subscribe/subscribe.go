@@ -28,7 +28,8 @@ const (
 	silence = 45 * time.Second
 	// maxLine bounds one frame: the relay keeps no longer ones.
 	maxLine = 2 << 20
-	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode. Heartbeats are one byte each.
+	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode.
+	// Heartbeats are one byte each.
 	maxStream = 4 << 20
 )
 
@@ -41,8 +42,8 @@ var ErrRefused = errors.New("the relay does not accept the gateway's token")
 // ErrTooLong means that what calls itself a relay sends more than an episode can hold.
 var ErrTooLong = errors.New("the relay sent more than an episode holds")
 
-// TokenSource returns the bearer token for one request. It must be good for that relay alone: it is shown to whatever answers
-// there.
+// TokenSource returns the bearer token for one request. It must be good for that relay alone: it is shown to whatever
+// answers there.
 type TokenSource func(context.Context) (string, error)
 
 // Client subscribes to relays. It is safe for concurrent use.
@@ -57,7 +58,8 @@ type Client struct {
 
 // Subscribe yields the frames of an episode behind number after, from the relay at baseURL (http://ADDRESS:PORT). It
 // waits for an episode that does not exist yet. An error is the last thing that it yields.
-func (c *Client) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
+func (c *Client) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, after int64) iter.Seq2[parts.Frame,
+	error] {
 	return func(yield func(parts.Frame, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -90,7 +92,8 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	if c.HTTP != nil {
 		client = *c.HTTP
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // A relay sends nobody elsewhere.
+	// A relay sends nobody elsewhere.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err

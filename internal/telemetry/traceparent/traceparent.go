@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traceparent reads the trace context that an object or a request names. What is not exactly a W3C traceparent of version 00
-// is none. It is pure.
+// Package traceparent reads the trace context that an object or a request names. What is not exactly a W3C traceparent
+// of version 00 is none. It is pure.
 package traceparent
 
 import (

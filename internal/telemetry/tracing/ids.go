@@ -73,7 +73,8 @@ type given struct {
 	span  trace.SpanID
 }
 
-// givenKey is how ids reach the generator of ids, which OpenTelemetry gives nothing but the context of a span that begins.
+// givenKey is how ids reach the generator of ids, which OpenTelemetry gives nothing but the context of a span that
+// begins.
 type givenKey struct{}
 
 func (g given) in(ctx context.Context) context.Context { return context.WithValue(ctx, givenKey{}, g) }

@@ -45,7 +45,8 @@ func (t *Tracer) EndTurn(ctx context.Context, e TurnEnd) {
 		attribute.Int(telemetry.AttrTurnSteps, int(e.Steps)),
 	)
 	if e.Provider != "" {
-		span.SetAttributes(attribute.String(telemetry.AttrProvider, ProviderName(e.Provider)), attribute.String(telemetry.AttrRequestModel, e.Model))
+		span.SetAttributes(attribute.String(telemetry.AttrProvider, ProviderName(e.Provider)),
+			attribute.String(telemetry.AttrRequestModel, e.Model))
 	}
 	fail(span, e.ErrorType)
 	span.End(trace.WithTimestamp(e.Ended))
@@ -54,7 +55,8 @@ func (t *Tracer) EndTurn(ctx context.Context, e TurnEnd) {
 // startTurn starts the span of a turn. Only the manager ends it: one that is not ended is not exported.
 func (t *Tracer) startTurn(ctx context.Context, turn Turn) (context.Context, trace.Span) {
 	ctx = turn.under(ctx)
-	_, span := t.tracer.Start(turn.ids().in(ctx), telemetry.SpanTurn, trace.WithTimestamp(turn.Began), trace.WithSpanKind(trace.SpanKindInternal))
+	_, span := t.tracer.Start(turn.ids().in(ctx), telemetry.SpanTurn, trace.WithTimestamp(turn.Began),
+		trace.WithSpanKind(trace.SpanKindInternal))
 	return trace.ContextWithSpan(ctx, span), span
 }
 
@@ -74,28 +76,32 @@ func (t *Tracer) StartStep(ctx context.Context, s Step) (context.Context, Span) 
 	// Whether the turn is sampled follows from its ids, here as in the manager.
 	ctx, _ = t.startTurn(ctx, s.Turn)
 	own := given{trace: trace.SpanContextFromContext(ctx).TraceID(), span: s.Fence.span()}
-	_, span := t.tracer.Start(own.in(ctx), telemetry.SpanStep+" "+s.Action, trace.WithSpanKind(trace.SpanKindInternal), trace.WithAttributes(
-		attribute.String(telemetry.AttrConversation, s.Fence.ChatUID),
-		attribute.String(telemetry.AttrNamespace, s.Namespace),
-		attribute.String(telemetry.AttrChat, s.Chat),
-		attribute.String(telemetry.AttrAction, s.Action),
-		attribute.Int64(telemetry.AttrHistoryVersion, s.Fence.HistoryVersion),
-		attribute.Int(telemetry.AttrAttempt, int(s.Fence.Attempt)),
-	))
+	_, span := t.tracer.Start(own.in(ctx), telemetry.SpanStep+" "+s.Action, trace.WithSpanKind(trace.SpanKindInternal),
+		trace.WithAttributes(
+			attribute.String(telemetry.AttrConversation, s.Fence.ChatUID),
+			attribute.String(telemetry.AttrNamespace, s.Namespace),
+			attribute.String(telemetry.AttrChat, s.Chat),
+			attribute.String(telemetry.AttrAction, s.Action),
+			attribute.Int64(telemetry.AttrHistoryVersion, s.Fence.HistoryVersion),
+			attribute.Int(telemetry.AttrAttempt, int(s.Fence.Attempt)),
+		))
 	return trace.ContextWithSpan(ctx, span), Span{span}
 }
 
 // StartModelCall starts the span of a call of the model.
-func (t *Tracer) StartModelCall(ctx context.Context, model string, attributes func() []attribute.KeyValue) (context.Context, Span) {
+func (t *Tracer) StartModelCall(ctx context.Context, model string,
+	attributes func() []attribute.KeyValue) (context.Context, Span) {
 	return t.start(ctx, telemetry.OperationChat+" "+model, trace.SpanKindClient, attributes)
 }
 
 // StartToolCall starts the span of a call of a tool.
-func (t *Tracer) StartToolCall(ctx context.Context, tool string, attributes func() []attribute.KeyValue) (context.Context, Span) {
+func (t *Tracer) StartToolCall(ctx context.Context, tool string,
+	attributes func() []attribute.KeyValue) (context.Context, Span) {
 	return t.start(ctx, telemetry.OperationExecuteTool+" "+tool, trace.SpanKindInternal, attributes)
 }
 
-func (t *Tracer) start(ctx context.Context, name string, kind trace.SpanKind, attributes func() []attribute.KeyValue) (context.Context, Span) {
+func (t *Tracer) start(ctx context.Context, name string, kind trace.SpanKind,
+	attributes func() []attribute.KeyValue) (context.Context, Span) {
 	if !t.on {
 		return ctx, Span{noSpan}
 	}

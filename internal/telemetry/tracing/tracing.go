@@ -3,9 +3,10 @@
 
 // Package tracing makes the spans of turns, steps, model calls and tool calls, and exports them over OTLP.
 //
-// One turn is one trace, made in several processes: pods make the spans of steps and calls, the manager that of the turn
-// when it ends. They need no word of each other, because the ids of turns and steps follow from the chat's UID and the
-// fence. So a restart may lose a span, but a span that is made twice is the same span. Nothing here waits for a collector.
+// One turn is one trace, made in several processes: pods make the spans of steps and calls, the manager that of the
+// turn when it ends. They need no word of each other, because the ids of turns and steps follow from the chat's UID and
+// the fence. So a restart may lose a span, but a span that is made twice is the same span.
+// Nothing here waits for a collector.
 package tracing
 
 import (
@@ -60,21 +61,24 @@ type Service struct {
 }
 
 // New returns a tracer as the standard OTEL_* environment variables say: off unless OTEL_EXPORTER_OTLP_ENDPOINT or
-// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. It fails if they ask for another protocol than http/protobuf, or cannot be used.
+// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. It fails if they ask for another protocol than http/protobuf,
+// or cannot be used.
 func New(ctx context.Context, service Service, log *slog.Logger) (*Tracer, error) {
 	if !wanted() {
 		return Off(), nil
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := os.Getenv(name); protocol != "" && protocol != "http/protobuf" {
-			return nil, fmt.Errorf("%s is %q, but traces are exported over http/protobuf alone: name an OTLP/HTTP endpoint, as a rule port 4318", name, protocol)
+			return nil, fmt.Errorf("%s is %q, but traces are exported over http/protobuf alone: name an OTLP/HTTP endpoint, "+
+				"as a rule port 4318", name, protocol)
 		}
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("setting up the export of traces: %w", err)
 	}
-	what, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(service.attributes()...), resource.WithFromEnv())
+	what, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(service.attributes()...),
+		resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -87,7 +91,8 @@ func New(ctx context.Context, service Service, log *slog.Logger) (*Tracer, error
 }
 
 func wanted() bool {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || strings.EqualFold(os.Getenv("OTEL_TRACES_EXPORTER"), "none") {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") ||
+		strings.EqualFold(os.Getenv("OTEL_TRACES_EXPORTER"), "none") {
 		return false
 	}
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
@@ -97,7 +102,8 @@ func capturesContent() bool { return strings.EqualFold(os.Getenv(telemetry.EnvCa
 
 func (s Service) attributes() []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.String("service.name", s.Name)}
-	for key, value := range map[string]string{telemetry.AttrNamespace: s.Namespace, telemetry.AttrPod: s.Pod, "service.instance.id": s.Pod} {
+	for key, value := range map[string]string{telemetry.AttrNamespace: s.Namespace, telemetry.AttrPod: s.Pod,
+		"service.instance.id": s.Pod} {
 		if value != "" {
 			attributes = append(attributes, attribute.String(key, value))
 		}

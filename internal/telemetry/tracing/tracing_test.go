@@ -44,7 +44,8 @@ func makeTurn(t *testing.T, turn Turn) {
 	_, step := pod.StartStep(t.Context(), Step{Turn: turn, Fence: Fence{"uid", 3, 1}, Action: "GenerateAssistant"})
 	step.End("")
 	turn.Began = turn.Began.Truncate(time.Microsecond)
-	manager.EndTurn(t.Context(), TurnEnd{Turn: turn, Ended: turn.Began.Add(time.Minute), Result: "Failed", ErrorType: "RateLimited", Provider: "google", Model: "m"})
+	manager.EndTurn(t.Context(), TurnEnd{Turn: turn, Ended: turn.Began.Add(time.Minute), Result: "Failed",
+		ErrorType: "RateLimited", Provider: "google", Model: "m"})
 	pod.Close(t.Context())
 	manager.Close(t.Context())
 }
@@ -60,13 +61,16 @@ func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
 				t.Fatalf("got turns %v and steps %v", turns, steps)
 			}
 			turn, step := turns[0], steps[0]
-			if step.ParentID != turn.ID || step.TraceID != turn.TraceID || turn.Service != "manager" || step.Service != "pod" || turn.Nanoseconds != time.Minute.Nanoseconds() {
+			if step.ParentID != turn.ID || step.TraceID != turn.TraceID || turn.Service != "manager" || step.Service != "pod" ||
+				turn.Nanoseconds != time.Minute.Nanoseconds() {
 				t.Errorf("turn %+v, step %+v", turn, step)
 			}
-			if !turn.Failed || turn.Attributes[telemetry.AttrErrorType] != "RateLimited" || turn.Attributes[telemetry.AttrProvider] != "gcp.gemini" || turn.Kind != tracepb.Span_SPAN_KIND_INTERNAL {
+			if !turn.Failed || turn.Attributes[telemetry.AttrErrorType] != "RateLimited" ||
+				turn.Attributes[telemetry.AttrProvider] != "gcp.gemini" || turn.Kind != tracepb.Span_SPAN_KIND_INTERNAL {
 				t.Errorf("the turn says %+v", turn)
 			}
-			if parent != "" && (turn.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || turn.ParentID != "00f067aa0ba902b7") || parent == "" && turn.ParentID != "" {
+			if parent != "" && (turn.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || turn.ParentID != "00f067aa0ba902b7") ||
+				parent == "" && turn.ParentID != "" {
 				t.Errorf("the turn is under %s %s", turn.TraceID, turn.ParentID)
 			}
 		})
@@ -76,7 +80,8 @@ func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
 func TestNoTwoTurnsOrStepsHaveTheSameIDs(t *testing.T) {
 	seen := map[any]bool{}
 	for _, turn := range []Turn{
-		{ChatUID: "a", HistoryVersion: 1}, {ChatUID: "a", HistoryVersion: 1, Began: began}, {ChatUID: "a", HistoryVersion: 2}, {ChatUID: "b", HistoryVersion: 1},
+		{ChatUID: "a", HistoryVersion: 1}, {ChatUID: "a", HistoryVersion: 1, Began: began}, {ChatUID: "a", HistoryVersion: 2},
+		{ChatUID: "b", HistoryVersion: 1},
 		{ChatUID: "b1", HistoryVersion: 1}, {ChatUID: "b", HistoryVersion: 11},
 	} {
 		for _, id := range []any{turn.ids().trace, turn.ids().span} {
@@ -85,7 +90,8 @@ func TestNoTwoTurnsOrStepsHaveTheSameIDs(t *testing.T) {
 			}
 			seen[id] = true
 		}
-		for _, id := range []any{Fence{turn.ChatUID, turn.HistoryVersion, 1}.span(), Fence{turn.ChatUID, turn.HistoryVersion, 2}.span()} {
+		for _, id := range []any{Fence{turn.ChatUID, turn.HistoryVersion, 1}.span(),
+			Fence{turn.ChatUID, turn.HistoryVersion, 2}.span()} {
 			if turn.Began.Equal(began) { // The same chat and history as the one before.
 				continue
 			}
@@ -203,27 +209,46 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 // TestAttributesAreSpelledAsTheConventionsSpellThem compares with the last version of the conventions that holds them.
 func TestAttributesAreSpelledAsTheConventionsSpellThem(t *testing.T) {
 	for ours, theirs := range map[string]string{
-		telemetry.AttrOperation: string(semconv.GenAIOperationNameKey), telemetry.AttrProvider: string(semconv.GenAIProviderNameKey),
-		telemetry.AttrRequestModel: string(semconv.GenAIRequestModelKey), telemetry.AttrMaxTokens: string(semconv.GenAIRequestMaxTokensKey),
-		telemetry.AttrTemperature: string(semconv.GenAIRequestTemperatureKey), telemetry.AttrTopP: string(semconv.GenAIRequestTopPKey),
-		telemetry.AttrTopK: string(semconv.GenAIRequestTopKKey), telemetry.AttrPresencePenalty: string(semconv.GenAIRequestPresencePenaltyKey),
-		telemetry.AttrFrequencyPenalty: string(semconv.GenAIRequestFrequencyPenaltyKey), telemetry.AttrStream: string(semconv.GenAIRequestStreamKey),
-		telemetry.AttrFinishReasons: string(semconv.GenAIResponseFinishReasonsKey), telemetry.AttrTimeToFirstChunk: string(semconv.GenAIResponseTimeToFirstChunkKey),
-		telemetry.AttrConversation: string(semconv.GenAIConversationIDKey), telemetry.AttrInputTokens: string(semconv.GenAIUsageInputTokensKey),
-		telemetry.AttrOutputTokens: string(semconv.GenAIUsageOutputTokensKey), telemetry.AttrCacheReadTokens: string(semconv.GenAIUsageCacheReadInputTokensKey),
-		telemetry.AttrCacheCreateTokens: string(semconv.GenAIUsageCacheCreationInputTokensKey), telemetry.AttrReasoningTokens: string(semconv.GenAIUsageReasoningOutputTokensKey),
-		telemetry.AttrToolName: string(semconv.GenAIToolNameKey), telemetry.AttrToolType: string(semconv.GenAIToolTypeKey),
-		telemetry.AttrToolCallID: string(semconv.GenAIToolCallIDKey), telemetry.AttrAgentName: string(semconv.GenAIAgentNameKey),
-		telemetry.AttrErrorType: string(semconv.ErrorTypeKey), telemetry.AttrServerAddress: string(semconv.ServerAddressKey),
-		telemetry.AttrServerPort: string(semconv.ServerPortKey), telemetry.AttrInputMessages: string(semconv.GenAIInputMessagesKey),
-		telemetry.AttrOutputMessages: string(semconv.GenAIOutputMessagesKey), telemetry.AttrSystemInstructions: string(semconv.GenAISystemInstructionsKey),
-		telemetry.AttrToolArguments: string(semconv.GenAIToolCallArgumentsKey), telemetry.AttrToolResult: string(semconv.GenAIToolCallResultKey),
-		telemetry.AttrNamespace: string(semconv.K8SNamespaceNameKey), telemetry.AttrPod: string(semconv.K8SPodNameKey),
-		telemetry.OperationChat: semconv.GenAIOperationNameChat.Value.AsString(), telemetry.OperationInvokeAgent: semconv.GenAIOperationNameInvokeAgent.Value.AsString(),
-		telemetry.OperationExecuteTool: semconv.GenAIOperationNameExecuteTool.Value.AsString(),
-		ProviderName("google"):         semconv.GenAIProviderNameGCPGemini.Value.AsString(), ProviderName("azure"): semconv.GenAIProviderNameAzureAIOpenAI.Value.AsString(),
-		ProviderName("bedrock"): semconv.GenAIProviderNameAWSBedrock.Value.AsString(), ProviderName("openai"): semconv.GenAIProviderNameOpenAI.Value.AsString(),
-		ProviderName("anthropic"): semconv.GenAIProviderNameAnthropic.Value.AsString(),
+		telemetry.AttrOperation:          string(semconv.GenAIOperationNameKey),
+		telemetry.AttrProvider:           string(semconv.GenAIProviderNameKey),
+		telemetry.AttrRequestModel:       string(semconv.GenAIRequestModelKey),
+		telemetry.AttrMaxTokens:          string(semconv.GenAIRequestMaxTokensKey),
+		telemetry.AttrTemperature:        string(semconv.GenAIRequestTemperatureKey),
+		telemetry.AttrTopP:               string(semconv.GenAIRequestTopPKey),
+		telemetry.AttrTopK:               string(semconv.GenAIRequestTopKKey),
+		telemetry.AttrPresencePenalty:    string(semconv.GenAIRequestPresencePenaltyKey),
+		telemetry.AttrFrequencyPenalty:   string(semconv.GenAIRequestFrequencyPenaltyKey),
+		telemetry.AttrStream:             string(semconv.GenAIRequestStreamKey),
+		telemetry.AttrFinishReasons:      string(semconv.GenAIResponseFinishReasonsKey),
+		telemetry.AttrTimeToFirstChunk:   string(semconv.GenAIResponseTimeToFirstChunkKey),
+		telemetry.AttrConversation:       string(semconv.GenAIConversationIDKey),
+		telemetry.AttrInputTokens:        string(semconv.GenAIUsageInputTokensKey),
+		telemetry.AttrOutputTokens:       string(semconv.GenAIUsageOutputTokensKey),
+		telemetry.AttrCacheReadTokens:    string(semconv.GenAIUsageCacheReadInputTokensKey),
+		telemetry.AttrCacheCreateTokens:  string(semconv.GenAIUsageCacheCreationInputTokensKey),
+		telemetry.AttrReasoningTokens:    string(semconv.GenAIUsageReasoningOutputTokensKey),
+		telemetry.AttrToolName:           string(semconv.GenAIToolNameKey),
+		telemetry.AttrToolType:           string(semconv.GenAIToolTypeKey),
+		telemetry.AttrToolCallID:         string(semconv.GenAIToolCallIDKey),
+		telemetry.AttrAgentName:          string(semconv.GenAIAgentNameKey),
+		telemetry.AttrErrorType:          string(semconv.ErrorTypeKey),
+		telemetry.AttrServerAddress:      string(semconv.ServerAddressKey),
+		telemetry.AttrServerPort:         string(semconv.ServerPortKey),
+		telemetry.AttrInputMessages:      string(semconv.GenAIInputMessagesKey),
+		telemetry.AttrOutputMessages:     string(semconv.GenAIOutputMessagesKey),
+		telemetry.AttrSystemInstructions: string(semconv.GenAISystemInstructionsKey),
+		telemetry.AttrToolArguments:      string(semconv.GenAIToolCallArgumentsKey),
+		telemetry.AttrToolResult:         string(semconv.GenAIToolCallResultKey),
+		telemetry.AttrNamespace:          string(semconv.K8SNamespaceNameKey),
+		telemetry.AttrPod:                string(semconv.K8SPodNameKey),
+		telemetry.OperationChat:          semconv.GenAIOperationNameChat.Value.AsString(),
+		telemetry.OperationInvokeAgent:   semconv.GenAIOperationNameInvokeAgent.Value.AsString(),
+		telemetry.OperationExecuteTool:   semconv.GenAIOperationNameExecuteTool.Value.AsString(),
+		ProviderName("google"):           semconv.GenAIProviderNameGCPGemini.Value.AsString(),
+		ProviderName("azure"):            semconv.GenAIProviderNameAzureAIOpenAI.Value.AsString(),
+		ProviderName("bedrock"):          semconv.GenAIProviderNameAWSBedrock.Value.AsString(),
+		ProviderName("openai"):           semconv.GenAIProviderNameOpenAI.Value.AsString(),
+		ProviderName("anthropic"):        semconv.GenAIProviderNameAnthropic.Value.AsString(),
 	} {
 		if ours != theirs {
 			t.Errorf("%s is called %s", ours, theirs)

@@ -67,8 +67,9 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, scope := range from.ScopeSpans {
 			for _, s := range scope.Spans {
 				c.spans = append(c.spans, Span{
-					Name: s.Name, TraceID: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId), ParentID: hex.EncodeToString(s.ParentSpanId),
-					Kind: s.Kind, Failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, Service: service,
+					Name: s.Name, TraceID: hex.EncodeToString(s.TraceId), ID: hex.EncodeToString(s.SpanId),
+					ParentID: hex.EncodeToString(s.ParentSpanId),
+					Kind:     s.Kind, Failed: s.Status.GetCode() == tracepb.Status_STATUS_CODE_ERROR, Service: service,
 					Attributes: texts(s.Attributes), Raw: s.String(),
 					Nanoseconds: int64(s.EndTimeUnixNano - s.StartTimeUnixNano), // No test lasts for centuries.
 				})

@@ -1,13 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faultclient stands between one process and the API server. It counts the process's writes, lets one of them go
-// wrong, lets the process die there, and lets its watches lag.
+// Package faultclient stands between one process and the API server. It counts the process's writes, lets one of them
+// go wrong, lets the process die there, and lets its watches lag.
 //
-// It works on the level of HTTP requests, so that it covers every client of a process alike: a manager's client, its status
-// writer, its reader past the cache, its recorder of Events and its informers. What it makes of a request is what a network
-// and an API server can make of it: the server has acted or it has not, and the caller learns of it or does not. A process
-// that has died sends nothing and hears nothing any more, whatever its goroutines still try.
+// It works on the level of HTTP requests, so that it covers every client of a process alike: a manager's client, its
+// status writer, its reader past the cache, its recorder of Events and its informers. What it makes of a request is
+// what a network and an API server can make of it: the server has acted or it has not, and the caller learns of it or
+// does not. A process that has died sends nothing and hears nothing any more, whatever its goroutines still try.
 package faultclient
 
 import (

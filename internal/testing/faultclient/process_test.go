@@ -70,7 +70,8 @@ func clientOf(t *testing.T, p *faultclient.Process, url string) *rest.RESTClient
 
 func update(t *testing.T, c *rest.RESTClient, chat string) error {
 	t.Helper()
-	return c.Put().Namespace("ns").Resource("chats").Name(chat).SubResource("status").Body(&metav1.Status{}).Do(t.Context()).Error()
+	return c.Put().Namespace("ns").Resource("chats").Name(chat).SubResource("status").Body(&metav1.Status{}).
+		Do(t.Context()).Error()
 }
 
 func TestWritesAreCountedAndNamed(t *testing.T) {
@@ -113,12 +114,15 @@ func TestOneWriteGoesWrongAndTheOthersDoNot(t *testing.T) {
 		came  int
 		dead  bool
 	}{
-		"it fails":                {faultclient.Fault{Effect: faultclient.Fails}, func(err error) bool { return strings.Contains(err.Error(), "refused") }, 2, false},
-		"it times out":            {faultclient.Fault{Effect: faultclient.TimesOut}, timedOut, 3, false},
-		"it conflicts":            {faultclient.Fault{Effect: faultclient.Conflicts}, apierrors.IsConflict, 2, false},
-		"it passes":               {faultclient.Fault{Effect: faultclient.Passes}, func(err error) bool { return err == nil }, 3, false},
-		"the process dies before": {faultclient.Fault{Effect: faultclient.Fails, Dies: true}, func(err error) bool { return err != nil }, 1, true},
-		"the process dies after":  {faultclient.Fault{Effect: faultclient.TimesOut, Dies: true}, timedOut, 2, true},
+		"it fails": {faultclient.Fault{Effect: faultclient.Fails},
+			func(err error) bool { return strings.Contains(err.Error(), "refused") }, 2, false},
+		"it times out": {faultclient.Fault{Effect: faultclient.TimesOut}, timedOut, 3, false},
+		"it conflicts": {faultclient.Fault{Effect: faultclient.Conflicts}, apierrors.IsConflict, 2, false},
+		"it passes": {faultclient.Fault{Effect: faultclient.Passes}, func(err error) bool { return err == nil },
+			3, false},
+		"the process dies before": {faultclient.Fault{Effect: faultclient.Fails, Dies: true},
+			func(err error) bool { return err != nil }, 1, true},
+		"the process dies after": {faultclient.Fault{Effect: faultclient.TimesOut, Dies: true}, timedOut, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, fault, before := newServer(t), c.fault, 0

@@ -72,7 +72,8 @@ func (t *transport) strike(req *http.Request, f *Fault) (*http.Response, error) 
 	return nil, timeout{}
 }
 
-// send sends the request for as long as the process lives; what is then under way is cut, and the server may have acted.
+// send sends the request for as long as the process lives; what is then under way is cut,
+// and the server may have acted.
 func (t *transport) send(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	//nolint:contextcheck // The process's life ends the request as well as the caller's context does.

@@ -14,7 +14,8 @@ import (
 	"parley.dev/parley/internal/fence"
 )
 
-// Message is the frame of what the chat's generation pod creates for the attempt under way: completed, and with nothing in it.
+// Message is the frame of what the chat's generation pod creates for the attempt under way:
+// completed, and with nothing in it.
 func Message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 	st, g, now := &chat.Status, chat.Status.Generation, metav1.NewMicroTime(time.Now())
 	m := &v1alpha1.ChatMessage{
@@ -24,7 +25,8 @@ func Message(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
 		},
 		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: roles[g.Action], Parent: st.History.Head, Index: new(st.History.Length),
+			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: roles[g.Action], Parent: st.History.Head,
+			Index: new(st.History.Length),
 			Generation: &v1alpha1.MessageGeneration{
 				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: g.Attempt, Action: g.Action, Pod: g.Pod,
 				Outcome: v1alpha1.OutcomeCompleted, StartedAt: now, FinishedAt: now,
@@ -53,7 +55,8 @@ func Answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 	return m
 }
 
-// Summary is what a pod creates to say what became of the turn whose last reply it gave; the reply's commit made the version.
+// Summary is what a pod creates to say what became of the turn whose last reply it gave;
+// the reply's commit made the version.
 func Summary(chat *v1alpha1.Chat, version int64, pod, says string) *v1alpha1.ChatMessage {
 	now := metav1.NewMicroTime(time.Now())
 	return &v1alpha1.ChatMessage{

@@ -57,7 +57,8 @@ func Call(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client)
 }
 
 // CallWith calls the model, and returns the error that the call ends in.
-func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string, client *http.Client) error {
+func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string,
+	client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(ctx, spec, key, client)
 	if err != nil {

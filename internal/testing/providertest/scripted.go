@@ -19,15 +19,17 @@ import (
 
 // Specs are a configuration of each protocol, by name.
 var Specs = map[string]v1alpha1.ChatModelConfigSpec{
-	"openai":            {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"},
-	"openai responses":  {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Transport: v1alpha1.TransportResponses},
-	"azure":             {Provider: v1alpha1.ProviderAzure, Model: "gpt-5", BaseURL: "https://my.openai.azure.com"},
-	"anthropic":         {Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
-	"bedrock":           {Provider: v1alpha1.ProviderBedrock, Model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", Region: "eu-central-1"},
-	"google":            {Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash"},
-	"openai-compatible": {Provider: v1alpha1.ProviderOpenAICompatible, Model: "qwen3", BaseURL: "http://ollama.models:11434/v1"},
-	"openrouter":        {Provider: v1alpha1.ProviderOpenRouter, Model: "z-ai/glm-5"},
-	"vercel":            {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5"},
+	"openai":           {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"},
+	"openai responses": {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Transport: v1alpha1.TransportResponses},
+	"azure":            {Provider: v1alpha1.ProviderAzure, Model: "gpt-5", BaseURL: "https://my.openai.azure.com"},
+	"anthropic":        {Provider: v1alpha1.ProviderAnthropic, Model: "claude-sonnet-4-5"},
+	"bedrock": {Provider: v1alpha1.ProviderBedrock, Model: "eu.anthropic.claude-sonnet-4-5-20250929-v1:0",
+		Region: "eu-central-1"},
+	"google": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash"},
+	"openai-compatible": {Provider: v1alpha1.ProviderOpenAICompatible, Model: "qwen3",
+		BaseURL: "http://ollama.models:11434/v1"},
+	"openrouter": {Provider: v1alpha1.ProviderOpenRouter, Model: "z-ai/glm-5"},
+	"vercel":     {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5"},
 }
 
 // Scripted answers each request with the next of the replies, the last one again and again.
@@ -53,12 +55,14 @@ func (c *Scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 		kind = "application/json"
 	}
 	return &http.Response{
-		StatusCode: reply.Status, Request: r, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(reply.Body)),
+		StatusCode: reply.Status, Request: r, Header: http.Header{"Content-Type": {kind}},
+		Body: io.NopCloser(strings.NewReader(reply.Body)),
 	}, err
 }
 
 // Ask makes a call and collects the reply as a generation pod does.
-func (c *Scripted) Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (collect.Step, error) {
+func (c *Scripted) Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (collect.Step,
+	error) {
 	t.Helper()
 	model, err := provider.New(t.Context(), &spec, Key, &http.Client{Transport: c})
 	if err != nil {

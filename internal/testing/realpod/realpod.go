@@ -20,7 +20,8 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// Run does the named pod's work to the end of the test, with these tools. Every API key is there, and nobody follows along.
+// Run does the named pod's work to the end of the test, with these tools.
+// Every API key is there, and nobody follows along.
 func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools.Tool) {
 	t.Helper()
 	c, err := apiclient.New(cfg, "parley-generator")

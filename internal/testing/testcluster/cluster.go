@@ -37,7 +37,8 @@ type Cluster struct {
 // Start starts a control plane from the binaries in $KUBEBUILDER_ASSETS and waits until its resources can be created.
 func Start(ctx context.Context) (*Cluster, error) {
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with make test, or name a folder with etcd and kube-apiserver")
+		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with make test, or name a folder with etcd " +
+			"and kube-apiserver")
 	}
 	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
 	cfg, err := env.Start()
@@ -76,21 +77,25 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 	meta := metav1.ObjectMeta{Name: "warm-up", Namespace: metav1.NamespaceDefault}
 	for _, o := range []client.Object{
 		&v1alpha1.Chat{ObjectMeta: meta},
-		&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "none"}, Content: "-"}},
+		&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "none"},
+			Content: "-"}},
 		&v1alpha1.ChatModelConfig{ObjectMeta: meta, Spec: v1alpha1.ChatModelConfigSpec{
 			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://127.0.0.1",
 		}},
-		&v1alpha1.ChatQuota{ObjectMeta: meta, Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
+		&v1alpha1.ChatQuota{ObjectMeta: meta,
+			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
 		&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName}},
 		&v1alpha1.ChatDebugStep{ObjectMeta: meta, Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1, Pod: "none",
+			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+			Pod:       "none",
 			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		}},
 	} {
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-			err := c.Client.Create(ctx, o)
-			return err == nil || apierrors.IsAlreadyExists(err), nil
-		})
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,
+			func(ctx context.Context) (bool, error) {
+				err := c.Client.Create(ctx, o)
+				return err == nil || apierrors.IsAlreadyExists(err), nil
+			})
 		if err != nil {
 			return fmt.Errorf("creating the first %T: %w", o, err)
 		}

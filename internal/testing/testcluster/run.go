@@ -15,8 +15,8 @@ import (
 // Begin starts something that tests need besides the control plane, and returns how to end it; nil: it needs no end.
 type Begin func(context.Context) (end func(), err error)
 
-// Run runs a package's tests with a control plane of their own, which it puts into cluster first, and with what else is to be
-// begun, in this order; it is ended in the opposite one. It returns the code to exit with.
+// Run runs a package's tests with a control plane of their own, which it puts into cluster first, and with what else is
+// to be begun, in this order; it is ended in the opposite one. It returns the code to exit with.
 func Run(m *testing.M, cluster **Cluster, begin ...Begin) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -27,9 +27,9 @@ type Options struct {
 	Controllers controllers.Options
 }
 
-// Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they ended.
-// Several may run in a process. Generation pods are created from images that nobody pulls, and so may take as long as they
-// like to start. change may change all of this.
+// Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they
+// ended. Several may run in a process. Generation pods are created from images that nobody pulls, and so may take as
+// long as they like to start. change may change all of this.
 func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (stop func() error, err error) {
 	o := Options{
 		Manager: ctrl.Options{

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// interval is the time between two looks: short against what a test takes, long against what a look costs an API server.
+// interval is the time between two looks: short against what a test takes,
+// long against what a look costs an API server.
 const interval = 5 * time.Millisecond
 
-// Until waits until the condition holds. It fails the test when it does not within the time; what completes "waited in vain
-// until".
+// Until waits until the condition holds. It fails the test when it does not within the time; what completes "waited in
+// vain until".
 func Until(t testing.TB, within time.Duration, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.After(within); !condition(); {

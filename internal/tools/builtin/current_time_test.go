@@ -18,16 +18,20 @@ func TestCurrentTimeTellsTheTimeInAZone(t *testing.T) {
 	cases := map[string]struct {
 		input, want, err string
 	}{
-		"without a zone":          {input: `{}`, want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
-		"with UTC":                {input: `{"timezone":"UTC"}`, want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
-		"with a zone to the east": {input: `{"timezone":"Europe/Berlin"}`, want: `{"time":"2025-03-03T00:30:00+01:00","timezone":"Europe/Berlin","weekday":"Monday"}`},
+		"without a zone": {input: `{}`, want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
+		"with UTC": {input: `{"timezone":"UTC"}`,
+			want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
+		"with a zone to the east": {input: `{"timezone":"Europe/Berlin"}`,
+			want: `{"time":"2025-03-03T00:30:00+01:00","timezone":"Europe/Berlin","weekday":"Monday"}`},
 		"with a zone of half hours": {
-			input: `{"timezone":"Asia/Kolkata"}`, want: `{"time":"2025-03-03T05:00:00+05:30","timezone":"Asia/Kolkata","weekday":"Monday"}`,
+			input: `{"timezone":"Asia/Kolkata"}`,
+			want:  `{"time":"2025-03-03T05:00:00+05:30","timezone":"Asia/Kolkata","weekday":"Monday"}`,
 		},
-		"with a zone that nobody knows":  {input: `{"timezone":"Mars/Olympus"}`, err: "use an IANA name"},
-		"with a path instead of a zone":  {input: `{"timezone":"../../etc/passwd"}`, err: "use an IANA name"},
-		"with a zone that is no text":    {input: `{"timezone":5}`, err: "reading the arguments"},
-		"with an argument of no meaning": {input: `{"city":"Rome"}`, want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
+		"with a zone that nobody knows": {input: `{"timezone":"Mars/Olympus"}`, err: "use an IANA name"},
+		"with a path instead of a zone": {input: `{"timezone":"../../etc/passwd"}`, err: "use an IANA name"},
+		"with a zone that is no text":   {input: `{"timezone":5}`, err: "reading the arguments"},
+		"with an argument of no meaning": {input: `{"city":"Rome"}`,
+			want: `{"time":"2025-03-02T23:30:00Z","timezone":"UTC","weekday":"Sunday"}`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +52,8 @@ func TestCurrentTimeTellsTheTimeInAZone(t *testing.T) {
 func TestCurrentTimeDescribesItself(t *testing.T) {
 	tool := builtin.CurrentTime{}
 	properties, _ := tool.InputSchema()["properties"].(map[string]any)
-	if tool.Name() != "current_time" || tool.Description() == "" || tool.InputSchema()["type"] != "object" || properties["timezone"] == nil {
+	if tool.Name() != "current_time" || tool.Description() == "" || tool.InputSchema()["type"] != "object" ||
+		properties["timezone"] == nil {
 		t.Errorf("got %q, %q, %v", tool.Name(), tool.Description(), tool.InputSchema())
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// WaitAgent waits for a sub-chat and tells what it said last. The wait itself is the operator's: no attempt is under way
-// meanwhile, and Run answers at once with how the sub-chat is when the wait is over.
+// WaitAgent waits for a sub-chat and tells what it said last. The wait itself is the operator's: no attempt is under
+// way meanwhile, and Run answers at once with how the sub-chat is when the wait is over.
 type WaitAgent struct {
 	// Chat and Message read one of the namespace. Errors are the API server's own.
 	Chat    func(ctx context.Context, name string) (*v1alpha1.Chat, error)
@@ -170,7 +170,8 @@ func unread(ctx context.Context, what string) error {
 	return fmt.Errorf("%s cannot be read at the moment; try again", what)
 }
 
-// maxLook is how many messages are looked at for a reply with a text: a turn that was cut short can end in results of calls.
+// maxLook is how many messages are looked at for a reply with a text:
+// a turn that was cut short can end in results of calls.
 const maxLook = 4
 
 // lastReply is the text of the newest reply of the last turn that has one.

@@ -54,14 +54,17 @@ func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.Condition
 		chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
 	}
 	chat.Status = v1alpha1.ChatStatus{
-		Phase: phase, History: v1alpha1.HistoryStatus{Head: name + "-2-1"}, Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered},
-		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "message of " + reason}},
+		Phase: phase, History: v1alpha1.HistoryStatus{Head: name + "-2-1"},
+		Turn: &v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Reason: reason,
+			Message: "message of " + reason}},
 	}
 	return chat
 }
 
 func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parent: parent, Generation: &v1alpha1.MessageGeneration{}}}
+	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parent: parent,
+		Generation: &v1alpha1.MessageGeneration{}}}
 	for i := range texts {
 		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &texts[i]})
 	}
@@ -94,11 +97,16 @@ func theFamily() *namespace {
 func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
 	n := theFamily()
 	for name, c := range map[string]struct{ input, want, err string }{
-		"one that is done":        {input: `{"chat":"done"}`, want: `{"chat":"done","phase":"Waiting","turn":"Answered","report":"It is the CNI."}`},
-		"one that was cut short":  {input: `{"chat":"stopped"}`, want: `{"chat":"stopped","phase":"Waiting","turn":"MaxStepsReached","report":"Let me look."}`},
-		"one that said nothing":   {input: `{"chat":"silent"}`, want: `{"chat":"silent","phase":"Waiting","turn":"Answered"}`},
-		"one that is at work":     {input: `{"chat":"busy"}`, want: `{"chat":"busy","phase":"RequiresAction","timed_out":true,"reason":"RequiresAction"}`},
-		"one that has failed":     {input: `{"chat":"failed"}`, want: `{"chat":"failed","phase":"Error","error":"message of ContextTooLong","reason":"ContextTooLong"}`},
+		"one that is done": {input: `{"chat":"done"}`,
+			want: `{"chat":"done","phase":"Waiting","turn":"Answered","report":"It is the CNI."}`},
+		"one that was cut short": {input: `{"chat":"stopped"}`,
+			want: `{"chat":"stopped","phase":"Waiting","turn":"MaxStepsReached","report":"Let me look."}`},
+		"one that said nothing": {input: `{"chat":"silent"}`,
+			want: `{"chat":"silent","phase":"Waiting","turn":"Answered"}`},
+		"one that is at work": {input: `{"chat":"busy"}`,
+			want: `{"chat":"busy","phase":"RequiresAction","timed_out":true,"reason":"RequiresAction"}`},
+		"one that has failed": {input: `{"chat":"failed"}`,
+			want: `{"chat":"failed","phase":"Error","error":"message of ContextTooLong","reason":"ContextTooLong"}`},
 		"one that does not exist": {input: `{"chat":"nobody"}`, err: "only sub-chats can be waited for"},
 		"one of somebody else":    {input: `{"chat":"stranger"}`, err: "only sub-chats can be waited for"},
 		"the chat itself":         {input: `{"chat":"root"}`, err: "only sub-chats can be waited for"},
@@ -124,7 +132,8 @@ func TestALongReportIsCutWithinValidJSON(t *testing.T) {
 	n := theFamily()
 	got, err := n.tool().Run(t.Context(), n.call(`{"chat":"deep"}`))
 	var result struct{ Report string }
-	if err != nil || len(got) > tools.MaxResultBytes || json.Unmarshal([]byte(got), &result) != nil || !strings.Contains(result.Report, "bytes left out") {
+	if err != nil || len(got) > tools.MaxResultBytes || json.Unmarshal([]byte(got), &result) != nil ||
+		!strings.Contains(result.Report, "bytes left out") {
 		t.Errorf("got %d bytes, %v", len(got), err)
 	}
 }
@@ -132,7 +141,8 @@ func TestALongReportIsCutWithinValidJSON(t *testing.T) {
 func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
 	n := theFamily()
 	n.broken = true
-	if _, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err == nil || err.Error() != "sub-chat done cannot be read at the moment; try again" {
+	if _, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err == nil ||
+		err.Error() != "sub-chat done cannot be read at the moment; try again" {
 		t.Errorf("got %v", err)
 	}
 	n = theFamily()
@@ -169,7 +179,8 @@ func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
 func TestWaitAgentDescribesItselfAndSuitsParents(t *testing.T) {
 	tool := builtin.WaitAgent{}
 	properties, _ := tool.InputSchema()["properties"].(map[string]any)
-	if tool.Name() != "wait_agent" || tool.Description() == "" || properties["chat"] == nil || properties["timeout_seconds"] == nil {
+	if tool.Name() != "wait_agent" || tool.Description() == "" || properties["chat"] == nil ||
+		properties["timeout_seconds"] == nil {
 		t.Errorf("got %q, %q, %v", tool.Name(), tool.Description(), tool.InputSchema())
 	}
 	chat := &v1alpha1.Chat{}

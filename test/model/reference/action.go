@@ -21,8 +21,8 @@ type approval struct {
 	applied bool
 }
 
-// Bring creates a Tool message with a client's results. They are taken when they answer exactly the calls that wait for a
-// client, and when nobody is left to ask for approval.
+// Bring creates a Tool message with a client's results. They are taken when they answer exactly the calls that wait for
+// a client, and when nobody is left to ask for approval.
 func (c *Chat) Bring(name string, results ...Result) {
 	m := &Message{Name: name, Role: v1alpha1.RoleTool}
 	c.people = append(c.people, m)
@@ -76,8 +76,8 @@ func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
 	c.complete()
 }
 
-// complete goes on when every call has what it waits for. Results are committed first; Parley runs or answers the calls that
-// were decided next.
+// complete goes on when every call has what it waits for. Results are committed first; Parley runs or answers the calls
+// that were decided next.
 func (c *Chat) complete() {
 	if len(c.asked(v1alpha1.AwaitsApproval)) > 0 {
 		return

@@ -1,17 +1,17 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference is the conversation API, written down as plainly as possible: one chat in memory, one small function for
-// each thing that a person does to it, and one for each way in which a generation pod answers. There is no API server, no
-// fence, no retry and no crash in it. Whoever wants to know what Parley does with a chat can read it here, and the randomised
-// test in the folder above holds the operator to it.
+// Package reference is the conversation API, written down as plainly as possible: one chat in memory, one small
+// function for each thing that a person does to it, and one for each way in which a generation pod answers. There is no
+// API server, no fence, no retry and no crash in it. Whoever wants to know what Parley does with a chat can read it
+// here, and the randomised test in the folder above holds the operator to it.
 //
 // It is a second opinion: it is written from what the documentation promises, imports nothing of the operator but the
-// words of its API, and keeps less. Above all it keeps no counters: which calls are outstanding, how many steps a turn has
-// and whether something is left to answer are read off the history each time.
+// words of its API, and keeps less. Above all it keeps no counters: which calls are outstanding, how many steps a turn
+// has and whether something is left to answer are read off the history each time.
 //
-// The invariants that it keeps: Waiting has no queue; only Running and Interrupting chats have an attempt, and an Interrupting
-// one always does; the history begins with a User message; calls are asked for only in RequiresAction.
+// The invariants that it keeps: Waiting has no queue; only Running and Interrupting chats have an attempt, and an
+// Interrupting one always does; the history begins with a User message; calls are asked for only in RequiresAction.
 package reference
 
 import (
@@ -35,7 +35,8 @@ type Chat struct {
 	// boundaries are where contexts began, oldest first, replies what is known of those in the newest one.
 	boundaries []boundary
 	replies    known
-	// compacting is true from the moment when a compaction is asked for until it is made, the chat is interrupted or the history changes.
+	// compacting is true from the moment when a compaction is asked for until it is made,
+	// the chat is interrupted or the history changes.
 	compacting bool
 	// failed is the number of the attempt that failed while the chat was suspended.
 	failed int

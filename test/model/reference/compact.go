@@ -9,7 +9,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// boundary is where a context begins: start is the index of its first message, length that of the history when it was begun.
+// boundary is where a context begins: start is the index of its first message,
+// length that of the history when it was begun.
 type boundary struct{ start, length int }
 
 // known is what the chat knows about replies in its context: after an edit nothing, until the next reply.

@@ -5,8 +5,8 @@ package reference
 
 import "parley.dev/parley/api/v1alpha1"
 
-// Finish is an attempt that is done: a reply with these calls, or the results of the calls that Parley runs itself. Somebody
-// may have asked it to stop just then.
+// Finish is an attempt that is done: a reply with these calls, or the results of the calls that Parley runs itself.
+// Somebody may have asked it to stop just then.
 func (c *Chat) Finish(name string, calls ...Call) {
 	if c.Attempt.Action == v1alpha1.ActionCompact {
 		c.summarize(name)

@@ -75,8 +75,8 @@ func (m *Message) supersede() {
 	m.State, m.Refusal = v1alpha1.MessageSuperseded, v1alpha1.ReasonSuperseded
 }
 
-// Edit changes what a User message says. One that waits will say something else when its turn comes; one that is not part of
-// the conversation asks anew; from one that was committed the conversation begins again.
+// Edit changes what a User message says. One that waits will say something else when its turn comes; one that is not
+// part of the conversation asks anew; from one that was committed the conversation begins again.
 func (c *Chat) Edit(name string) {
 	switch m := c.Person(name); m.State {
 	case v1alpha1.MessageCommitted:
@@ -92,8 +92,8 @@ func (c *Chat) Edit(name string) {
 	}
 }
 
-// CutIn changes a User message to whenBusy: Interrupt. One that waits is next then, and what is under way is stopped; one that
-// was committed stays where it is.
+// CutIn changes a User message to whenBusy: Interrupt. One that waits is next then, and what is under way is stopped;
+// one that was committed stays where it is.
 func (c *Chat) CutIn(name string) {
 	m := c.Person(name)
 	m.CutsIn = true
@@ -112,8 +112,8 @@ func (c *Chat) CutIn(name string) {
 	}
 }
 
-// Delete deletes a message, of a person or of a generation pod. If it was committed, all that followed leaves the history
-// with it, and the chat goes on from what is left: again, if that has no answer.
+// Delete deletes a message, of a person or of a generation pod. If it was committed, all that followed leaves the
+// history with it, and the chat goes on from what is left: again, if that has no answer.
 func (c *Chat) Delete(name string) {
 	c.people = slices.DeleteFunc(c.people, func(m *Message) bool { return m.Name == name })
 	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
@@ -131,8 +131,8 @@ func (c *Chat) Delete(name string) {
 	c.goOn()
 }
 
-// answerIsDue reports whether the history ends with something that the model must answer, or with calls that have no result.
-// What was interrupted is left as it is.
+// answerIsDue reports whether the history ends with something that the model must answer, or with calls that have no
+// result. What was interrupted is left as it is.
 func (c *Chat) answerIsDue() bool {
 	if len(c.History) == 0 {
 		return false
@@ -141,8 +141,8 @@ func (c *Chat) answerIsDue() bool {
 	return last != nil && !last.Partial && (last.Role != v1alpha1.RoleAssistant || len(last.Calls) > 0)
 }
 
-// cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they are no
-// longer part of the conversation.
+// cut takes the messages from an index on out of the history. Generated ones are removed; people's own say that they
+// are no longer part of the conversation.
 func (c *Chat) cut(from int) {
 	for _, m := range c.History[from:] {
 		m.supersede()

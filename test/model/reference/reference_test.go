@@ -47,7 +47,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Decide("no", "2", v1alpha1.DecisionDeny)
 			},
 			View{
-				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply", "Tool results"}, Turn: "ask",
+				Phase: "Running", Ready: "Unknown ExecutingTools", History: []string{"User ask", "Assistant reply", "Tool results"},
+				Turn:      "ask",
 				Attempt:   "1 ExecuteTools",
 				Messages:  map[string]string{"ask": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
 				Approvals: map[string]string{"no": "True Applied"},
@@ -62,10 +63,12 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Bring("results", Result{ID: "y"})
 			},
 			View{
-				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool 2", "Tool results", "User b"}, Turn: "b",
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool 2", "Tool results",
+					"User b"}, Turn: "b",
 				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
-					"a": "Committed True StoppedAfterTool", "b": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted",
+					"a": "Committed True StoppedAfterTool", "b": "Committed Unknown BeingAnswered",
+					"results": "Committed True ResultsAccepted",
 				},
 			},
 		},
@@ -79,7 +82,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Delete("b")
 			},
 			View{
-				Phase: "Waiting", Ready: "True StoppedAfterTool", History: []string{"User a", "Assistant 1", "Tool results"}, Turn: "a StoppedAfterTool",
+				Phase: "Waiting", Ready: "True StoppedAfterTool", History: []string{"User a", "Assistant 1", "Tool results"},
+				Turn:     "a StoppedAfterTool",
 				Messages: map[string]string{"a": "Committed True StoppedAfterTool", "results": "Committed True ResultsAccepted"},
 			},
 		},
@@ -91,7 +95,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Bring("results", Result{ID: "x", Failed: true})
 			},
 			View{
-				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool results"}, Turn: "a",
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool results"},
+				Turn:     "a",
 				Attempt:  "1 GenerateAssistant",
 				Messages: map[string]string{"a": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
 			},
@@ -104,7 +109,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Send("c", false)
 			},
 			View{
-				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "User b"}, Turn: "b", Queue: []string{"c"},
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "User b"}, Turn: "b",
+				Queue:   []string{"c"},
 				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
 					"a": "Committed False RateLimited", "b": "Committed Unknown BeingAnswered", "c": "Queued Unknown Queued",
@@ -132,7 +138,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				c.Edit("a")
 			},
 			View{
-				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a"}, Turn: "a", Attempt: "1 GenerateAssistant",
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a"}, Turn: "a",
+				Attempt: "1 GenerateAssistant",
 				Messages: map[string]string{
 					"a": "Committed Unknown BeingAnswered", "b": "Superseded False Superseded", "c": "Superseded False Superseded",
 				},
@@ -171,7 +178,8 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 			},
 			View{
 				Phase: "Waiting", Ready: "True Answered", History: []string{"User a"}, ContextStart: 1, Turn: "a Failed",
-				Requests: map[string]string{"Clear": "two Refused"}, Messages: map[string]string{"a": "Committed False ContextTooLong"},
+				Requests: map[string]string{"Clear": "two Refused"},
+				Messages: map[string]string{"a": "Committed False ContextTooLong"},
 			},
 		},
 	} {

@@ -18,8 +18,8 @@ func (c *Chat) Interrupt(token string) {
 	c.stop()
 }
 
-// stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled, and
-// the turn goes on without them.
+// stop stops what is under way. An attempt hands over what it has before the turn ends; calls that wait are cancelled,
+// and the turn goes on without them.
 func (c *Chat) stop() {
 	c.compacting = false
 	switch {

@@ -20,8 +20,8 @@ func (c *Chat) begin(m *Message) {
 	c.goOn()
 }
 
-// goOn takes the next step of the turn, or ends the turn. What Parley can do itself comes before what people must do, and both
-// come before the model is asked again: no provider takes a history in which a call has no result.
+// goOn takes the next step of the turn, or ends the turn. What Parley can do itself comes before what people must do,
+// and both come before the model is asked again: no provider takes a history in which a call has no result.
 func (c *Chat) goOn() {
 	c.Phase, c.Attempt, c.failed = v1alpha1.ChatRunning, nil, 0
 	c.stopAsking()
@@ -89,8 +89,8 @@ func (c *Chat) takeFromQueue(name string) *Message {
 	return c.Person(name)
 }
 
-// outstanding are the calls of the turn's newest reply that have no result: those that Parley must run or answer itself, and
-// those that it must ask people for.
+// outstanding are the calls of the turn's newest reply that have no result: those that Parley must run or answer
+// itself, and those that it must ask people for.
 func (c *Chat) outstanding() (own, asked []Call) {
 	turn := c.user().Turn
 	if turn.CallsCancelled {

@@ -45,8 +45,9 @@ func New(dir, user, server string) (*Client, error) {
 		return nil, errors.New("ca.crt holds no certificate")
 	}
 	return &Client{server: server, http: &http.Client{
-		Timeout:   requestTimeout,
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}},
+		Timeout: requestTimeout,
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair},
+			MinVersion: tls.VersionTLS12}},
 	}}, nil
 }
 

@@ -30,8 +30,10 @@ func TestANodeIsReadyOnlyWhenItSaysSo(t *testing.T) {
 		body   string
 		want   string // part of the error; empty for ready
 	}{
-		"ready":          {200, `{"status":{"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, ""},
-		"not ready":      {200, `{"status":{"conditions":[{"type":"Ready","status":"False","message":"no network yet"}]}}`, "no network yet"},
+		"ready": {200,
+			`{"status":{"conditions":[{"type":"MemoryPressure","status":"False"},{"type":"Ready","status":"True"}]}}`, ""},
+		"not ready": {200, `{"status":{"conditions":[{"type":"Ready","status":"False","message":"no network yet"}]}}`,
+			"no network yet"},
 		"unknown":        {200, `{"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}`, "not ready"},
 		"silent":         {200, `{}`, "has not reported"},
 		"not registered": {404, `nodes "node1" not found`, "404"},

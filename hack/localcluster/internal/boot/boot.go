@@ -47,7 +47,8 @@ type Node struct {
 // Run brings the cluster up, writes its progress as lines (see Step, Ready, Failed) and then keeps it running
 // until ctx ends. ln is the listener on the machine's loopback that leads to the API server.
 func Run(ctx context.Context, l layout.Cluster, ln net.Listener, progress io.WriteCloser, log *slog.Logger) error {
-	env := []string{"PATH=" + l.NodeDir() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C", InsideVariable + "=1"}
+	env := []string{"PATH=" + l.NodeDir() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
+		"LANG=C", InsideVariable + "=1"}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	n := &Node{cluster: l, programs: supervise.New(env, log), progress: progress, began: time.Now(), fail: fail}
@@ -145,7 +146,8 @@ func (n *Node) runtime(ctx context.Context) error {
 		return fmt.Errorf("looking for images: %w", err)
 	}
 	for _, tar := range images {
-		p := supervise.Program{Name: "ctr", Path: n.cluster.Program("ctr"), Args: component.ImportImage(layout.ContainerdSocket, tar), Log: n.cluster.Log("ctr")}
+		p := supervise.Program{Name: "ctr", Path: n.cluster.Program("ctr"),
+			Args: component.ImportImage(layout.ContainerdSocket, tar), Log: n.cluster.Log("ctr")}
 		if err := n.programs.Run(ctx, p); err != nil {
 			return err
 		}
@@ -170,7 +172,8 @@ func (n *Node) serviceAccount(ctx context.Context) error {
 
 // run runs a small program to its end.
 func (n *Node) run(ctx context.Context, path string, args ...string) error {
-	return n.programs.Run(ctx, supervise.Program{Name: filepath.Base(path), Path: path, Args: args, Log: n.cluster.Log("setup")})
+	return n.programs.Run(ctx, supervise.Program{Name: filepath.Base(path), Path: path, Args: args,
+		Log: n.cluster.Log("setup")})
 }
 
 // writeFile replaces a file, be it a link to somewhere else or not.

@@ -35,8 +35,8 @@ func (n *Node) network(ctx context.Context) error {
 		"address add " + layout.NodeIP + "/32 dev lo",
 		// The Service "kubernetes" is simply a local address, which makes a service proxy unnecessary.
 		"address add " + layout.ServiceIP + "/32 dev lo",
-		// With an address of its own. Otherwise a bridge takes the lowest one of its ports, which changes when a pod goes, and
-		// the other pods send to the old one until they ask again, half a minute later.
+		// With an address of its own. Otherwise a bridge takes the lowest one of its ports, which changes when a pod goes,
+		// and the other pods send to the old one until they ask again, half a minute later.
 		"link add " + layout.PodBridge + " address " + bridgeAddress + " type bridge",
 		"address add " + layout.PodGateway + "/24 dev " + layout.PodBridge,
 		"link set " + layout.PodBridge + " up",

@@ -139,7 +139,8 @@ func (m Manager) Status(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "server      %s\nkubeconfig  %s\nprograms    %s\nlogs        %s\n", s.Server, m.Kubeconfig(), s.Bin, filepath.Dir(m.Log("x")))
+	fmt.Fprintf(out, "server      %s\nkubeconfig  %s\nprograms    %s\nlogs        %s\n", s.Server, m.Kubeconfig(), s.Bin,
+		filepath.Dir(m.Log("x")))
 	for _, name := range Components {
 		if child, ok := s.Init.Child(name); ok {
 			fmt.Fprintf(out, "%-25s process %d\n", name, child.PID)
@@ -151,7 +152,8 @@ func (m Manager) Status(ctx context.Context, out io.Writer) error {
 }
 
 // Components are the programs that the cluster keeps running.
-var Components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd", "kubelet"}
+var Components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "containerd",
+	"kubelet"}
 
 // Load imports image tars into the node. containerd's socket is reached through the first process's view of the
 // file system, so no namespace has to be entered.
@@ -177,7 +179,8 @@ func (m Manager) Kubectl(ctx context.Context, args []string) (*exec.Cmd, error) 
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, layout.Cluster{Bin: s.Bin}.Program("kubectl"), append([]string{"--kubeconfig=" + m.Kubeconfig()}, args...)...)
+	cmd := exec.CommandContext(ctx, layout.Cluster{Bin: s.Bin}.Program("kubectl"),
+		append([]string{"--kubeconfig=" + m.Kubeconfig()}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd, nil
 }

@@ -115,8 +115,8 @@ func (m Manager) wayFile(origin string) string {
 	return m.Path("egress", fmt.Sprintf("%x.json", h.Sum64()))
 }
 
-// startEgress starts the program that serves and waits until it says where. This program writes to none of the files that
-// it closes here, so that their closing has nothing to report.
+// startEgress starts the program that serves and waits until it says where. This program writes to none of the files
+// that it closes here, so that their closing has nothing to report.
 func (m Manager) startEgress(ctx context.Context, origin string) (way, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -128,7 +128,8 @@ func (m Manager) startEgress(ctx context.Context, origin string) (way, error) {
 		return way{}, errors.Join(fmt.Errorf("creating a log: %w", err), write.Close())
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, EgressCommand, origin)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/exe", "-dir="+m.Dir, "-bin="+m.Bin, EgressCommand,
+		origin)
 	cmd.Stdout, cmd.Stderr = write, log
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -198,7 +199,8 @@ func (m Manager) ServeEgress(ctx context.Context, origin string) error {
 // parseOrigin accepts a scheme and a host, and nothing that a request could not say better by itself.
 func parseOrigin(origin string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(origin, "/"))
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" ||
+		*u != (url.URL{Scheme: u.Scheme, Host: u.Host}) {
 		return nil, fmt.Errorf("%q is not an origin such as https://api.openai.com", origin)
 	}
 	return u, nil

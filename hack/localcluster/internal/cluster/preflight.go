@@ -42,7 +42,8 @@ func (m Manager) preflight() error {
 		}
 	}
 	if len(unbuilt) > 0 {
-		missing = append(missing, fmt.Sprintf("programs in %q (make cluster-binaries builds them): %s", m.Bin, strings.Join(unbuilt, ", ")))
+		missing = append(missing, fmt.Sprintf("programs in %q (make cluster-binaries builds them): %s", m.Bin,
+			strings.Join(unbuilt, ", ")))
 	}
 	if len(missing) > 0 {
 		return fmt.Errorf("missing:\n  %s", strings.Join(missing, "\n  "))

@@ -29,7 +29,8 @@ func (m Manager) Restart(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, restartTimeout, fmt.Errorf("%s is not back after %s, see %s", name, restartTimeout, m.Log(name)))
+	ctx, cancel := context.WithTimeoutCause(ctx, restartTimeout,
+		fmt.Errorf("%s is not back after %s, see %s", name, restartTimeout, m.Log(name)))
 	defer cancel()
 	old, ok := s.Init.Child(name)
 	if !ok {

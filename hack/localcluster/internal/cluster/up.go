@@ -81,7 +81,8 @@ func (m Manager) Up(ctx context.Context) error {
 
 // startAll makes the directories, the control group and the first process, and waits until the cluster is ready.
 func (m Manager) startAll(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not ready after %s, see the logs in %s", startTimeout, m.Path("log")))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		fmt.Errorf("not ready after %s, see the logs in %s", startTimeout, m.Path("log")))
 	defer cancel()
 	if err := os.RemoveAll(m.Path("log")); err != nil {
 		return fmt.Errorf("removing old logs: %w", err)
@@ -115,8 +116,8 @@ func (m Manager) startAll(ctx context.Context) error {
 }
 
 // startInit starts the first process in namespaces of its own and writes down its number. The process lives on when ctx
-// ends. What is closed here are this program's copies of what the process has; nothing is written to them, so that their
-// closing has nothing to report.
+// ends. What is closed here are this program's copies of what the process has; nothing is written to them, so that
+// their closing has nothing to report.
 func (m Manager) startInit(ctx context.Context) (server string, progress *os.File, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a free port: several clusters run side by side
 	if err != nil {
@@ -148,12 +149,15 @@ func (m Manager) startInit(ctx context.Context) (server string, progress *os.Fil
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 	}
 	if err := cmd.Start(); err != nil {
-		return "", nil, errors.Join(fmt.Errorf("making namespaces (this needs CAP_SYS_ADMIN; a container needs --privileged): %w", err), read.Close())
+		return "", nil,
+			errors.Join(fmt.Errorf("making namespaces (this needs CAP_SYS_ADMIN; a container needs --privileged): %w", err),
+				read.Close())
 	}
 	go func() { _ = cmd.Wait() }() // only collects it, should it end while this program still runs
 	ref, err := process.Of(cmd.Process.Pid)
 	if err != nil {
-		return "", nil, errors.Join(fmt.Errorf("the cluster's first process ended at once, see %s: %w", m.Log("init"), err), read.Close())
+		return "", nil, errors.Join(fmt.Errorf("the cluster's first process ended at once, see %s: %w", m.Log("init"), err),
+			read.Close())
 	}
 	server = "https://127.0.0.1:" + strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
 	if err := m.save(state{Init: ref, Server: server, Bin: m.Bin}); err != nil {

@@ -72,7 +72,8 @@ func ControllerManager(l layout.Cluster) Component {
 	const name = "kube-controller-manager"
 	pki := func(file string) string { return filepath.Join(l.PKI(), file) }
 	return component(l, name, append(controllerFlags(l, name),
-		"--service-account-private-key-file="+pki("sa.key"), "--root-ca-file="+pki("ca.crt"), "--client-ca-file="+pki("ca.crt"),
+		"--service-account-private-key-file="+pki("sa.key"), "--root-ca-file="+pki("ca.crt"),
+		"--client-ca-file="+pki("ca.crt"),
 		"--requestheader-client-ca-file="+pki("front-proxy-ca.crt"),
 		"--cluster-signing-cert-file="+pki("ca.crt"), "--cluster-signing-key-file="+pki("ca.key"),
 		"--use-service-account-credentials")...)
@@ -100,5 +101,6 @@ func Kubelet(l layout.Cluster) Component {
 // ImportImage are the arguments of containerd's ctr that load an image tar. The image is pinned: it cannot be
 // pulled again, so it must not be collected.
 func ImportImage(socket, tar string) []string {
-	return []string{"--address=" + socket, "--namespace=k8s.io", "images", "import", "--label=io.cri-containerd.pinned=pinned", tar}
+	return []string{"--address=" + socket, "--namespace=k8s.io", "images", "import",
+		"--label=io.cri-containerd.pinned=pinned", tar}
 }

@@ -33,8 +33,10 @@ func rendered(t *testing.T, base string) []byte {
 
 func TestConfigurationFilesHoldTheClustersOwnPlaces(t *testing.T) {
 	for file, wants := range map[string][]string{
-		"containerd.toml": {`BinaryName = "/cache/cluster-1/node/runc"`, `bin_dirs = ["/cache/cluster-1/node/cni"]`, `sandbox = "localhost/pause:dev"`, `conf_dir = "/etc/cni/net.d"`},
-		"kubelet.yaml":    {`cgroupRoot: "/` + cluster.Cgroup() + `"`, `clientCAFile: "/src/.parley/cluster/pki/ca.crt"`, "unix:///run/containerd/containerd.sock"},
+		"containerd.toml": {`BinaryName = "/cache/cluster-1/node/runc"`, `bin_dirs = ["/cache/cluster-1/node/cni"]`,
+			`sandbox = "localhost/pause:dev"`, `conf_dir = "/etc/cni/net.d"`},
+		"kubelet.yaml": {`cgroupRoot: "/` + cluster.Cgroup() + `"`, `clientCAFile: "/src/.parley/cluster/pki/ca.crt"`,
+			"unix:///run/containerd/containerd.sock"},
 	} {
 		body := rendered(t, file)
 		for _, want := range wants {
@@ -68,13 +70,15 @@ func TestTheNetworkConfigurationIsJSONWithThePodRange(t *testing.T) {
 // A development cluster that is laxer than a real one hides mistakes until production.
 func TestTheAPIServerEnforcesWhatARealOneDoes(t *testing.T) {
 	args := APIServer(cluster).Args
-	for _, want := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--service-account-issuer=https://kubernetes.default.svc"} {
+	for _, want := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+		"--service-account-issuer=https://kubernetes.default.svc"} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%s is missing", want)
 		}
 	}
 	for _, arg := range args {
-		if strings.HasPrefix(arg, "--disable-admission-plugins") || strings.HasPrefix(arg, "--anonymous-auth") || strings.HasPrefix(arg, "--feature-gates") {
+		if strings.HasPrefix(arg, "--disable-admission-plugins") || strings.HasPrefix(arg, "--anonymous-auth") ||
+			strings.HasPrefix(arg, "--feature-gates") {
 			t.Errorf("%s changes what a default API server does", arg)
 		}
 	}
@@ -82,7 +86,8 @@ func TestTheAPIServerEnforcesWhatARealOneDoes(t *testing.T) {
 
 func TestEveryComponentIsAProgramOfTheBuild(t *testing.T) {
 	programs := cluster.Programs()
-	for _, c := range []Component{Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster), Containerd(cluster), Kubelet(cluster)} {
+	for _, c := range []Component{Etcd(cluster), APIServer(cluster), ControllerManager(cluster), Scheduler(cluster),
+		Containerd(cluster), Kubelet(cluster)} {
 		if !slices.Contains(programs, c.Path) {
 			t.Errorf("%s runs %s, which the build does not make", c.Name, c.Path)
 		}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress is a way out of a cluster for one origin: a reverse proxy that listens within the cluster's network and
-// calls from the machine's. Pods of a local cluster reach a model provider by it.
+// Package egress is a way out of a cluster for one origin: a reverse proxy that listens within the cluster's network
+// and calls from the machine's. Pods of a local cluster reach a model provider by it.
 package egress
 
 import (

@@ -28,7 +28,8 @@ func TestRequestsReachTheOriginAsTheyAre(t *testing.T) {
 	}
 	proxy := httptest.NewServer(Handler(target))
 	defer proxy.Close()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL+"/v1/messages?beta=true", strings.NewReader("hello"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL+"/v1/messages?beta=true",
+		strings.NewReader("hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,8 @@ func TestRequestsReachTheOriginAsTheyAre(t *testing.T) {
 	}
 	defer response.Body.Close()
 	body, _ := io.ReadAll(response.Body)
-	if string(body) != "hello" || got.Host != target.Host || got.URL.String() != "/v1/messages?beta=true" || got.Header.Get("X-Api-Key") != "k" {
+	if string(body) != "hello" || got.Host != target.Host || got.URL.String() != "/v1/messages?beta=true" ||
+		got.Header.Get("X-Api-Key") != "k" {
 		t.Errorf("got %s %s, host %s, headers %v, body %q", got.Method, got.URL, got.Host, got.Header, body)
 	}
 }

@@ -109,7 +109,8 @@ func Write(w io.Writer, s Spec) (digest string, err error) {
 	if err := writeLayer(io.MultiWriter(sum, &size), s.Files); err != nil {
 		return "", err
 	}
-	layer := descriptor{MediaType: "application/vnd.oci.image.layer.v1.tar", Digest: fmt.Sprintf("sha256:%x", sum.Sum(nil)), Size: size.n}
+	layer := descriptor{MediaType: "application/vnd.oci.image.layer.v1.tar",
+		Digest: fmt.Sprintf("sha256:%x", sum.Sum(nil)), Size: size.n}
 	docs, manifest, err := documents(s, layer)
 	if err != nil {
 		return "", err
@@ -131,7 +132,8 @@ func Write(w io.Writer, s Spec) (digest string, err error) {
 }
 
 func writeLayerBlob(tw *tar.Writer, layer descriptor, files []File) error {
-	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: layer.blobPath(), Mode: 0o644, Size: layer.Size}); err != nil {
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: layer.blobPath(), Mode: 0o644,
+		Size: layer.Size}); err != nil {
 		return fmt.Errorf("writing the layer: %w", err)
 	}
 	sum := sha256.New()
@@ -145,7 +147,8 @@ func writeLayerBlob(tw *tar.Writer, layer descriptor, files []File) error {
 }
 
 func writeEntry(tw *tar.Writer, name string, body []byte) error {
-	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(body))}); err != nil {
+	if err := tw.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644,
+		Size: int64(len(body))}); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	if _, err := tw.Write(body); err != nil {

@@ -127,7 +127,8 @@ func TestEveryBlobIsNamedAfterItsContentAndEveryReferenceResolves(t *testing.T) 
 		Layers   []string
 	}
 	decode(t, bodies["manifest.json"], &docker)
-	if bodies[docker[0].Config] == nil || bodies[docker[0].Layers[0]] == nil || docker[0].RepoTags[0] != "localhost/parley:dev" {
+	if bodies[docker[0].Config] == nil || bodies[docker[0].Layers[0]] == nil ||
+		docker[0].RepoTags[0] != "localhost/parley:dev" {
 		t.Errorf("docker manifest does not resolve: %+v", docker)
 	}
 }

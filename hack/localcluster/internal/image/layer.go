@@ -88,7 +88,8 @@ func (l *layerWriter) addFile(source, target string, info fs.FileInfo) error {
 	if info.Mode()&0o111 != 0 {
 		mode = 0o755
 	}
-	if err := l.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: mode, Size: info.Size()}); err != nil {
+	if err := l.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target, Mode: mode,
+		Size: info.Size()}); err != nil {
 		return fmt.Errorf("adding /%s: %w", target, err)
 	}
 	in, err := os.Open(source)

@@ -105,7 +105,8 @@ func (c Cluster) CNI() string { return filepath.Join(c.NodeDir(), "cni") }
 func (c Cluster) Images() string { return filepath.Join(c.NodeDir(), "images") }
 
 // controlPlane are the programs of the set that the integration tests use as well.
-var controlPlane = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kubectl": true}
+var controlPlane = map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true,
+	"kubectl": true}
 
 // Program is the path of one of the programs that build.sh makes.
 func (c Cluster) Program(name string) string {
@@ -144,7 +145,8 @@ func (c Cluster) Check() error {
 	for _, own := range []string{c.Dir, c.Bin} {
 		for _, h := range hidden {
 			if own == h || strings.HasPrefix(own, h+"/") {
-				return fmt.Errorf("%s is below %s, which the cluster sees through a private layer: choose another directory", own, h)
+				return fmt.Errorf("%s is below %s, which the cluster sees through a private layer: choose another directory", own,
+					h)
 			}
 		}
 	}

@@ -52,7 +52,8 @@ func Write(o Options) error {
 	ca := w.authority("ca")
 	front := w.authority("front-proxy-ca")
 	w.issue(ca, "apiserver", pkix.Name{CommonName: "kube-apiserver"}, x509.ExtKeyUsageServerAuth, o.Names)
-	w.issue(ca, "apiserver-kubelet-client", subject("kube-apiserver-kubelet-client", "system:masters"), x509.ExtKeyUsageClientAuth, nil)
+	w.issue(ca, "apiserver-kubelet-client", subject("kube-apiserver-kubelet-client", "system:masters"),
+		x509.ExtKeyUsageClientAuth, nil)
 	w.issue(front, "front-proxy-client", subject("front-proxy-client", ""), x509.ExtKeyUsageClientAuth, nil)
 	w.serviceAccountKey()
 	for _, u := range []user{
@@ -102,7 +103,8 @@ func (w *writer) template(name pkix.Name) *x509.Certificate {
 	if err != nil && w.err == nil {
 		w.err = fmt.Errorf("making a serial number: %w", err)
 	}
-	return &x509.Certificate{SerialNumber: serial, Subject: name, NotBefore: w.Now.Add(-time.Hour), NotAfter: w.Now.AddDate(1, 0, 0)}
+	return &x509.Certificate{SerialNumber: serial, Subject: name, NotBefore: w.Now.Add(-time.Hour),
+		NotAfter: w.Now.AddDate(1, 0, 0)}
 }
 
 // sign makes a key pair for a template, signs it and writes both files. A nil parent signs itself.

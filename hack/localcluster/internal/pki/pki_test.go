@@ -21,7 +21,8 @@ var issuedAt = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 func write(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "pki")
-	o := Options{Dir: dir, Server: "https://127.0.0.1:443", Node: "node1", Names: []string{"kubernetes.default.svc", "127.0.0.1", "10.96.0.1"}, Now: issuedAt}
+	o := Options{Dir: dir, Server: "https://127.0.0.1:443", Node: "node1",
+		Names: []string{"kubernetes.default.svc", "127.0.0.1", "10.96.0.1"}, Now: issuedAt}
 	if err := Write(o); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func TestEveryCertificateVerifiesAgainstItsOwnAuthorityOnly(t *testing.T) {
 		cn, group         string
 	}{
 		{"apiserver", "ca", "front-proxy-ca", x509.ExtKeyUsageServerAuth, "kube-apiserver", ""},
-		{"apiserver-kubelet-client", "ca", "front-proxy-ca", x509.ExtKeyUsageClientAuth, "kube-apiserver-kubelet-client", "system:masters"},
+		{"apiserver-kubelet-client", "ca", "front-proxy-ca", x509.ExtKeyUsageClientAuth, "kube-apiserver-kubelet-client",
+			"system:masters"},
 		{"front-proxy-client", "front-proxy-ca", "ca", x509.ExtKeyUsageClientAuth, "front-proxy-client", ""},
 		{"admin", "ca", "front-proxy-ca", x509.ExtKeyUsageClientAuth, "admin", "system:masters"},
 		{"kube-controller-manager", "ca", "front-proxy-ca", x509.ExtKeyUsageClientAuth, "system:kube-controller-manager", ""},
@@ -66,7 +68,8 @@ func TestEveryCertificateVerifiesAgainstItsOwnAuthorityOnly(t *testing.T) {
 			for ca, want := range map[string]bool{tc.ca: true, tc.otherCA: false} {
 				roots := x509.NewCertPool()
 				roots.AddCert(certificate(t, dir, ca))
-				_, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: issuedAt, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
+				_, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: issuedAt,
+					KeyUsages: []x509.ExtKeyUsage{tc.usage}})
 				if (err == nil) != want {
 					t.Errorf("verifying against %s: %v, want success %v", ca, err, want)
 				}
@@ -83,7 +86,8 @@ func TestEveryCertificateVerifiesAgainstItsOwnAuthorityOnly(t *testing.T) {
 
 func TestTheServingCertificateHoldsItsNamesAndAddresses(t *testing.T) {
 	cert := certificate(t, write(t), "apiserver")
-	for host, want := range map[string]bool{"kubernetes.default.svc": true, "127.0.0.1": true, "10.96.0.1": true, "example.org": false, "10.96.0.2": false} {
+	for host, want := range map[string]bool{"kubernetes.default.svc": true, "127.0.0.1": true, "10.96.0.1": true,
+		"example.org": false, "10.96.0.2": false} {
 		if err := cert.VerifyHostname(host); (err == nil) != want {
 			t.Errorf("%s: %v, want success %v", host, err, want)
 		}
@@ -123,7 +127,8 @@ func TestAKubeconfigLogsInWithMutualTLS(t *testing.T) {
 		_, _ = w.Write([]byte(r.TLS.PeerCertificates[0].Subject.CommonName))
 	}))
 	now := func() time.Time { return issuedAt }
-	srv.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, Time: now}
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{serving}, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, Time: now}
 	srv.StartTLS()
 	defer srv.Close()
 
@@ -156,14 +161,16 @@ func TestAKubeconfigLogsInWithMutualTLS(t *testing.T) {
 	if !roots.AppendCertsFromPEM(config.Clusters[0].Cluster.CA) {
 		t.Fatal("the kubeconfig holds no CA")
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, Time: now}}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots,
+		Certificates: []tls.Certificate{pair}, Time: now}}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get(config.Clusters[0].Cluster.Server)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if name := resp.TLS.PeerCertificates[0].Subject.CommonName; name != "kube-apiserver" || resp.StatusCode != http.StatusOK {
+	if name := resp.TLS.PeerCertificates[0].Subject.CommonName; name != "kube-apiserver" ||
+		resp.StatusCode != http.StatusOK {
 		t.Errorf("got %d from %q", resp.StatusCode, name)
 	}
 }

@@ -84,8 +84,8 @@ func (s *Supervisor) collect() {
 	}
 }
 
-// start starts a program; the channel gives its end. What is closed here are copies of the program's files, to which nothing
-// was written.
+// start starts a program; the channel gives its end. What is closed here are copies of the program's files, to which
+// nothing was written.
 func (s *Supervisor) start(p Program) (<-chan syscall.WaitStatus, error) {
 	out, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -100,7 +100,8 @@ func (s *Supervisor) start(p Program) (<-chan syscall.WaitStatus, error) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	proc, err := os.StartProcess(p.Path, append([]string{p.Path}, p.Args...), &os.ProcAttr{Env: s.env, Files: []*os.File{null, out, out}})
+	proc, err := os.StartProcess(p.Path, append([]string{p.Path}, p.Args...),
+		&os.ProcAttr{Env: s.env, Files: []*os.File{null, out, out}})
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.Name, err)
 	}

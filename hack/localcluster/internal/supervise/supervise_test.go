@@ -30,7 +30,8 @@ func supervisor(t *testing.T) *Supervisor {
 
 func shell(t *testing.T, script string) Program {
 	t.Helper()
-	return Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", script}, Log: filepath.Join(t.TempDir(), "script.log")}
+	return Program{Name: "script", Path: "/bin/sh", Args: []string{"-c", script},
+		Log: filepath.Join(t.TempDir(), "script.log")}
 }
 
 func TestAProgramRunsWithTheGivenEnvironmentOnlyAndItsOutputIsKept(t *testing.T) {
@@ -55,14 +56,16 @@ func TestAFailedRunSaysHowItEndedAndWhatItSaidLast(t *testing.T) {
 			t.Errorf("%s: %v", script, err)
 		}
 	}
-	if err := s.Run(t.Context(), Program{Name: "nothing", Path: "/no/such/program", Log: os.DevNull}); !errors.Is(err, os.ErrNotExist) {
+	if err := s.Run(t.Context(), Program{Name: "nothing", Path: "/no/such/program", Log: os.DevNull}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
 
 func TestAProgramThatEndsBeforeTheClusterIsUpFailsTheStart(t *testing.T) {
 	failed := make(chan error, 1)
-	if err := supervisor(t).Keep(t.Context(), shell(t, "echo bad flag; exit 1"), func(err error) { failed <- err }); err != nil {
+	if err := supervisor(t).Keep(t.Context(), shell(t, "echo bad flag; exit 1"),
+		func(err error) { failed <- err }); err != nil {
 		t.Fatal(err)
 	}
 	select {

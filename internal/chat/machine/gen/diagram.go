@@ -23,7 +23,8 @@ func node(s machine.State) string {
 	return string(s)
 }
 
-// renderDiagram shows the moves between phases as a mermaid diagram. An event that leaves the phase as it is, is left out.
+// renderDiagram shows the moves between phases as a mermaid diagram.
+// An event that leaves the phase as it is, is left out.
 func renderDiagram(w io.Writer) {
 	fmt.Fprint(w, "\n## Diagram\n\nThe moves between phases; events that leave the phase as it is are left "+
 		"out. Archived stands for Waiting and Error, each of which comes back as it was.\n\n"+

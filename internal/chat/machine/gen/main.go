@@ -37,7 +37,8 @@ func run(path string, check bool) error {
 		return fmt.Errorf("reading the page: %w", err)
 	}
 	if !bytes.Equal(have, page) {
-		return fmt.Errorf("%s does not say what the state machine does: run go run ./internal/chat/machine/gen -o %s", path, path)
+		return fmt.Errorf("%s does not say what the state machine does: run go run ./internal/chat/machine/gen -o %s", path,
+			path)
 	}
 	return nil
 }

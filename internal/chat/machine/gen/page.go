@@ -112,7 +112,8 @@ func targets(s machine.State, e machine.Event) []string {
 }
 
 func renderRules(w io.Writer) {
-	fmt.Fprint(w, "\n## Rules\n\n| Event | From → to | Guards | Effects, in order | Why |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprint(w,
+		"\n## Rules\n\n| Event | From → to | Guards | Effects, in order | Why |\n| --- | --- | --- | --- | --- |\n")
 	for _, e := range machine.Events() {
 		for _, r := range machine.Rules() {
 			if r.Event == e {

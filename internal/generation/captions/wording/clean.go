@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wording makes what a chat or a turn is called where there is room for a few words only: from the first words of
-// a message, or from what a model answers when it is asked. A caption is one line, no longer than its Form allows, that
-// can be shown anywhere: without control characters, marks of formatting and quotes around it. It is pure.
+// Package wording makes what a chat or a turn is called where there is room for a few words only: from the first words
+// of a message, or from what a model answers when it is asked. A caption is one line, no longer than its Form allows,
+// that can be shown anywhere: without control characters, marks of formatting and quotes around it. It is pure.
 package wording
 
 import (

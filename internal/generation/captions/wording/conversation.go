@@ -14,13 +14,15 @@ import (
 const (
 	// maxAsked is how many characters of a conversation a model is shown: enough to know what it is about.
 	maxAsked = 6000
-	// maxNewest is how many of them are of one message of a conversation that goes on: one long answer must not hide the others.
+	// maxNewest is how many of them are of one message of a conversation that goes on:
+	// one long answer must not hide the others.
 	maxNewest = 1000
 	// newestTurns is how many turns of such a conversation it is shown, besides its beginning.
 	newestTurns = 3
 )
 
-// Of is what the first User message of a history that is meant for people says; empty if there is none, or it has no text.
+// Of is what the first User message of a history that is meant for people says;
+// empty if there is none, or it has no text.
 func Of(messages []v1alpha1.ChatMessage) string {
 	shown := func(m v1alpha1.ChatMessage) bool { return asks(m) && m.Spec.Visibility != v1alpha1.VisibleToModel }
 	if i := slices.IndexFunc(messages, shown); i >= 0 {
@@ -41,7 +43,8 @@ func Questions(messages []v1alpha1.ChatMessage) (n int) {
 
 func asks(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }
 
-// Text is what a message says, in lines: unlike v1alpha1.ChatMessageSpec.Text it keeps texts apart that a model shall not read as one.
+// Text is what a message says, in lines: unlike v1alpha1.ChatMessageSpec.Text it keeps texts apart that a model shall
+// not read as one.
 func Text(spec *v1alpha1.ChatMessageSpec) string {
 	said := []string{spec.Content}
 	for i := range spec.Parts {
@@ -92,7 +95,8 @@ func Conversation(messages []v1alpha1.ChatMessage) string {
 	return strings.Join(shown, "\n")
 }
 
-var tags = map[v1alpha1.MessageRole]string{v1alpha1.RoleUser: "message", v1alpha1.RoleAssistant: "reply", v1alpha1.RoleSystem: "summary"}
+var tags = map[v1alpha1.MessageRole]string{v1alpha1.RoleUser: "message", v1alpha1.RoleAssistant: "reply",
+	v1alpha1.RoleSystem: "summary"}
 
 // tagged is the beginning of a text, in a tag.
 func tagged(tag, text string, runes int) string {

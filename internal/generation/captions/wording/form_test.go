@@ -22,7 +22,8 @@ func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.C
 }
 
 func TestATitleIsOfTheFirstQuestion(t *testing.T) {
-	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"), said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
+	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"),
+		said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
 	if got, n := Of(messages), Questions(messages); got != "why\nso" || n != 2 {
 		t.Errorf("got %q of %d", got, n)
 	}
@@ -32,12 +33,15 @@ func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 }
 
 func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
-	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, Beginning(strings.Repeat("長", 10_000)), false)
+	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))},
+		Beginning(strings.Repeat("長", 10_000)), false)
 	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
-	if n := strings.Count(text, "長"); n != maxAsked || !utf8.ValidString(text) || *call.MaxOutputTokens != 100 || *call.TopK != 5 {
+	if n := strings.Count(text, "長"); n != maxAsked || !utf8.ValidString(text) || *call.MaxOutputTokens != 100 ||
+		*call.TopK != 5 {
 		t.Errorf("%d characters are shown, %d tokens allowed", n, *call.MaxOutputTokens)
 	}
-	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "why", true); len(plain.Tools) != 0 || plain.ToolChoice != nil || *plain.MaxOutputTokens != Title.Tokens {
+	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "why", true); len(plain.Tools) != 0 ||
+		plain.ToolChoice != nil || *plain.MaxOutputTokens != Title.Tokens {
 		t.Errorf("a plain call is %+v", plain)
 	}
 }
@@ -50,10 +54,12 @@ func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 		content fantasy.ResponseContent
 		want    string
 	}{
-		"a call":                  {fantasy.ResponseContent{fantasy.TextContent{Text: "Sure!"}, call(`{"title":"Stuck pods"}`)}, "Stuck pods"},
-		"text":                    {fantasy.ResponseContent{fantasy.TextContent{Text: "Stuck pods."}}, "Stuck pods"},
-		"half a call":             {fantasy.ResponseContent{call(`{"title":"Stu`)}, ""},
-		"a call without a title":  {fantasy.ResponseContent{call(`{}`), fantasy.TextContent{Text: "Stuck pods"}}, "Stuck pods"},
+		"a call": {fantasy.ResponseContent{fantasy.TextContent{Text: "Sure!"},
+			call(`{"title":"Stuck pods"}`)}, "Stuck pods"},
+		"text":        {fantasy.ResponseContent{fantasy.TextContent{Text: "Stuck pods."}}, "Stuck pods"},
+		"half a call": {fantasy.ResponseContent{call(`{"title":"Stu`)}, ""},
+		"a call without a title": {fantasy.ResponseContent{call(`{}`), fantasy.TextContent{Text: "Stuck pods"}},
+			"Stuck pods"},
 		"reasoning and no answer": {fantasy.ResponseContent{fantasy.ReasoningContent{Text: "hm"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,10 +75,12 @@ func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
 	if *call.MaxOutputTokens != 64 || call.Tools[0].GetName() != "set_summary" {
 		t.Errorf("the call is %+v", call)
 	}
-	if text := call.Prompt[1].Content[0].(fantasy.TextPart).Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
+	if text := call.Prompt[1].Content[0].(fantasy.TextPart).
+		Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
 		t.Errorf("the model is shown %q", text)
 	}
-	answer := &fantasy.Response{Content: fantasy.ResponseContent{fantasy.ToolCallContent{ToolName: "set_summary", Input: `{"summary":"Summary: Found the cause of it all."}`}}}
+	answer := &fantasy.Response{Content: fantasy.ResponseContent{fantasy.ToolCallContent{ToolName: "set_summary",
+		Input: `{"summary":"Summary: Found the cause of it all."}`}}}
 	if got := TurnSummary.Read(answer); got != "Found the cause of it" {
 		t.Errorf("got %q", got)
 	}
@@ -81,7 +89,8 @@ func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
 func TestAConversationIsShownByItsBeginningAndItsNewestTurns(t *testing.T) {
 	var messages []v1alpha1.ChatMessage
 	for i := range 6 {
-		messages = append(messages, said(v1alpha1.RoleUser, "question "+string(rune('0'+i))), said(v1alpha1.RoleTool, "", "output"), said(v1alpha1.RoleAssistant, "", "answer "+string(rune('0'+i))))
+		messages = append(messages, said(v1alpha1.RoleUser, "question "+string(rune('0'+i))),
+			said(v1alpha1.RoleTool, "", "output"), said(v1alpha1.RoleAssistant, "", "answer "+string(rune('0'+i))))
 	}
 	want := "<message>\nquestion 0\n</message>"
 	for _, n := range []string{"3", "4", "5"} {
@@ -109,7 +118,8 @@ func TestALongConversationIsShownWithinBounds(t *testing.T) {
 		messages = append(messages, said(v1alpha1.RoleUser, long), said(v1alpha1.RoleAssistant, "", long))
 	}
 	got := Conversation(messages)
-	if n := strings.Count(got, "長"); n != maxAsked || !utf8.ValidString(got) || !strings.HasPrefix(got, "<message>\n長") || !strings.HasSuffix(got, strings.Repeat("長", maxNewest)+"\n</reply>") {
+	if n := strings.Count(got, "長"); n != maxAsked || !utf8.ValidString(got) || !strings.HasPrefix(got, "<message>\n長") ||
+		!strings.HasSuffix(got, strings.Repeat("長", maxNewest)+"\n</reply>") {
 		t.Errorf("%d characters are shown", n)
 	}
 }

@@ -23,9 +23,9 @@ type Body struct {
 // whole reports whether nothing is missing.
 func (b Body) whole() bool { return b.Total <= int64(len(b.Kept)) }
 
-// Body returns a body as it may be recorded: JSON, and line by line server-sent events and lines of JSON. Of these, one that
-// is longer than what was kept is cut; of anything else, a remark says how long it was. The result has at most limit bytes
-// and a remark.
+// Body returns a body as it may be recorded: JSON, and line by line server-sent events and lines of JSON. Of these, one
+// that is longer than what was kept is cut; of anything else, a remark says how long it was. The result has at most
+// limit bytes and a remark.
 func (r Redactor) Body(b Body, limit int) string {
 	if b.Total == 0 {
 		return ""

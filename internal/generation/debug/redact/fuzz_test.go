@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/generation/debug/redact"
 )
 
-// FuzzRedact plants secrets wherever they are known to stand, among whatever else there may be, and looks for them in what
-// is recorded.
+// FuzzRedact plants secrets wherever they are known to stand, among whatever else there may be, and looks for them in
+// what is recorded.
 func FuzzRedact(f *testing.F) {
 	f.Add("seed", "filler", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 	f.Add("", "{\"a\":\"", []byte("\xff\x80[{nested}]"))
@@ -29,7 +29,8 @@ func FuzzRedact(f *testing.F) {
 		p := &planter{
 			t: t, plan: plan, filler: filler,
 			secret: "Zq9" + hex.EncodeToString(sum[:8]),
-			key:    "sk-" + hex.EncodeToString(sum[8:12]) + []string{"", "/+=", `"\<&>`, " é%"}[sum[0]%4] + hex.EncodeToString(sum[12:16]),
+			key: "sk-" + hex.EncodeToString(sum[8:12]) + []string{"", "/+=", `"\<&>`, " é%"}[sum[0]%4] +
+				hex.EncodeToString(sum[12:16]),
 		}
 		p.redactor = redact.New(p.key)
 		p.headers()
@@ -98,7 +99,8 @@ func (p *planter) headers() {
 		value := p.filler + p.secret + p.filler
 		p.clean("header "+name, value, p.redactor.Header(p.oddCase(name), value))
 	}
-	for _, value := range []string{p.filler + p.key, "Bearer " + p.secret, "https://u:" + p.secret + "@h/?sig=" + p.secret} {
+	for _, value := range []string{p.filler + p.key, "Bearer " + p.secret, "https://u:" + p.secret + "@h/?sig=" +
+		p.secret} {
 		p.clean("header value", value, p.redactor.Header("X-Filler", value))
 	}
 	for _, count := range []string{"0", "39000", "6m0s", "2026-01-01T00:00:00Z"} {
@@ -110,7 +112,8 @@ func (p *planter) headers() {
 
 func (p *planter) urls() {
 	escaped := url.QueryEscape(p.filler)
-	name := []string{"key", "api_key", "token", "sig", "signature", "access_token", "X-Amz-Credential", "ToKeN", "%74oken"}[p.next(9)]
+	name := []string{"key", "api_key", "token", "sig", "signature", "access_token", "X-Amz-Credential", "ToKeN",
+		"%74oken"}[p.next(9)]
 	for _, in := range []string{
 		"https://user:" + p.secret + "@models.test/" + escaped,
 		"https://" + p.secret + "@models.test/?a=" + escaped,
@@ -211,7 +214,9 @@ func (p *planter) lines() {
 	for range 3 {
 		odd := strings.NewReplacer("\r", "", "\n", "").Replace(p.filler)
 		document := p.document()
-		fmt.Fprintf(&events, "event: e%sdata: %s%s%s%s", end, document, end, end, []string{"data: " + odd + p.secret, "data: [DONE]", "event: " + p.secret, ": " + p.secret, odd + p.secret}[p.next(5)]+end)
+		fmt.Fprintf(&events, "event: e%sdata: %s%s%s%s", end, document, end, end,
+			[]string{"data: " + odd + p.secret, "data: [DONE]", "event: " + p.secret, ": " + p.secret,
+				odd + p.secret}[p.next(5)]+end)
 		fmt.Fprintf(&lines, "%s%s", document, end)
 	}
 	p.body("server-sent events", events.String())
@@ -221,7 +226,8 @@ func (p *planter) lines() {
 // text looks at what people and models say: JSON in it, and the key.
 func (p *planter) text(document string) {
 	address := "https://h/a?x=1&sig=" + p.secret
-	for _, in := range []string{document, p.filler + p.key + p.filler, " " + document + "\n", p.filler + " " + address + " " + p.filler, `{"a":` + quote(address+p.filler) + `}`} {
+	for _, in := range []string{document, p.filler + p.key + p.filler, " " + document + "\n",
+		p.filler + " " + address + " " + p.filler, `{"a":` + quote(address+p.filler) + `}`} {
 		p.clean("text", in, p.redactor.Text(in))
 	}
 }

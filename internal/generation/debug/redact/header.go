@@ -16,7 +16,8 @@ var secretHeader = []string{
 }
 
 // tokenCount are headers that count tokens of text: rate limits, and what a call has used.
-var tokenCount = regexp.MustCompile(`^(anthropic-ratelimit-[a-z-]*tokens-[a-z]+|x-ratelimit-[a-z-]*tokens[a-z-]*|x-amzn-bedrock-[a-z-]*token-count)$`)
+var tokenCount = regexp.MustCompile(
+	`^(anthropic-ratelimit-[a-z-]*tokens-[a-z]+|x-ratelimit-[a-z-]*tokens[a-z-]*|x-amzn-bedrock-[a-z-]*token-count)$`)
 
 // countOrTime is a number, a duration or a time, and nothing that could be a secret.
 var countOrTime = regexp.MustCompile(`^[0-9][0-9.,:hmsunµTZ+-]{0,39}$`)

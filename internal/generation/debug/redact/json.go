@@ -12,16 +12,18 @@ import (
 // secretField are words in the plain names of JSON fields that hold secrets; secretFieldName are whole names. Counts of
 // tokens, such as prompt_tokens and max_tokens, are none of them.
 var (
-	secretField     = []string{"secret", "password", "passwd", "passphrase", "authorization", "credential", "apikey", "privatekey"}
+	secretField = []string{"secret", "password", "passwd", "passphrase", "authorization", "credential", "apikey",
+		"privatekey"}
 	secretFieldName = map[string]bool{
 		"token": true, "accesstoken": true, "refreshtoken": true, "idtoken": true, "authtoken": true, "sessiontoken": true,
-		"securitytoken": true, "bearertoken": true, "bearer": true, "jwt": true, "cookie": true, "setcookie": true, "accesskey": true,
+		"securitytoken": true, "bearertoken": true, "bearer": true, "jwt": true, "cookie": true, "setcookie": true,
+		"accesskey":   true,
 		"accesskeyid": true, "auth": true, "pwd": true,
 	}
 )
 
-// redactJSON returns an object or a list without secrets: as it is if it holds none, else written anew with its fields in the
-// same order. It returns false if raw is something else.
+// redactJSON returns an object or a list without secrets: as it is if it holds none, else written anew with its fields
+// in the same order. It returns false if raw is something else.
 func (r Redactor) redactJSON(raw []byte) (string, bool) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' || !json.Valid(raw) {
@@ -142,8 +144,9 @@ func (w *jsonWriter) number(n string) {
 	w.out.WriteString(n)
 }
 
-// Text returns a text of the conversation as it may be recorded: without known keys, without the secrets of the URLs in it
-// and, where it is JSON, as arguments of tool calls are, without secret fields. JSON within JSON ends by itself: each level doubles the escapes of the one below.
+// Text returns a text of the conversation as it may be recorded: without known keys, without the secrets of the URLs in
+// it and, where it is JSON, as arguments of tool calls are, without secret fields. JSON within JSON ends by itself:
+// each level doubles the escapes of the one below.
 func (r Redactor) Text(s string) string {
 	if clean, ok := r.redactJSON([]byte(s)); ok && clean != strings.TrimSpace(s) {
 		return r.replaceKnown(clean)

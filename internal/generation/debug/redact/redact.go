@@ -3,9 +3,9 @@
 
 // Package redact takes secrets out of HTTP exchanges with providers before they are recorded.
 //
-// Invariant: what is known to be a secret by its place (a header, a query parameter, a JSON field that is named like one) or
-// by its value (the API key) is not in what a Redactor returns; what cannot be understood is left out as a whole. It knows
-// no client and no clock.
+// Invariant: what is known to be a secret by its place (a header, a query parameter, a JSON field that is named like
+// one) or by its value (the API key) is not in what a Redactor returns; what cannot be understood is left out as a
+// whole. It knows no client and no clock.
 package redact
 
 import (
@@ -26,8 +26,8 @@ type Redactor struct {
 	known *strings.Replacer
 }
 
-// New returns a Redactor that also takes out the given keys wherever they stand, as they are or as they are written in a
-// URL or in JSON.
+// New returns a Redactor that also takes out the given keys wherever they stand, as they are or as they are written in
+// a URL or in JSON.
 func New(keys ...string) Redactor {
 	var all []string
 	for _, key := range keys {

@@ -16,7 +16,8 @@ var redactor = redact.New(key)
 
 func TestHeadersThatHoldSecretsAreRedacted(t *testing.T) {
 	for _, name := range []string{
-		"Authorization", "authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Proxy-Authorization", "Cookie", "Set-Cookie", "apikey",
+		"Authorization", "authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Proxy-Authorization", "Cookie",
+		"Set-Cookie", "apikey",
 		"X-Vendor-Api_Key", "X-Session-Token", "X-Amz-Security-Token", "My-Secret", "X-Bearer", "Ocp-Apim-Subscription-Key",
 		// Called like a rate limit, but no number.
 		"Anthropic-Ratelimit-Tokens-Remaining", "X-Ratelimit-Remaining-Tokens",
@@ -69,12 +70,14 @@ func TestURLs(t *testing.T) {
 
 func TestBodies(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
-		"nothing to hide, as it was written": {`{ "model": "m",  "max_tokens": 77, "b": 1e3 }`, `{ "model": "m",  "max_tokens": 77, "b": 1e3 }`},
+		"nothing to hide, as it was written": {`{ "model": "m",  "max_tokens": 77, "b": 1e3 }`,
+			`{ "model": "m",  "max_tokens": 77, "b": 1e3 }`},
 		"usage": {
 			`{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"input_token_count":4,"max_token":5,"completion_tokens_details":{"reasoning_tokens":0}}}`,
 			`{"usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":3,"input_token_count":4,"max_token":5,"completion_tokens_details":{"reasoning_tokens":0}}}`,
 		},
-		"fields in their order": {`{"z":1,"token":"h","api_key":["h"],"apiKey":{"a":"h"},"a":2}`, `{"z":1,"token":"[redacted]","api_key":"[redacted]","apiKey":"[redacted]","a":2}`},
+		"fields in their order": {`{"z":1,"token":"h","api_key":["h"],"apiKey":{"a":"h"},"a":2}`,
+			`{"z":1,"token":"[redacted]","api_key":"[redacted]","apiKey":"[redacted]","a":2}`},
 		"names that contain words": {
 			`{"client_secret":"h","userPassword":"h","Proxy-Authorization":7,"aws_credentials":{"x":"h"},"github_token":"h"}`,
 			`{"client_secret":"[redacted]","userPassword":"[redacted]","Proxy-Authorization":"[redacted]","aws_credentials":"[redacted]","github_token":"[redacted]"}`,
@@ -83,25 +86,28 @@ func TestBodies(t *testing.T) {
 			`{"source":{"type":"url","url":"https://h/a.png?v=1&X-Amz-Credential=h&X-Amz-Signature=h"},"message":"cannot fetch https://h/a.png?sig=h: 403"}`,
 			`{"source":{"type":"url","url":"https://h/a.png?v=1&X-Amz-Credential=[redacted]&X-Amz-Signature=[redacted]"},"message":"cannot fetch https://h/a.png?sig=[redacted] 403"}`,
 		},
-		"at any depth":             {`[[{"a":[{"b":{"password":"h"}}]}]]`, `[[{"a":[{"b":{"password":"[redacted]"}}]}]]`},
-		"an escaped name":          {`{"\u0074oken":"h"}`, `{"token":"[redacted]"}`},
-		"arguments of a tool call": {`{"arguments":"{\"password\":\"h\",\"n\":1}"}`, `{"arguments":"{\"password\":\"[redacted]\",\"n\":1}"}`},
+		"at any depth":    {`[[{"a":[{"b":{"password":"h"}}]}]]`, `[[{"a":[{"b":{"password":"[redacted]"}}]}]]`},
+		"an escaped name": {`{"\u0074oken":"h"}`, `{"token":"[redacted]"}`},
+		"arguments of a tool call": {`{"arguments":"{\"password\":\"h\",\"n\":1}"}`,
+			`{"arguments":"{\"password\":\"[redacted]\",\"n\":1}"}`},
 		"the key, and how it may be written": {
 			`{"a":"x ` + key + ` y","b":"\u0073k-known\/0123+456789","` + key + `":1,"c":"sk-known%2F0123%2B456789"}`,
 			`{"a":"x [redacted] y","b":"[redacted]","[redacted]":1,"c":"[redacted]"}`,
 		},
 		"server-sent events": {
 			"event: message\ndata: {\"token\":\"h\"}\n\n: ping\nid: 7\nretry: 100\ndata: [DONE]\n\n",
-			"event: message\ndata: {\"token\":\"[redacted]\"}\n\n: [left out: 4 bytes that are not data]\nid: [left out: 1 bytes that are not data]\nretry: 100\ndata: [DONE]\n\n",
+			"event: message\ndata: {\"token\":\"[redacted]\"}\n\n: [left out: 4 bytes that are not data]\nid: [left out: 1 " +
+				"bytes that are not data]\nretry: 100\ndata: [DONE]\n\n",
 		},
-		"server-sent events with an odd line": {"data: {\"a\":1}\r\ndata: hunter2\r\npassword\r\n", "data: {\"a\":1}\ndata: [left out: 7 bytes that are not JSON]\n[left out: 8 bytes that are not JSON]\n"},
-		"lines of JSON":                       {"{\"token\":\"h\"}\n{\"a\":1}\n", "{\"token\":\"[redacted]\"}\n{\"a\":1}\n"},
-		"a page of a proxy":                   {"<html>hunter2</html>", "[left out: 20 bytes that are not JSON]"},
-		"a text in quotes":                    {`"hunter2"`, "[left out: 9 bytes that are not JSON]"},
-		"an empty body":                       {"", ""},
-		"a broken document":                   {`{"token":"h"`, "[left out: 12 bytes that are not JSON]"},
-		"two documents":                       {`{"a":1}{"token":"h"}`, "[left out: 20 bytes that are not JSON]"},
-		"bytes of any values":                 {"\x00\x01{", "[left out: 3 bytes that are not JSON]"},
+		"server-sent events with an odd line": {"data: {\"a\":1}\r\ndata: hunter2\r\npassword\r\n",
+			"data: {\"a\":1}\ndata: [left out: 7 bytes that are not JSON]\n[left out: 8 bytes that are not JSON]\n"},
+		"lines of JSON":       {"{\"token\":\"h\"}\n{\"a\":1}\n", "{\"token\":\"[redacted]\"}\n{\"a\":1}\n"},
+		"a page of a proxy":   {"<html>hunter2</html>", "[left out: 20 bytes that are not JSON]"},
+		"a text in quotes":    {`"hunter2"`, "[left out: 9 bytes that are not JSON]"},
+		"an empty body":       {"", ""},
+		"a broken document":   {`{"token":"h"`, "[left out: 12 bytes that are not JSON]"},
+		"two documents":       {`{"a":1}{"token":"h"}`, "[left out: 20 bytes that are not JSON]"},
+		"bytes of any values": {"\x00\x01{", "[left out: 3 bytes that are not JSON]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := redactor.Body(redact.Body{Kept: []byte(c.in), Total: int64(len(c.in))}, 1000); got != c.want {
@@ -121,7 +127,8 @@ func TestABodyThatIsTooLongIsCutOnlyWhereItHasLines(t *testing.T) {
 		}
 	}
 	many := strings.Repeat("{\"token\":1}\n", 100)
-	if got := redactor.Body(redact.Body{Kept: []byte(many), Total: int64(len(many))}, 100); len(got) > 150 || !strings.HasSuffix(got, "bytes in all]") {
+	if got := redactor.Body(redact.Body{Kept: []byte(many), Total: int64(len(many))}, 100); len(got) > 150 ||
+		!strings.HasSuffix(got, "bytes in all]") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}
 }

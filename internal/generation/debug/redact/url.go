@@ -11,11 +11,14 @@ import (
 
 // secretQuery are words in the plain names of query parameters that hold secrets; secretQueryName are whole names.
 var (
-	secretQuery     = []string{"apikey", "token", "secret", "password", "passwd", "credential", "signature", "accesskey", "authorization", "privatekey"}
-	secretQueryName = map[string]bool{"key": true, "sig": true, "auth": true, "code": true, "jwt": true, "bearer": true, "pwd": true, "pass": true, "sas": true, "hmac": true}
+	secretQuery = []string{"apikey", "token", "secret", "password", "passwd", "credential", "signature", "accesskey",
+		"authorization", "privatekey"}
+	secretQueryName = map[string]bool{"key": true, "sig": true, "auth": true, "code": true, "jwt": true, "bearer": true,
+		"pwd": true, "pass": true, "sas": true, "hmac": true}
 )
 
-// URL returns a URL as it may be recorded: without user and fragment, and with the values of secret parameters redacted.
+// URL returns a URL as it may be recorded: without user and fragment,
+// and with the values of secret parameters redacted.
 func (r Redactor) URL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Opaque != "" {
@@ -35,8 +38,8 @@ func (r Redactor) URL(raw string) string {
 // address is a URL in a text, with a query or a fragment: the rest holds no secret by its name.
 var address = regexp.MustCompile(`(?i)https?://[^\s"'<>\\?#]+[?#][^\s"'<>\\]*`)
 
-// addresses takes the secrets out of the URLs in a text, such as the signature of one that lets a file be read. The others
-// stay as they are.
+// addresses takes the secrets out of the URLs in a text, such as the signature of one that lets a file be read. The
+// others stay as they are.
 func (r Redactor) addresses(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

@@ -13,16 +13,19 @@ import (
 
 func TestCallsWithOneIndexAndDifferentIDsAreDifferentCalls(t *testing.T) {
 	call := func(index, id, name, arguments string) string {
-		return providertest.Chunk(`{"tool_calls":[{"index":`+index+`,"id":`+id+`,"type":"function","function":{"name":`+name+`,"arguments":`+arguments+`}}]}`, "null")
+		return providertest.Chunk(`{"tool_calls":[{"index":`+index+`,"id":`+id+`,"type":"function","function":{"name":`+name+
+			`,"arguments":`+arguments+`}}]}`, "null")
 	}
 	for name, c := range map[string]struct{ events, want []string }{
 		"whole calls": {
-			[]string{call("0", `"a"`, `"f"`, `"{}"`), call("0", `"b"`, `"g"`, `"{\"x\":\"<1>\"}"`), call("0", `"c"`, `"f"`, `"{}"`)},
+			[]string{call("0", `"a"`, `"f"`, `"{}"`), call("0", `"b"`, `"g"`, `"{\"x\":\"<1>\"}"`),
+				call("0", `"c"`, `"f"`, `"{}"`)},
 			[]string{`a f {}`, `b g {"x":"<1>"}`, `c f {}`},
 		},
 		"in pieces": {
 			[]string{
-				call("0", `"a"`, `"f"`, `"{\"x\":"`), call("0", `""`, `""`, `"1}"`), call("0", `"b"`, `"g"`, `"{\"x\""`), call("0", "null", "null", `":2}"`),
+				call("0", `"a"`, `"f"`, `"{\"x\":"`), call("0", `""`, `""`, `"1}"`), call("0", `"b"`, `"g"`, `"{\"x\""`),
+				call("0", "null", "null", `":2}"`),
 				call("1", `"c"`, `"h"`, `"{}"`),
 			},
 			[]string{`a f {"x":1}`, `b g {"x":2}`, `c h {}`},
@@ -37,7 +40,8 @@ func TestCallsWithOneIndexAndDifferentIDsAreDifferentCalls(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &providertest.Scripted{Replies: providertest.Events(append(c.events, providertest.Chunk("{}", `"tool_calls"`), "[DONE]")...)}
+			server := &providertest.Scripted{Replies: providertest.Events(append(c.events,
+				providertest.Chunk("{}", `"tool_calls"`), "[DONE]")...)}
 			got, err := server.Ask(t, providertest.Specs["openai-compatible"], nil)
 			if err != nil || !cmp.Equal(providertest.Calls(got), c.want) {
 				t.Errorf("calls %q, %v", providertest.Calls(got), err)

@@ -29,7 +29,8 @@ func classify(t *testing.T, p protocol, base string) *v1alpha1.GenerationError {
 			t.Errorf("the message quotes %q: %s", planted, got.Text())
 		}
 	}
-	if got.Message == "" || got.Advice == "" || len(got.Message) > 1024 || len(got.Advice) > 1024 || got.Provider != string(p.Provider) {
+	if got.Message == "" || got.Advice == "" || len(got.Message) > 1024 || len(got.Advice) > 1024 ||
+		got.Provider != string(p.Provider) {
 		t.Errorf("got provider %q and message %q", got.Provider, got.Text())
 	}
 	return got
@@ -40,14 +41,16 @@ func openAIBody(message, kind, code string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%s}}`, message, kind, code)
 }
 func claudeBody(message, kind string) string {
-	return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q},"request_id":"req_011CSHoEeqs5C35K2UUqR7Fy"}`, kind, message)
+	return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q},"request_id":"req_011CSHoEeqs5C35K2UUqR7Fy"}`,
+		kind, message)
 }
 func geminiBody(status int, message, kind string) string {
 	return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q}}`, status, message, kind)
 }
 
 func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
-	echoed := "Incorrect API key provided: " + key + ". You can find your API key at https://platform.openai.com/account/api-keys."
+	echoed := "Incorrect API key provided: " + key +
+		". You can find your API key at https://platform.openai.com/account/api-keys."
 	tooLong := "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
 	cases := []struct {
 		name      string
@@ -57,39 +60,69 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 		want      v1alpha1.ErrorReason
 		says      string
 	}{
-		{"401", everyOpenAI, 401, openAIBody(echoed, "invalid_request_error", `"invalid_api_key"`), v1alpha1.ErrorAuthenticationFailed, `key "token" of Secret keys`},
-		{"403", everyOpenAI, 403, openAIBody("You are not allowed to sample from this model "+key, "invalid_request_error", "null"), v1alpha1.ErrorPermissionDenied, "some-model"},
-		{"402", everyOpenAI, 402, openAIBody("Insufficient credits", "billing", "null"), v1alpha1.ErrorUsageLimitReached, "billing"},
-		{"429 of quota", everyOpenAI, 429, openAIBody("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota", `"insufficient_quota"`), v1alpha1.ErrorUsageLimitReached, "billing"},
-		{"429", everyOpenAI, 429, openAIBody("Rate limit reached for some-model in organization org-abc on requests per min", "requests", `"rate_limit_exceeded"`), v1alpha1.ErrorRateLimited, "Wait"},
-		{"500", everyOpenAI, 500, openAIBody("The server had an error while processing your request", "server_error", "null"), v1alpha1.ErrorProviderError, "try again"},
-		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error", "null"), v1alpha1.ErrorOverloaded, "no capacity"},
-		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+key, "invalid_request_error", `"unsupported_value"`), v1alpha1.ErrorRequestRejected, "Unsupported value"},
-		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error", `"model_not_found"`), v1alpha1.ErrorModelNotFound, "does not exist"},
-		{"too long", everyOpenAI, 400, openAIBody(tooLong, "invalid_request_error", `"context_length_exceeded"`), v1alpha1.ErrorContextTooLong, "Start a new chat"},
-		{"a proxy's page", everyOpenAI, 502, "<html>" + key + " " + secret + "</html>", v1alpha1.ErrorProviderUnavailable, ""},
+		{"401", everyOpenAI, 401, openAIBody(echoed, "invalid_request_error", `"invalid_api_key"`),
+			v1alpha1.ErrorAuthenticationFailed, `key "token" of Secret keys`},
+		{"403", everyOpenAI, 403, openAIBody("You are not allowed to sample from this model "+key, "invalid_request_error",
+			"null"), v1alpha1.ErrorPermissionDenied, "some-model"},
+		{"402", everyOpenAI, 402, openAIBody("Insufficient credits", "billing", "null"), v1alpha1.ErrorUsageLimitReached,
+			"billing"},
+		{"429 of quota", everyOpenAI, 429,
+			openAIBody("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota",
+				`"insufficient_quota"`), v1alpha1.ErrorUsageLimitReached, "billing"},
+		{"429", everyOpenAI, 429, openAIBody("Rate limit reached for some-model in organization org-abc on requests per min",
+			"requests", `"rate_limit_exceeded"`), v1alpha1.ErrorRateLimited, "Wait"},
+		{"500", everyOpenAI, 500, openAIBody("The server had an error while processing your request", "server_error", "null"),
+			v1alpha1.ErrorProviderError, "try again"},
+		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error",
+			"null"), v1alpha1.ErrorOverloaded, "no capacity"},
+		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+key, "invalid_request_error",
+			`"unsupported_value"`), v1alpha1.ErrorRequestRejected, "Unsupported value"},
+		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error",
+			`"model_not_found"`), v1alpha1.ErrorModelNotFound, "does not exist"},
+		{"too long", everyOpenAI, 400, openAIBody(tooLong, "invalid_request_error", `"context_length_exceeded"`),
+			v1alpha1.ErrorContextTooLong, "Start a new chat"},
+		{"a proxy's page", everyOpenAI, 502, "<html>" + key + " " + secret + "</html>", v1alpha1.ErrorProviderUnavailable,
+			""},
 		{"a body of no meaning", everyOpenAI, 400, "my-prompt-of-great-secrecy", v1alpha1.ErrorRequestRejected, ""},
-		{"llama.cpp: too long", []protocol{compatible}, 400, openAIBody("request exceeds the available context size", "exceed_context_size_error", "400"), v1alpha1.ErrorContextTooLong, ""},
+		{"llama.cpp: too long", []protocol{compatible}, 400, openAIBody("request exceeds the available context size",
+			"exceed_context_size_error", "400"), v1alpha1.ErrorContextTooLong, ""},
 
-		{"401", []protocol{claude}, 401, claudeBody("invalid x-api-key "+key, "authentication_error"), v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
-		{"403", []protocol{claude}, 403, claudeBody("Your API key does not have permission to use the specified resource.", "permission_error"), v1alpha1.ErrorPermissionDenied, ""},
-		{"402", []protocol{claude}, 402, claudeBody("There is an issue with your billing", "billing_error"), v1alpha1.ErrorUsageLimitReached, ""},
-		{"no credit", []protocol{claude}, 400, claudeBody("Your credit balance is too low to access the Anthropic API.", "invalid_request_error"), v1alpha1.ErrorUsageLimitReached, ""},
-		{"429", []protocol{claude}, 429, claudeBody("This request would exceed your rate limit", "rate_limit_error"), v1alpha1.ErrorRateLimited, ""},
+		{"401", []protocol{claude}, 401, claudeBody("invalid x-api-key "+key, "authentication_error"),
+			v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
+		{"403", []protocol{claude}, 403, claudeBody("Your API key does not have permission to use the specified resource.",
+			"permission_error"), v1alpha1.ErrorPermissionDenied, ""},
+		{"402", []protocol{claude}, 402, claudeBody("There is an issue with your billing", "billing_error"),
+			v1alpha1.ErrorUsageLimitReached, ""},
+		{"no credit", []protocol{claude}, 400, claudeBody("Your credit balance is too low to access the Anthropic API.",
+			"invalid_request_error"), v1alpha1.ErrorUsageLimitReached, ""},
+		{"429", []protocol{claude}, 429, claudeBody("This request would exceed your rate limit", "rate_limit_error"),
+			v1alpha1.ErrorRateLimited, ""},
 		{"529", []protocol{claude}, 529, claudeBody("Overloaded", "overloaded_error"), v1alpha1.ErrorOverloaded, ""},
 		{"500", []protocol{claude}, 500, claudeBody("Internal server error", "api_error"), v1alpha1.ErrorProviderError, ""},
-		{"503", []protocol{claude}, 503, claudeBody("Service unavailable", "api_error"), v1alpha1.ErrorProviderUnavailable, ""},
-		{"400", []protocol{claude}, 400, claudeBody("max_tokens: must be positive", "invalid_request_error"), v1alpha1.ErrorRequestRejected, "max_tokens"},
-		{"too long", []protocol{claude}, 400, claudeBody("prompt is too long: 210000 tokens > 200000 maximum", "invalid_request_error"), v1alpha1.ErrorContextTooLong, ""},
+		{"503", []protocol{claude}, 503, claudeBody("Service unavailable", "api_error"), v1alpha1.ErrorProviderUnavailable,
+			""},
+		{"400", []protocol{claude}, 400, claudeBody("max_tokens: must be positive", "invalid_request_error"),
+			v1alpha1.ErrorRequestRejected, "max_tokens"},
+		{"too long", []protocol{claude}, 400, claudeBody("prompt is too long: 210000 tokens > 200000 maximum",
+			"invalid_request_error"), v1alpha1.ErrorContextTooLong, ""},
 
-		{"400 of a bad key", []protocol{gemini}, 400, geminiBody(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"), v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
-		{"401", []protocol{gemini}, 401, geminiBody(401, "Request had invalid authentication credentials "+key, "UNAUTHENTICATED"), v1alpha1.ErrorAuthenticationFailed, ""},
-		{"403", []protocol{gemini}, 403, geminiBody(403, "Permission denied for "+key, "PERMISSION_DENIED"), v1alpha1.ErrorPermissionDenied, ""},
-		{"429", []protocol{gemini}, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).", "RESOURCE_EXHAUSTED"), v1alpha1.ErrorRateLimited, ""},
-		{"500", []protocol{gemini}, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"), v1alpha1.ErrorProviderError, ""},
-		{"503", []protocol{gemini}, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"), v1alpha1.ErrorOverloaded, ""},
-		{"400", []protocol{gemini}, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"), v1alpha1.ErrorRequestRejected, "generation_config"},
-		{"too long", []protocol{gemini}, 400, geminiBody(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).", "INVALID_ARGUMENT"), v1alpha1.ErrorContextTooLong, ""},
+		{"400 of a bad key", []protocol{gemini}, 400, geminiBody(400, "API key not valid. Please pass a valid API key.",
+			"INVALID_ARGUMENT"), v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
+		{"401", []protocol{gemini}, 401, geminiBody(401, "Request had invalid authentication credentials "+key,
+			"UNAUTHENTICATED"), v1alpha1.ErrorAuthenticationFailed, ""},
+		{"403", []protocol{gemini}, 403, geminiBody(403, "Permission denied for "+key, "PERMISSION_DENIED"),
+			v1alpha1.ErrorPermissionDenied, ""},
+		{"429", []protocol{gemini}, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).",
+			"RESOURCE_EXHAUSTED"), v1alpha1.ErrorRateLimited, ""},
+		{"500", []protocol{gemini}, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"),
+			v1alpha1.ErrorProviderError, ""},
+		{"503", []protocol{gemini}, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
+			v1alpha1.ErrorOverloaded, ""},
+		{"400", []protocol{gemini}, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"),
+			v1alpha1.ErrorRequestRejected, "generation_config"},
+		{"too long", []protocol{gemini}, 400,
+			geminiBody(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
+				"INVALID_ARGUMENT"), v1alpha1.ErrorContextTooLong, ""},
 	}
 	for _, c := range cases {
 		for _, p := range c.protocols {
@@ -116,7 +149,8 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			begin := ": ping\n\n"
 			if strings.Contains(r.URL.Path, "streamGenerateContent") {
-				begin = `data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"}}]}` + "\n\n" // Its SDK takes no comments.
+				// Its SDK takes no comments.
+				begin = `data: {"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"}}]}` + "\n\n"
 			}
 			_, _ = io.WriteString(w, begin) // Being cut off is the point.
 			w.(http.Flusher).Flush()

@@ -13,9 +13,10 @@ import (
 
 // limitPhrases are how providers say how many tokens the model's context holds, in small letters: OpenAI, vLLM and
 // OpenRouter; xAI; llama.cpp; Google; Anthropic; Mistral; Groq and Cerebras.
-var limitPhrases = regexp.MustCompile(`(?:maximum context length (?:is|of)|maximum prompt length is|available context size \(|` +
-	`maximum number of tokens allowed \(|tokens >|maximum context length of|context window of|max_model_len (?:is|of)?|` +
-	`limit is|limit of)\s*([0-9][0-9,_]{2,11})`)
+var limitPhrases = regexp.MustCompile(
+	`(?:maximum context length (?:is|of)|maximum prompt length is|available context size \(|` +
+		`maximum number of tokens allowed \(|tokens >|maximum context length of|context window of|max_model_len (?:is|of)?|` +
+		`limit is|limit of)\s*([0-9][0-9,_]{2,11})`)
 
 // limit is how many tokens the provider says that the model's context holds; 0: it does not say, or nothing that can
 // be.

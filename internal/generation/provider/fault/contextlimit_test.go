@@ -19,9 +19,14 @@ func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
 		message  string
 		want     int64
 	}{
-		{chat, "This model's maximum context length is 128000 tokens. However, your messages resulted in 130531 tokens. Please reduce the length of the messages.", 128_000},
-		{compatible, "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, 1000 in the completion).", 4096},
-		{compatible, "You passed 8193 input tokens and requested 1 output tokens. However, the model's maximum context length is 8192 tokens.", 8192},
+		{chat, "This model's maximum context length is 128000 tokens. However, your messages resulted in 130531 tokens. " +
+			"Please reduce the length of the messages.", 128_000},
+		{compatible,
+			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, " +
+				"1000 in the completion).", 4096},
+		{compatible,
+			"You passed 8193 input tokens and requested 1 output tokens. However, the model's maximum context length is 8192 " +
+				"tokens.", 8192},
 		{compatible, "the request exceeds the available context size (8192 tokens), try increasing it", 8192},
 		{compatible, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072},
 		{compatible, "Input is too long: the context window of 1,048,576 tokens is exceeded", 1_048_576},
@@ -42,9 +47,11 @@ func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
 		case gemini:
 			body = `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":` + string(quoted) + `}}`
 		}
-		answer := providertest.Canned{Status: 400, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}
+		answer := providertest.Canned{Status: 400, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: []byte(body)}
 		spec := c.protocol.Spec("http://models.example/v1")
-		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}), fault.Subject{Config: "main", Spec: spec, Key: key})
+		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
+			fault.Subject{Config: "main", Spec: spec, Key: key})
 		if e.Reason != v1alpha1.ErrorContextTooLong || e.ContextLimit != c.want {
 			t.Errorf("%s: got %s and %d, want %d", c.message, e.Reason, e.ContextLimit, c.want)
 		}

@@ -92,7 +92,8 @@ var (
 	explainTruncated = explanation{"{provider} ended its answer before its end", "Send a message to try again"}
 	explainNoTLS     = explanation{
 		"{host} speaks no TLS that can be used",
-		"Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a message to continue",
+		"Check whether baseURL of ChatModelConfig {config} should begin with http:// or name another port, then send a " +
+			"message to continue",
 	}
 	explainUnresolved = explanation{
 		"The name {host} cannot be resolved",
@@ -111,7 +112,8 @@ var (
 		"Start a new chat, or have the limit raised",
 	}
 	explainRedirect = explanation{
-		"{provider} redirects calls to {host}{status}, and redirects are not followed, since the conversation and the API key would go along",
+		"{provider} redirects calls to {host}{status}, and redirects are not followed, since the conversation and the API " +
+			"key would go along",
 		"If that is where the model is, name it in baseURL of ChatModelConfig {config}, then send a message to continue",
 	}
 	explainOversized = explanation{
@@ -124,7 +126,8 @@ var (
 	}
 	explainForbiddenHost = explanation{
 		"ChatModelConfig {config} leads to {host}, where models may not be called",
-		"Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a message to continue",
+		"Name another baseURL or region, or have the operator's administrator add the host to --model-hosts, then send a " +
+			"message to continue",
 	}
 )
 

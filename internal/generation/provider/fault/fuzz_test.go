@@ -29,7 +29,8 @@ const (
 )
 
 // plant puts secrets where the input names them, so that every input that is made of another one has them too.
-var plant = strings.NewReplacer("{key}", fuzzKey, "{header}", fuzzHeader, "{password}", fuzzPassword, "{query}", fuzzQuery,
+var plant = strings.NewReplacer("{key}", fuzzKey, "{header}", fuzzHeader, "{password}", fuzzPassword, "{query}",
+	fuzzQuery,
 	"{prompt}", fuzzPrompt, "{raw}", fuzzRaw)
 
 var fuzzProtocols = []protocol{chat, responses, compatible, claude, gemini}
@@ -38,18 +39,24 @@ var fuzzProtocols = []protocol{chat, responses, compatible, claude, gemini}
 func FuzzClassify(f *testing.F) {
 	for i := range fuzzProtocols {
 		who := uint8(i)
-		f.Add(who, uint16(401), "Retry-After", "7", `{"error":{"message":"Incorrect API key provided: {key}.","type":"invalid_request_error","code":"invalid_api_key"}}`)
-		f.Add(who, uint16(400), "X-Debug", "{key}{prompt}", `{"type":"error","error":{"type":"invalid_request_error","message":"messages.0: {header} '{prompt}'"}}`)
-		f.Add(who, uint16(429), "retry-after-ms", "1e309", `{"error":{"code":429,"message":"{raw} {password}","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"34.5s"},{"violations":[{"quotaId":"PerDay"}]}]}}`)
+		f.Add(who, uint16(401), "Retry-After", "7",
+			`{"error":{"message":"Incorrect API key provided: {key}.","type":"invalid_request_error","code":"invalid_api_key"}}`)
+		f.Add(who, uint16(400), "X-Debug", "{key}{prompt}",
+			`{"type":"error","error":{"type":"invalid_request_error","message":"messages.0: {header} '{prompt}'"}}`)
+		f.Add(who, uint16(429), "retry-after-ms", "1e309",
+			`{"error":{"code":429,"message":"{raw} {password}","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"34.5s"},{"violations":[{"quotaId":"PerDay"}]}]}}`)
 		f.Add(who, uint16(502), "Retry-After", "Fri, 31 Dec 1999 23:59:59 GMT", "<html>{raw} {key} {prompt}</html>")
 		f.Add(who, uint16(500), "x-should-retry", "true", `{"error":"see https://gateway:{password}@host/v1?token={query}"}`)
-		f.Add(who, uint16(200), "", "", "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"{prompt}\"}}\n\n")
-		f.Add(who, uint16(200), "", "", "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"{key} {header}\"}\n\n")
+		f.Add(who, uint16(200), "", "",
+			"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"{prompt}\"}}\n\n")
+		f.Add(who, uint16(200), "", "",
+			"event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"{key} {header}\"}\n\n")
 		f.Add(who, uint16(200), "", "", "data: {raw}{key}\n\n")
 	}
 	f.Fuzz(func(t *testing.T, who uint8, code uint16, name, value, body string) {
 		p := fuzzProtocols[int(who)%len(fuzzProtocols)]
-		answer := providertest.Canned{Status: 200 + int(code)%400, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(plant.Replace(body))}
+		answer := providertest.Canned{Status: 200 + int(code)%400, Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: []byte(plant.Replace(body))}
 		if answer.Status >= http.StatusBadRequest {
 			answer.Header.Set("Content-Type", "application/json")
 		}
@@ -62,7 +69,8 @@ func FuzzClassify(f *testing.F) {
 			return // A good answer by chance.
 		}
 		e := fault.Classify(err, fault.Subject{
-			Config: "main", Spec: spec, Key: fuzzKey, Private: []string{fuzzPrompt}, HTTP: said, Now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+			Config: "main", Spec: spec, Key: fuzzKey, Private: []string{fuzzPrompt}, HTTP: said,
+			Now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		})
 		checkTold(t, e)
 		if !strings.Contains(body, "message") && !strings.Contains(body, "error") && strings.Contains(e.Text(), fuzzRaw) {
@@ -81,7 +89,8 @@ func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 			t.Fatalf("the prompt is quoted: %s", e.Text())
 		}
 	}
-	if !utf8.ValidString(e.Text()) || max(utf8.RuneCountInString(e.Message), utf8.RuneCountInString(e.Advice)) > 1024 || strings.ContainsFunc(e.Text(), unicode.IsControl) {
+	if !utf8.ValidString(e.Text()) || max(utf8.RuneCountInString(e.Message), utf8.RuneCountInString(e.Advice)) > 1024 ||
+		strings.ContainsFunc(e.Text(), unicode.IsControl) {
 		t.Errorf("the message is %q", e.Text())
 	}
 	if e.RetryAfterSeconds != nil && (!e.Retryable || *e.RetryAfterSeconds < 1 || *e.RetryAfterSeconds > 3600) {
@@ -94,8 +103,11 @@ func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 
 // everyReason are the reasons that an error of a call can have.
 var everyReason = []v1alpha1.ErrorReason{
-	v1alpha1.ErrorRateLimited, v1alpha1.ErrorOverloaded, v1alpha1.ErrorProviderUnavailable, v1alpha1.ErrorProviderSilent, v1alpha1.ErrorProviderError,
-	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached, v1alpha1.ErrorProviderDisabled,
+	v1alpha1.ErrorRateLimited, v1alpha1.ErrorOverloaded, v1alpha1.ErrorProviderUnavailable, v1alpha1.ErrorProviderSilent,
+	v1alpha1.ErrorProviderError,
+	v1alpha1.ErrorAuthenticationFailed, v1alpha1.ErrorPermissionDenied, v1alpha1.ErrorUsageLimitReached,
+	v1alpha1.ErrorProviderDisabled,
 	v1alpha1.ErrorTLSFailed, v1alpha1.ErrorModelNotFound, v1alpha1.ErrorRequestRejected, v1alpha1.ErrorHistoryRejected,
-	v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong, v1alpha1.ErrorUnknown, v1alpha1.ErrorCanceled, v1alpha1.ErrorModelConfigInvalid,
+	v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong, v1alpha1.ErrorUnknown, v1alpha1.ErrorCanceled,
+	v1alpha1.ErrorModelConfigInvalid,
 }

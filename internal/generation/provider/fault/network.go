@@ -51,7 +51,8 @@ var networkKinds = []struct {
 	{networkNoTLS, isNoTLS},
 	{networkRefused, isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)},
 	// A cancellation that is not the caller's is the peer's.
-	{networkBrokenOff, isAny(io.EOF, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed)},
+	{networkBrokenOff, isAny(io.EOF, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE,
+		net.ErrClosed)},
 	{networkBrokenOff, fantasy.IsTransportError},
 	{networkBrokenOff, isGoAway},
 	{networkTimedOut, isTimeout},
@@ -92,7 +93,8 @@ func isInvalidURL(err error) bool {
 		return false
 	}
 	why := e.Err.Error()
-	return e.Op == "parse" || strings.Contains(why, "unsupported protocol scheme") || strings.Contains(why, "no Host in request URL")
+	return e.Op == "parse" || strings.Contains(why, "unsupported protocol scheme") ||
+		strings.Contains(why, "no Host in request URL")
 }
 
 // alertInternalError is TLS's alert for a fault of the peer that has nothing to do with TLS (RFC 8446, section 6).
@@ -112,7 +114,8 @@ func isTimeout(err error) bool {
 
 // isGoAway: the error of an HTTP/2 peer that is shutting down has no exported type.
 func isGoAway(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "GOAWAY") || strings.Contains(err.Error(), "http2: client connection lost"))
+	return err != nil &&
+		(strings.Contains(err.Error(), "GOAWAY") || strings.Contains(err.Error(), "http2: client connection lost"))
 }
 
 // hostOf is the host that could not be resolved, which can be a proxy's, or else the one of baseURL; empty if unknown.

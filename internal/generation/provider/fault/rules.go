@@ -42,26 +42,35 @@ var rules = []rule{
 	{v1alpha1.ErrorCanceled, retryNever, func(f *findings) bool { return f.canceled }, explanation{}},
 	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
 	{v1alpha1.ErrorInternal, retryNever, func(f *findings) bool { return f.fileURLs }, explanation{}},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost }, explainForbiddenHost},
+	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
+		explainForbiddenHost},
 	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
 	// Who sends that without an error is no model, or would be paid again for as much.
-	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.oversized != nil && f.status == 0 }, explainOversized},
+	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
+		explainOversized},
 	{v1alpha1.ErrorProviderError, retryAlways, func(f *findings) bool { return f.oversized != nil }, explainOversized},
 	{v1alpha1.ErrorHistoryRejected, retryNever, isHistoryRejected, explanation{}},
-	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.page && f.status == 0 }, explainElsewhere},
+	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.page && f.status == 0 },
+		explainElsewhere},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.truncated }, explainTruncated},
 	{v1alpha1.ErrorOverloaded, retryAlways, isOverloaded, explanation{}},
 	{v1alpha1.ErrorUsageLimitReached, retryNever, isUsedUp, explanation{}},
 	{v1alpha1.ErrorProviderDisabled, retryNever, isDisabled, explanation{}},
 	{v1alpha1.ErrorAuthenticationFailed, retryNever, isUnauthenticated, explanation{}},
-	{v1alpha1.ErrorPermissionDenied, retryNever, func(f *findings) bool { return isForbidden(f) && !isMoreSpecific(f) }, explanation{}},
-	{v1alpha1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) }, explanation{}},
+	{v1alpha1.ErrorPermissionDenied, retryNever, func(f *findings) bool { return isForbidden(f) && !isMoreSpecific(f) },
+		explanation{}},
+	{v1alpha1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) },
+		explanation{}},
 	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkUntrusted }, explanation{}},
 	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkNoTLS }, explainNoTLS},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.network == networkInvalidURL }, explanation{}},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkUnresolved }, explainUnresolved},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkRefused }, explainRefused},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkTimedOut }, explainTimedOut},
+	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.network == networkInvalidURL },
+		explanation{}},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkUnresolved },
+		explainUnresolved},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkRefused },
+		explainRefused},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkTimedOut },
+		explainTimedOut},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, isUnavailable, explanation{}},
 	{v1alpha1.ErrorContentFiltered, retryNever, isFiltered, explanation{}},
 	{v1alpha1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
@@ -110,7 +119,8 @@ func isUsedUp(f *findings) bool {
 		return true
 	}
 	return f.wait == 0 && f.says("exceeded your current quota", "credit balance is too low", "insufficient credit",
-		"insufficient balance", "billing hard limit", "specified api usage limits", "spending limit", "used all available credits")
+		"insufficient balance", "billing hard limit", "specified api usage limits", "spending limit",
+		"used all available credits")
 }
 
 func isDisabled(f *findings) bool {
@@ -142,7 +152,8 @@ func isRateLimited(f *findings) bool {
 // isUnavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they
 // do not reach.
 func isUnavailable(f *findings) bool {
-	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusBadGateway,
+	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+		http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
 		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception",
 			"vector_store_timeout")

@@ -22,7 +22,8 @@ func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
 		t.Fatal(err)
 	}
 	rows := map[v1alpha1.ErrorReason]string{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").
+		FindAllStringSubmatch(string(page), -1) {
 		if _, ok := rows[v1alpha1.ErrorReason(m[1])]; ok {
 			t.Errorf("%s has two rows", m[1])
 		}
@@ -34,7 +35,8 @@ func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
 func TestAReasonIsTriedAgainOrNotAsThePageSays(t *testing.T) {
 	rows := documented(t)
 	for _, r := range rules {
-		want := map[retryPolicy]string{retryAlways: "yes", retryNever: "no", retryIfTold: "no, unless the provider says so"}[r.retry]
+		want := map[retryPolicy]string{retryAlways: "yes", retryNever: "no",
+			retryIfTold: "no, unless the provider says so"}[r.retry]
 		if got := rows[r.reason]; got != want && (r.retry != retryNever || !strings.HasPrefix(got, "no; ")) {
 			t.Errorf("%s is tried again: %q, want %q", r.reason, got, want)
 		}

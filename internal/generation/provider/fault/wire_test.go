@@ -68,11 +68,13 @@ func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 	if err == nil {
 		t.Fatal("the call succeeded")
 	}
-	e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, Now: time.Now()})
+	e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret},
+		Now: time.Now()})
 	if leaked := providertest.Leaked(e.Text(), key, headerSecret, secret, "<html", "x-query"); leaked != "" {
 		t.Errorf("the message quotes %q: %s", leaked, e.Text())
 	}
-	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 || e.Provider != string(w.protocol.Provider) {
+	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 ||
+		e.Provider != string(w.protocol.Provider) {
 		t.Errorf("got provider %q and message %q", e.Provider, e.Text())
 	}
 	return e
@@ -102,7 +104,8 @@ func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
 
 func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status || !strings.Contains(e.Text(), w.says) {
+	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status ||
+		!strings.Contains(e.Text(), w.says) {
 		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Text())
 	}
 	if wait := e.RetryAfter(); wait > w.wait || wait < w.wait-2*time.Second {
@@ -137,7 +140,9 @@ func TestEveryFaultOfAProviderIsClassified(t *testing.T) {
 }
 
 func failing(f modelserver.Fault) modelserver.Script {
-	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &f}}}}
+	return modelserver.Script{
+		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")},
+			Fault: &f}}}}
 }
 
 func TestAWrongKeyAndAnUnknownModelAreTold(t *testing.T) {
@@ -157,10 +162,14 @@ func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
 		event string
 		want  want
 	}{
-		"OpenRouter": {`{"id":"gen-1","object":"chat.completion.chunk","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`,
+		"OpenRouter": {
+			`{"id":"gen-1","object":"chat.completion.chunk","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`,
 			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, "Provider disconnected"}},
-		"vLLM":                {`{"error":{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}}`, want{v1alpha1.ErrorProviderError, true, 500, 0, "boom"}},
-		"a message alone":     {`{"error":"the model is overloaded"}`, want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
+		"vLLM": {
+			`{"error":{"object":"error","message":"boom","type":"InternalServerError","param":null,"code":500}}`,
+			want{v1alpha1.ErrorProviderError, true, 500, 0, "boom"}},
+		"a message alone": {`{"error":"the model is overloaded"}`,
+			want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
 		"what nobody defined": {`{"error":{"what":"` + secret + `"}}`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
 		"no JSON":             {`<html>` + secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
 	} {
@@ -177,14 +186,23 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 		body   string
 		want   want
 	}{
-		"a message alone":           {404, `{"error":"model 'some-model' not found"}`, want{v1alpha1.ErrorModelNotFound, false, 404, 0, "It said: model 'some-model' not found"}},
-		"Text Generation Inference": {422, `{"error":"Input validation error: inputs must have less than 4096 tokens","error_type":"validation"}`, want{v1alpha1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
-		"an older vLLM":             {400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
-		"llama.cpp":                 {500, `{"error":{"code":500,"message":"the request exceeds the available context size","type":"server_error"}}`, want{v1alpha1.ErrorContextTooLong, false, 500, 0, ""}},
-		"a page as the message":     {502, `{"error":{"message":"<!DOCTYPE html><html><body>Bad gateway</body></html>"}}`, want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
-		"Azure's rate":              {429, `{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1alpha1.ErrorRateLimited, true, 429, 0, ""}},
-		"Azure's filter":            {400, `{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1alpha1.ErrorContentFiltered, false, 400, 0, ""}},
-		"something else":            {400, `{"detail":"` + secret + `"}`, want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
+		"a message alone": {404, `{"error":"model 'some-model' not found"}`,
+			want{v1alpha1.ErrorModelNotFound, false, 404, 0, "It said: model 'some-model' not found"}},
+		"Text Generation Inference": {422,
+			`{"error":"Input validation error: inputs must have less than 4096 tokens","error_type":"validation"}`,
+			want{v1alpha1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
+		"an older vLLM": {400,
+			`{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
+		"llama.cpp": {500,
+			`{"error":{"code":500,"message":"the request exceeds the available context size","type":"server_error"}}`,
+			want{v1alpha1.ErrorContextTooLong, false, 500, 0, ""}},
+		"a page as the message": {502, `{"error":{"message":"<!DOCTYPE html><html><body>Bad gateway</body></html>"}}`,
+			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
+		"Azure's rate": {429,
+			`{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1alpha1.ErrorRateLimited, true, 429, 0, ""}},
+		"Azure's filter": {400,
+			`{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1alpha1.ErrorContentFiltered, false, 400, 0, ""}},
+		"something else": {400, `{"detail":"` + secret + `"}`, want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := modelserver.Fault{Kind: modelserver.FaultStatus, Status: c.status, Body: c.body}
@@ -196,34 +214,46 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 func TestAStreamThatHTTP2ResetsIsTriedAgain(t *testing.T) {
 	for _, p := range everyone {
 		for name, f := range map[string]modelserver.Fault{
-			"before the head": {Kind: modelserver.FaultReset}, "in the middle": within(modelserver.Fault{}, modelserver.FaultCut),
+			"before the head": {Kind: modelserver.FaultReset},
+			"in the middle":   within(modelserver.Fault{}, modelserver.FaultCut),
 		} {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
-				want{reason: v1alpha1.ErrorProviderUnavailable, retryable: true}.check(t, listen(t, p, failing(f), true).classified(t))
+				want{reason: v1alpha1.ErrorProviderUnavailable, retryable: true}.check(t, listen(t, p, failing(f), true).
+					classified(t))
 			})
 		}
 	}
 }
 
 func TestWhatTheNetworkDoesIsToldApart(t *testing.T) {
-	unresolvable := &http.Transport{DialContext: (&net.Dialer{Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("no name server")
-	}}}).DialContext}
+	unresolvable := &http.Transport{
+		DialContext: (&net.Dialer{Resolver: &net.Resolver{PreferGo: true,
+			Dial: func(context.Context, string, string) (net.Conn, error) {
+				return nil, errors.New("no name server")
+			}}}).DialContext}
 	late := &http.Transport{ResponseHeaderTimeout: 10 * time.Millisecond}
 	hangs := failing(modelserver.Fault{Kind: modelserver.FaultHang})
 	for name, c := range map[string]struct {
 		through func(w wire) wire
 		want    want
 	}{
-		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
+		"nobody listens": {func(w wire) wire { return wire{w.protocol, "http://127.0.0.1:1", w.client} },
+			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "127.0.0.1 refused the connection"}},
 		"no such name": {func(w wire) wire {
 			return wire{w.protocol, "http://user:x-query@models.example", &http.Client{Transport: unresolvable}}
 		},
-			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "The name models.example cannot be resolved. Check baseURL of ChatModelConfig main"}},
-		"no answer in time":  {func(w wire) wire { return wire{w.protocol, w.url, &http.Client{Transport: late}} }, want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
-		"no TLS":             {func(w wire) wire { return wire{w.protocol, "https" + strings.TrimPrefix(w.url, "http"), w.client} }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
-		"no such protocol":   {func(w wire) wire { return wire{w.protocol, "gopher://models.example", w.client} }, want{v1alpha1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
-		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() }, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
+			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0,
+				"The name models.example cannot be resolved. Check baseURL of ChatModelConfig main"}},
+		"no answer in time": {func(w wire) wire { return wire{w.protocol, w.url, &http.Client{Transport: late}} },
+			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "in time"}},
+		"no TLS": {func(w wire) wire {
+			return wire{w.protocol, "https" + strings.TrimPrefix(w.url, "http"),
+				w.client}
+		}, want{v1alpha1.ErrorTLSFailed, false, 0, 0, "begin with http://"}},
+		"no such protocol": {func(w wire) wire { return wire{w.protocol, "gopher://models.example", w.client} },
+			want{v1alpha1.ErrorModelConfigInvalid, false, 0, 0, "is no URL that can be called"}},
+		"a foreign's answer": {func(w wire) wire { return listen(t, w.protocol, hangs, true).strange() },
+			want{v1alpha1.ErrorTLSFailed, false, 0, 0, "TLS verification"}},
 	} {
 		for _, p := range everyone {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
@@ -249,7 +279,8 @@ func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
 		t.Errorf("the peer's cancellation: %+v", e)
 	}
 	about.Silence = 10 * time.Minute
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable || !strings.Contains(e.Text(), "nothing for 10m0s") {
+	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable ||
+		!strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}
 	about.Canceled = true

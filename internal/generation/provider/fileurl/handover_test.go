@@ -21,7 +21,9 @@ import (
 
 // refusesTimes is a rule that refuses so many requests in these words; 0: all.
 func refusesTimes(times int, message string) modelserver.Rule {
-	return modelserver.Rule{Times: times, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: http.StatusBadRequest, Message: message}}}
+	return modelserver.Rule{Times: times,
+		Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: http.StatusBadRequest,
+			Message: message}}}
 }
 
 // handedIn are the names of the files that a body hands over.
@@ -68,7 +70,8 @@ func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
 				if strings.Join(got, "|") != c.want {
 					t.Errorf("handed over %q, want %q", got, c.want)
 				}
-				if last := f.sent[len(f.sent)-1]; !strings.Contains(last, "cannot be shown: the provider of the model could not fetch it from its URL, or does not take it.") {
+				if last := f.sent[len(f.sent)-1]; !strings.Contains(last,
+					"cannot be shown: the provider of the model could not fetch it from its URL, or does not take it.") {
 					t.Errorf("sent %s", last)
 				}
 			})
@@ -80,7 +83,8 @@ func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T
 	for name, spec := range fetchers {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(1, "Timeout while downloading it."))
-			answer, err := f.model.Generate(t.Context(), fantasy.Call{Prompt: f.asked(at("a.png", "image/png")), MaxOutputTokens: new(int64(100))})
+			answer, err := f.model.Generate(t.Context(), fantasy.Call{Prompt: f.asked(at("a.png", "image/png")),
+				MaxOutputTokens: new(int64(100))})
 			if err != nil || answer.Content.Text() != "ok" || len(answer.Warnings) != 1 || len(f.sent) != 2 {
 				t.Errorf("got %+v after %d requests: %v", answer, len(f.sent), err)
 			}
@@ -91,12 +95,16 @@ func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T
 func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 	for name, spec := range fetchers {
 		for what, fault := range map[string]modelserver.Fault{
-			"a rate": {Kind: modelserver.FaultStatus, Status: http.StatusTooManyRequests}, "a setting": {Kind: modelserver.FaultStatus, Problem: modelserver.ProblemSetting},
-			"a wrong path": {Kind: modelserver.FaultStatus, Status: http.StatusNotFound, Message: "The requested URL was not found on this server."},
-			"a key":        {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized}, "a reply that breaks off": {Kind: modelserver.FaultCut, After: new(1)},
+			"a rate":    {Kind: modelserver.FaultStatus, Status: http.StatusTooManyRequests},
+			"a setting": {Kind: modelserver.FaultStatus, Problem: modelserver.ProblemSetting},
+			"a wrong path": {Kind: modelserver.FaultStatus, Status: http.StatusNotFound,
+				Message: "The requested URL was not found on this server."},
+			"a key":                   {Kind: modelserver.FaultStatus, Status: http.StatusUnauthorized},
+			"a reply that breaks off": {Kind: modelserver.FaultCut, After: new(1)},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				f := newFetcher(t, spec, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &fault}})
+				f := newFetcher(t, spec,
+					modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b")}, Fault: &fault}})
 				if _, _, err := f.ask(t, f.asked(at("a.png", "image/png"))); err == nil || len(f.sent) != 1 {
 					t.Errorf("%d requests, error %v", len(f.sent), err)
 				}
@@ -129,9 +137,12 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestARequestThatCannotBeWrittenEndsTheTurn(t *testing.T) {
 	for _, spec := range []v1alpha1.ChatModelConfigSpec{
-		{Provider: v1alpha1.ProviderAnthropic, Model: "m"}, {Provider: v1alpha1.ProviderOpenAI, Model: "m"}, {Provider: v1alpha1.ProviderVercel, Model: "m"},
-		{Provider: v1alpha1.ProviderOpenAI, Model: "m", Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
-		{Provider: v1alpha1.ProviderOpenRouter, Model: "m"}, {Provider: v1alpha1.ProviderAzure, Model: "m", BaseURL: "https://r.openai.azure.com"},
+		{Provider: v1alpha1.ProviderAnthropic, Model: "m"}, {Provider: v1alpha1.ProviderOpenAI, Model: "m"},
+		{Provider: v1alpha1.ProviderVercel, Model: "m"},
+		{Provider: v1alpha1.ProviderOpenAI, Model: "m", Transport: v1alpha1.TransportResponses},
+		{Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
+		{Provider: v1alpha1.ProviderOpenRouter, Model: "m"},
+		{Provider: v1alpha1.ProviderAzure, Model: "m", BaseURL: "https://r.openai.azure.com"},
 	} {
 		t.Run(string(spec.Provider+"/")+string(spec.Transport), func(t *testing.T) {
 			sent := 0
@@ -148,7 +159,8 @@ func TestARequestThatCannotBeWrittenEndsTheTurn(t *testing.T) {
 				}
 			}
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &spec, Now: time.Now()})
-			if e.Reason != v1alpha1.ErrorInternal || e.Retryable || !strings.Contains(e.Message, "URLs of files could not be written") || sent != 0 {
+			if e.Reason != v1alpha1.ErrorInternal || e.Retryable ||
+				!strings.Contains(e.Message, "URLs of files could not be written") || sent != 0 {
 				t.Errorf("got %+v", e)
 			}
 		})

@@ -50,7 +50,8 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 
 // forward hands the stream on. If it consists of an error about a file that was handed over, it returns what the
 // provider said instead.
-func (m *urlModel) forward(stream fantasy.StreamResponse, h *handover, yield func(fantasy.StreamPart) bool) (refusal *string) {
+func (m *urlModel) forward(stream fantasy.StreamResponse, h *handover,
+	yield func(fantasy.StreamPart) bool) (refusal *string) {
 	begun := false
 	for part := range stream {
 		switch {

@@ -43,16 +43,20 @@ var (
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
 	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs, form: anthropicForm},
-	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs: file_url is not for chat completions.
+	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs:
+	// file_url is not for chat completions.
 	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images, form: chatForm},
-	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs, form: responsesForm},
-	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can get;
-	// .../how-to/responses has images by URL, but PDFs only by content and by id.
+	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs,
+		form: responsesForm},
+	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can
+	// get; .../how-to/responses has images by URL, but PDFs only by content and by id.
 	{provider: v1alpha1.ProviderAzure, mediaTypes: images, form: chatForm},
 	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images, form: responsesForm},
-	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs: file_data takes a URL in place of the content.
+	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs:
+	// file_data takes a URL in place of the content.
 	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs, form: chatForm},
-	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions: the specification of OpenAI's chat completions.
+	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions:
+	// the specification of OpenAI's chat completions.
 	{provider: v1alpha1.ProviderVercel, mediaTypes: images, form: chatForm},
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
 	{

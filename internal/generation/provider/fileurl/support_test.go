@@ -37,28 +37,45 @@ func TestWhoFetchesWhat(t *testing.T) {
 		spec v1alpha1.ChatModelConfigSpec
 		want string
 	}{
-		"anthropic":                        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, all},
-		"anthropic through a proxy":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.example.com"}, all},
-		"anthropic, with a user":           {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://u:p@proxy.example.com"}, all},
-		"anthropic through the cluster":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic, BaseURL: "https://proxy.models.svc.cluster.local"}, ""},
-		"openai, chat":                     {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, images},
-		"openai, responses":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Transport: responses}, all},
-		"a server that speaks as OpenAI":   {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, BaseURL: "http://vllm:8000/v1"}, ""},
-		"a server on a private address":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, BaseURL: "https://10.0.0.1/v1"}, ""},
-		"azure, chat":                      {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, BaseURL: "https://r.openai.azure.com"}, images},
-		"azure, responses":                 {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Transport: responses, BaseURL: "https://r.openai.azure.com"}, images},
-		"openrouter":                       {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenRouter}, all},
-		"vercel":                           {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderVercel}, images},
-		"bedrock":                          {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, ""},
-		"openai-compatible":                {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, BaseURL: "https://models.example.com/v1"}, ""},
-		"google, Gemini 2.5":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash-lite"}, gemini},
-		"google, Gemini 3":                 {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "models/gemini-3.1-pro-preview"}, gemini},
-		"google, a Gemini to come":         {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-10-pro"}, gemini},
-		"google, the newest Gemini":        {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-flash-latest"}, gemini},
-		"google, Gemini 2.0":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.0-flash"}, ""},
-		"google, Gemini 1.5":               {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-1.5-pro-latest"}, ""},
-		"google, Gemma":                    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemma-3-27b-it"}, ""},
-		"google, a name that says nothing": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "tunedModels/mine"}, ""},
+		"anthropic": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, all},
+		"anthropic through a proxy": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
+			BaseURL: "https://proxy.example.com"}, all},
+		"anthropic, with a user": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
+			BaseURL: "https://u:p@proxy.example.com"}, all},
+		"anthropic through the cluster": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
+			BaseURL: "https://proxy.models.svc.cluster.local"}, ""},
+		"openai, chat": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, images},
+		"openai, responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			Transport: responses}, all},
+		"a server that speaks as OpenAI": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			BaseURL: "http://vllm:8000/v1"}, ""},
+		"a server on a private address": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			BaseURL: "https://10.0.0.1/v1"}, ""},
+		"azure, chat": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
+			BaseURL: "https://r.openai.azure.com"}, images},
+		"azure, responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
+			Transport: responses, BaseURL: "https://r.openai.azure.com"}, images},
+		"openrouter": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenRouter}, all},
+		"vercel":     {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderVercel}, images},
+		"bedrock":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, ""},
+		"openai-compatible": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "https://models.example.com/v1"}, ""},
+		"google, Gemini 2.5": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-2.5-flash-lite"}, gemini},
+		"google, Gemini 3": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "models/gemini-3.1-pro-preview"}, gemini},
+		"google, a Gemini to come": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-10-pro"}, gemini},
+		"google, the newest Gemini": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-flash-latest"}, gemini},
+		"google, Gemini 2.0": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-2.0-flash"}, ""},
+		"google, Gemini 1.5": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-1.5-pro-latest"}, ""},
+		"google, Gemma": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemma-3-27b-it"}, ""},
+		"google, a name that says nothing": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "tunedModels/mine"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, want := fileurl.MediaTypes(&c.spec), strings.Fields(c.want)
@@ -78,10 +95,12 @@ var fetchers = map[string]v1alpha1.ChatModelConfigSpec{
 	"openai-chat":      {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5"},
 	"openai-responses": {Provider: v1alpha1.ProviderOpenAI, Model: "gpt-5", Transport: v1alpha1.TransportResponses},
 	"azure-chat":       {Provider: v1alpha1.ProviderAzure, Model: "mine", BaseURL: "https://r.openai.azure.com"},
-	"azure-responses":  {Provider: v1alpha1.ProviderAzure, Model: "mine", BaseURL: "https://r.openai.azure.com", Transport: v1alpha1.TransportResponses},
-	"openrouter":       {Provider: v1alpha1.ProviderOpenRouter, Model: "anthropic/claude"},
-	"vercel":           {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5", BaseURL: "https://ai-gateway.vercel.sh/vercel/v1"},
-	"google":           {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
+	"azure-responses": {Provider: v1alpha1.ProviderAzure, Model: "mine", BaseURL: "https://r.openai.azure.com",
+		Transport: v1alpha1.TransportResponses},
+	"openrouter": {Provider: v1alpha1.ProviderOpenRouter, Model: "anthropic/claude"},
+	"vercel": {Provider: v1alpha1.ProviderVercel, Model: "openai/gpt-5",
+		BaseURL: "https://ai-gateway.vercel.sh/vercel/v1"},
+	"google": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
 }
 
 // elsewhere sends each request to one server, whatever host it is for.
@@ -102,7 +121,8 @@ type fetcher struct {
 
 func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...modelserver.Rule) *fetcher {
 	t.Helper()
-	models, err := modelserver.New(modelserver.Script{Rules: append(rules, modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("ok")}}})})
+	models, err := modelserver.New(modelserver.Script{Rules: append(rules,
+		modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("ok")}}})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +141,8 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.model, err = provider.New(t.Context(), &f.spec, providertest.Key, &http.Client{Transport: elsewhere{to}}); err != nil {
+	if f.model, err = provider.New(t.Context(), &f.spec, providertest.Key,
+		&http.Client{Transport: elsewhere{to}}); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -157,7 +178,8 @@ func (f *fetcher) asked(files ...v1alpha1.MessageFile) fantasy.Prompt {
 		}}}
 		m.Name = file.Name
 		if file.URL != "" {
-			in.Files[prompt.FileKey{Message: m.Name, Part: 1}] = prompt.File{URL: file.URL, Problem: "host files.example.com is none that files may be fetched from"}
+			in.Files[prompt.FileKey{Message: m.Name, Part: 1}] = prompt.File{URL: file.URL,
+				Problem: "host files.example.com is none that files may be fetched from"}
 		}
 		in.History = append(in.History, m)
 	}
@@ -165,7 +187,8 @@ func (f *fetcher) asked(files ...v1alpha1.MessageFile) fantasy.Prompt {
 }
 
 func at(name, mediaType string) v1alpha1.MessageFile {
-	return v1alpha1.MessageFile{Name: name, MediaType: mediaType, URL: "https://files.example.com/" + name + "?a=1&X-Amz-Signature=" + name}
+	return v1alpha1.MessageFile{Name: name, MediaType: mediaType, URL: "https://files.example.com/" + name +
+		"?a=1&X-Amz-Signature=" + name}
 }
 
 // TestFilesAreHandedOverByTheirURLs holds what is really sent, as golden files; -update writes them.
@@ -173,7 +196,8 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 	for name, spec := range fetchers {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec)
-			messages := f.asked(at("a.png", "image/png"), v1alpha1.MessageFile{Name: "in.png", MediaType: "image/png", Data: "iVBORw0KGgpyZXN0"},
+			messages := f.asked(at("a.png", "image/png"), v1alpha1.MessageFile{Name: "in.png", MediaType: "image/png",
+				Data: "iVBORw0KGgpyZXN0"},
 				at("b.pdf", pdfType), at("c.txt", "text/plain"), at("d.gif", "image/gif"))
 			for range 2 { // The same bytes each time.
 				if text, warnings, err := f.ask(t, messages); err != nil || text != "ok" || len(warnings) > 0 {
@@ -184,7 +208,8 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 				t.Fatalf("%d requests were made: %v", len(f.sent), f.sent)
 			}
 			// A whole answer as well.
-			if _, err := f.model.Generate(t.Context(), fantasy.Call{Prompt: messages, MaxOutputTokens: new(int64(100))}); err != nil {
+			if _, err := f.model.Generate(t.Context(),
+				fantasy.Call{Prompt: messages, MaxOutputTokens: new(int64(100))}); err != nil {
 				t.Error(err)
 			}
 			checkGolden(t, filepath.Join("testdata", "requests", name+".json"), f.sent[0])
@@ -212,16 +237,20 @@ func checkGolden(t *testing.T, path, body string) {
 		t.Fatal(err)
 	}
 	if got.String() != string(want) {
-		t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s", got.String())
+		t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s",
+			got.String())
 	}
 }
 
 func TestBedrockIsHandedNoURL(t *testing.T) {
-	f := newFetcher(t, v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "us.anthropic.claude", Region: "eu-central-1"})
+	f := newFetcher(t, v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "us.anthropic.claude",
+		Region: "eu-central-1"})
 	if _, _, err := f.ask(t, f.asked(at("a.png", "image/png"))); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(f.sent[0], "https://files") || !strings.Contains(f.sent[0], `cannot be shown: host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`) {
+	if strings.Contains(f.sent[0], "https://files") ||
+		!strings.Contains(f.sent[0],
+			`cannot be shown: host files.example.com is none that files may be fetched from, and the provider of the model fetches no files of this type itself.`) {
 		t.Errorf("sent %s", f.sent[0])
 	}
 }

@@ -46,7 +46,8 @@ func TestARequestWithURLsCanBeSentAgain(t *testing.T) {
 	p := protocols["chat"]
 	body := fmt.Sprintf(p.turn, fmt.Sprintf(p.file, standIn))
 	ctx := withURLs(t.Context(), standIns{standIn: fileAt})
-	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "https://models.example.com/v1", strings.NewReader(body))
+	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "https://models.example.com/v1",
+		strings.NewReader(body))
 	response, err := urlTransport{&next, p.form}.RoundTrip(request)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,8 @@ func TestARequestWithURLsCanBeSentAgain(t *testing.T) {
 	}
 	first, _ := io.ReadAll(next.given.Body)
 	second, _ := io.ReadAll(again)
-	if !bytes.Equal(first, second) || int64(len(first)) != next.given.ContentLength || !bytes.Contains(first, []byte(fileAt)) || request.ContentLength != int64(len(body)) {
+	if !bytes.Equal(first, second) || int64(len(first)) != next.given.ContentLength ||
+		!bytes.Contains(first, []byte(fileAt)) || request.ContentLength != int64(len(body)) {
 		t.Errorf("sent %s, again %s", first, second)
 	}
 }

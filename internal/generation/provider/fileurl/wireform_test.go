@@ -20,18 +20,23 @@ var standIn = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xa7}, 32))
 
 const fileAt = "https://files.example.com/a.png?x=<1>&y=2"
 
-// protocols are the forms with a block of a text and a block of a file whose content is given, and the wrapping of blocks.
+// protocols are the forms with a block of a text and a block of a file whose content is given,
+// and the wrapping of blocks.
 var protocols = map[string]struct {
 	form             wireForm
 	text, file, turn string
 }{
-	"anthropic": {anthropicForm, `{"type":"text","text":%s}`, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}`,
+	"anthropic": {anthropicForm, `{"type":"text","text":%s}`,
+		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}`,
 		`{"max_tokens":1e2,"messages":[{"role":"user","content":"x"},{"role":"user","content":[%s]}],"tools":[{"z":1,"a":{"y":2,"b":3}}]}`},
-	"chat": {chatForm, `{"type":"text","text":%s}`, `{"type":"image_url","image_url":{"url":"data:image/png;base64,%s","detail":"low"}}`,
+	"chat": {chatForm, `{"type":"text","text":%s}`,
+		`{"type":"image_url","image_url":{"url":"data:image/png;base64,%s","detail":"low"}}`,
 		`{"messages":[{"role":"system","content":"x"},{"role":"assistant","content":null},{"role":"user","content":[%s]}],"n":1.0}`},
-	"responses": {responsesForm, `{"type":"input_text","text":%s}`, `{"type":"input_file","filename":"a","file_data":"data:application/pdf;base64,%s"}`,
+	"responses": {responsesForm, `{"type":"input_text","text":%s}`,
+		`{"type":"input_file","filename":"a","file_data":"data:application/pdf;base64,%s"}`,
 		`{"input":[{"type":"reasoning","summary":[]},{"role":"user","content":[%s]}],"store":false}`},
-	"gemini": {geminiForm, `{"text":%s}`, `{"inlineData":{"data":"%s","mimeType":"image/png"}}`, ` {"contents" : [ {"parts":[ %s ],"role":"user"} ] } `},
+	"gemini": {geminiForm, `{"text":%s}`, `{"inlineData":{"data":"%s","mimeType":"image/png"}}`,
+		` {"contents" : [ {"parts":[ %s ],"role":"user"} ] } `},
 }
 
 func quoted(text string) string {
@@ -46,21 +51,23 @@ func TestAURLIsWrittenInItsPlaceAndAllElseStays(t *testing.T) {
 	for name, p := range protocols {
 		t.Run(name, func(t *testing.T) {
 			text, other := fmt.Sprintf(p.text, quoted("é <b> \u2028")), fmt.Sprintf(p.file, "AAAA")
-			written, err := p.form.write(fmt.Appendf(nil, p.turn, text+" , "+fmt.Sprintf(p.file, standIn)+" ,"+other), standIns{standIn: fileAt})
+			written, err := p.form.write(fmt.Appendf(nil, p.turn, text+" , "+fmt.Sprintf(p.file, standIn)+" ,"+other),
+				standIns{standIn: fileAt})
 			if err != nil {
 				t.Fatal(err)
 			}
 			before, after, found := strings.Cut(string(written), text+" , ")
 			wantBefore, wantAfter, _ := strings.Cut(p.turn, "%s")
-			if !found || before != wantBefore || !strings.HasSuffix(after, " ,"+other+wantAfter) || strings.Count(after, fileAt) != 1 || !json.Valid(written) {
+			if !found || before != wantBefore || !strings.HasSuffix(after, " ,"+other+wantAfter) ||
+				strings.Count(after, fileAt) != 1 || !json.Valid(written) {
 				t.Errorf("got %s", written)
 			}
 		})
 	}
 }
 
-// FuzzNothingThatIsSaidIsTakenForAFile plants what stands for a file, and all that looks like one, in what people say: it is
-// never replaced.
+// FuzzNothingThatIsSaidIsTakenForAFile plants what stands for a file, and all that looks like one, in what people say:
+// it is never replaced.
 func FuzzNothingThatIsSaidIsTakenForAFile(f *testing.F) {
 	f.Add("hello", uint8(0))
 	f.Add(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`, uint8(1))
@@ -79,7 +86,8 @@ func FuzzNothingThatIsSaidIsTakenForAFile(f *testing.F) {
 		}
 		for name, p := range protocols {
 			file := fmt.Sprintf(p.file, standIn)
-			for _, blocks := range []string{fmt.Sprintf(p.text, quoted(said)) + "," + file, file + "," + fmt.Sprintf(p.text, quoted(said))} {
+			for _, blocks := range []string{fmt.Sprintf(p.text, quoted(said)) + "," + file,
+				file + "," + fmt.Sprintf(p.text, quoted(said))} {
 				written, err := p.form.write(fmt.Appendf(nil, p.turn, blocks), standIns{standIn: fileAt})
 				switch {
 				case knows && !errors.Is(err, fault.ErrFileURLs):
@@ -91,7 +99,8 @@ func FuzzNothingThatIsSaidIsTakenForAFile(f *testing.F) {
 				}
 			}
 			// A text alone is no place for a file.
-			if written, err := p.form.write(fmt.Appendf(nil, p.turn, fmt.Sprintf(p.text, quoted(said))), standIns{standIn: fileAt}); err == nil {
+			if written, err := p.form.write(fmt.Appendf(nil, p.turn, fmt.Sprintf(p.text, quoted(said))),
+				standIns{standIn: fileAt}); err == nil {
 				t.Errorf("%s: sent without its file: %s", name, written)
 			}
 		}
@@ -102,9 +111,11 @@ func TestARequestThatDoesNotHaveEachFileInItsPlaceIsNotSent(t *testing.T) {
 	for name, p := range protocols {
 		file := fmt.Sprintf(p.file, standIn)
 		for what, body := range map[string]string{
-			"nothing": "", "no JSON": "<html>", "a list": "[]", "an object as the list": `{"` + p.form.turns + `":{}}`, "cut": fmt.Sprintf(p.turn, file)[:60],
-			"none": fmt.Sprintf(p.turn, ""), "twice": fmt.Sprintf(p.turn, file+","+file), "more than it": fmt.Sprintf(p.turn, fmt.Sprintf(p.file, standIn+"AAAA")),
-			"elsewhere": strings.Replace(fmt.Sprintf(p.turn, file), p.form.turns, "elsewhere", 1),
+			"nothing": "", "no JSON": "<html>", "a list": "[]", "an object as the list": `{"` + p.form.turns + `":{}}`,
+			"cut":  fmt.Sprintf(p.turn, file)[:60],
+			"none": fmt.Sprintf(p.turn, ""), "twice": fmt.Sprintf(p.turn, file+","+file),
+			"more than it": fmt.Sprintf(p.turn, fmt.Sprintf(p.file, standIn+"AAAA")),
+			"elsewhere":    strings.Replace(fmt.Sprintf(p.turn, file), p.form.turns, "elsewhere", 1),
 		} {
 			if written, err := p.form.write([]byte(body), standIns{standIn: fileAt}); !errors.Is(err, fault.ErrFileURLs) {
 				t.Errorf("%s, %s: got %s and %v", name, what, written, err)

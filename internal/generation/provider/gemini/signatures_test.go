@@ -49,7 +49,8 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 	if err := json.Unmarshal(last.Body, &body); err != nil {
 		t.Fatal(err)
 	}
-	if part := body.Contents[1].Parts[0]; last.Status != http.StatusOK || part.Text != "Paris." || !strings.HasPrefix(string(part.ThoughtSignature), "\x0a\xff\xfe\x80\x00scripted:") {
+	if part := body.Contents[1].Parts[0]; last.Status != http.StatusOK || part.Text != "Paris." ||
+		!strings.HasPrefix(string(part.ThoughtSignature), "\x0a\xff\xfe\x80\x00scripted:") {
 		t.Errorf("answered with %d to %s", last.Status, last.Body)
 	}
 }
@@ -57,13 +58,15 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 	for kept, sent := range map[string]bool{binarySignature: true, "\ufffd\ufffdscripted:x": false, "": false} {
 		model, server := geminiModel(t, modelserver.Script{})
-		metadata, err := json.Marshal(map[string]any{"google": map[string]any{"type": "google.reasoning_metadata", "data": map[string]string{"signature": kept}}})
+		metadata, err := json.Marshal(map[string]any{"google": map[string]any{"type": "google.reasoning_metadata",
+			"data": map[string]string{"signature": kept}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, metadata), fantasy.NewUserMessage("b")) {
 		}
-		if got := server.Requests()[0]; got.Status != http.StatusOK || strings.Contains(string(got.Body), "thoughtSignature") != sent {
+		if got := server.Requests()[0]; got.Status != http.StatusOK ||
+			strings.Contains(string(got.Body), "thoughtSignature") != sent {
 			t.Errorf("%q was answered with %d: %s", kept, got.Status, got.Body)
 		}
 	}

@@ -150,7 +150,8 @@ func (i *interceptor) signature() string {
 // signsText reports whether a reasoning ends with the signature of the text that fantasy is at, which keeps it itself.
 func (i *interceptor) signsText(end fantasy.StreamPart) bool {
 	signed, ok := end.ProviderMetadata[google.Name].(*google.ReasoningMetadata)
-	return ok && end.Type == fantasy.StreamPartTypeReasoningEnd && signed.Signature != "" && signed.Signature == i.signature()
+	return ok && end.Type == fantasy.StreamPartTypeReasoningEnd && signed.Signature != "" &&
+		signed.Signature == i.signature()
 }
 
 // counts are the newest counts, or else those that are known otherwise.

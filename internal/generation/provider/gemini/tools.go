@@ -42,7 +42,8 @@ func (t schemaTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(r)
 	}
 	r, err := rewrite.Request(r, func(body []byte) ([]byte, error) {
-		return rewrite.Blocks(body, "tools", "functionDeclarations", func(raw []byte) ([]byte, error) { return declare(raw, all) })
+		return rewrite.Blocks(body, "tools", "functionDeclarations",
+			func(raw []byte) ([]byte, error) { return declare(raw, all) })
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the schemas of tools: %w", err)

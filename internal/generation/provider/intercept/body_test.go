@@ -40,7 +40,8 @@ func TestABodyIsReadLineByLineHoweverItComes(t *testing.T) {
 		"nothing":                 {"", "", nil, nil},
 	} {
 		for reader, read := range map[string]func(io.Reader) io.Reader{
-			"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "error with data": iotest.DataErrReader,
+			"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+			"error with data": iotest.DataErrReader,
 		} {
 			t.Run(name+", "+reader, func(t *testing.T) {
 				body := io.Reader(strings.NewReader(c.body))

@@ -19,10 +19,13 @@ import (
 // sealed is a turn whose reply had an encrypted reasoning.
 func sealed(call *fantasy.Call) {
 	secret := "sealed+/=="
-	metadata := fantasy.ProviderOptions{openai.Name: &openai.ResponsesReasoningMetadata{ItemID: "rs_1", EncryptedContent: &secret, Summary: []string{"", "hm <b>"}}}
+	metadata := fantasy.ProviderOptions{openai.Name: &openai.ResponsesReasoningMetadata{ItemID: "rs_1",
+		EncryptedContent: &secret, Summary: []string{"", "hm <b>"}}}
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
-		{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: metadata}, fantasy.TextPart{Text: "Hi."}}},
+		{Role: fantasy.MessageRoleAssistant,
+			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: metadata},
+				fantasy.TextPart{Text: "Hi."}}},
 		fantasy.NewUserMessage("And?"),
 	}
 }
@@ -54,7 +57,9 @@ func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {
 		"what it led to is gone": `{"error":{"message":"Item 'rs_1' of type 'reasoning' was provided without its required following item.","type":"invalid_request_error","param":"input","code":null}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := &providertest.Scripted{Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}}, providertest.Events(responsesReply)...)}
+			server := &providertest.Scripted{
+				Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}},
+					providertest.Events(responsesReply)...)}
 			got, err := server.Ask(t, providertest.Specs["openai responses"], sealed)
 			if err != nil || len(got.Parts) != 1 || *got.Parts[0].Text != "ok" {
 				t.Fatalf("got %+v, %v", got.Parts, err)
@@ -68,14 +73,16 @@ func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {
 
 func TestAnotherRefusalIsNotAskedAgainWithoutReasoning(t *testing.T) {
 	refusal := `{"error":{"message":"Unsupported parameter: 'x'.","type":"invalid_request_error","param":"x","code":null}}`
-	server := &providertest.Scripted{Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}}, providertest.Events(responsesReply)...)}
+	server := &providertest.Scripted{Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}},
+		providertest.Events(responsesReply)...)}
 	if _, err := server.Ask(t, providertest.Specs["openai responses"], sealed); err == nil || len(server.Sent) != 1 {
 		t.Errorf("sent %q, %v", server.Sent, err)
 	}
 }
 
 func TestAnotherModelsEncryptedReasoningIsNotSent(t *testing.T) {
-	if a, b := prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5"), prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5-mini"); a == b {
+	if a, b := prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5"),
+		prompt.Origin(v1alpha1.ProviderOpenAI, "gpt-5-mini"); a == b {
 		t.Errorf("both are of %s", a)
 	}
 }

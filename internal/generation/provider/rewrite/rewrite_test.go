@@ -23,7 +23,8 @@ func upper(block []byte) ([]byte, error) {
 func TestObjectsAreReplacedAndEveryOtherByteStays(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{`{"a":[{"b":[{"x":1},{"keep":2}]}]}`, `{"a":[{"b":[{"X":1},{"keep":2}]}]}`},
-		{` { "n" : 1e2, "a" : [ {"b":"text"} , {"b" :[ {"x" : 1.0} , 7, "é\u2028<" ]} ] } `, ` { "n" : 1e2, "a" : [ {"b":"text"} , {"b" :[ {"X" : 1.0} , 7, "é\u2028<" ]} ] } `},
+		{` { "n" : 1e2, "a" : [ {"b":"text"} , {"b" :[ {"x" : 1.0} , 7, "é\u2028<" ]} ] } `,
+			` { "n" : 1e2, "a" : [ {"b":"text"} , {"b" :[ {"X" : 1.0} , 7, "é\u2028<" ]} ] } `},
 		{`{"a":null,"b":[{"x":1}]}`, `{"a":null,"b":[{"x":1}]}`},
 		{`{"c":{"a":[{"b":[{"x":1}]}]}}`, `{"c":{"a":[{"b":[{"x":1}]}]}}`},
 	} {
@@ -31,7 +32,8 @@ func TestObjectsAreReplacedAndEveryOtherByteStays(t *testing.T) {
 			t.Errorf("%s became %s, %v", c.body, got, err)
 		}
 	}
-	if got, err := Elements([]byte(`{"a":[{"x":1},2,{"keep":3}],"z":1}`), "a", upper); err != nil || string(got) != `{"a":[{"X":1},2,{"keep":3}],"z":1}` {
+	if got, err := Elements([]byte(`{"a":[{"x":1},2,{"keep":3}],"z":1}`), "a", upper); err != nil ||
+		string(got) != `{"a":[{"X":1},2,{"keep":3}],"z":1}` {
 		t.Errorf("got %s, %v", got, err)
 	}
 }
@@ -43,13 +45,15 @@ func TestABodyOfAnotherFormIsRefused(t *testing.T) {
 			t.Errorf("%s became %s", body, got)
 		}
 	}
-	if _, err := Elements([]byte(`{"a":[{}]}`), "a", func([]byte) ([]byte, error) { return nil, failed }); !errors.Is(err, failed) {
+	if _, err := Elements([]byte(`{"a":[{}]}`), "a", func([]byte) ([]byte, error) { return nil, failed }); !errors.Is(err,
+		failed) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestARequestIsSentWithItsOtherBodyAsOftenAsItMustBe(t *testing.T) {
-	given := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://models.example.com", strings.NewReader("before"))
+	given := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://models.example.com",
+		strings.NewReader("before"))
 	r, err := Request(given, func(body []byte) ([]byte, error) { return append(body, " and after"...), nil })
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +63,8 @@ func TestARequestIsSentWithItsOtherBodyAsOftenAsItMustBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, body := range []io.Reader{r.Body, again} {
-		if sent, err := io.ReadAll(body); err != nil || string(sent) != "before and after" || r.ContentLength != int64(len(sent)) {
+		if sent, err := io.ReadAll(body); err != nil || string(sent) != "before and after" ||
+			r.ContentLength != int64(len(sent)) {
 			t.Errorf("sent %q of %d bytes, %v", sent, r.ContentLength, err)
 		}
 	}

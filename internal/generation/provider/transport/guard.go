@@ -63,7 +63,8 @@ func (t guardTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = response.Body.Close() // It is not read.
 		return nil, &RedirectError{response.StatusCode, pointsTo(r.URL, response.Header.Get("Location"))}
 	}
-	body := &guardedBody{ReadCloser: response.Body, status: response.StatusCode, notes: notesOf(r.Context()), limit: maxAnswerBytes}
+	body := &guardedBody{ReadCloser: response.Body, status: response.StatusCode, notes: notesOf(r.Context()),
+		limit: maxAnswerBytes}
 	switch streamed, _ := r.Context().Value(streamedKey{}).(bool); {
 	case response.StatusCode >= http.StatusBadRequest:
 		body.limit = maxErrorBytes

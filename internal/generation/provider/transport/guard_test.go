@@ -27,7 +27,8 @@ import (
 )
 
 // everyProtocol are those whose host a configuration names.
-var everyProtocol = []protocol{chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions},
+var everyProtocol = []protocol{chat, responses, compatible, claude, gemini,
+	{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions},
 	{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderVercel}}
 
 // largeProtocols are one of each library, which read answers in ways of their own.
@@ -44,7 +45,8 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 	var followed atomic.Int32
 	elsewhere := served(t, func(http.ResponseWriter, *http.Request) { followed.Add(1) })
 	for _, p := range everyProtocol {
-		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+			http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 			t.Run(string(p.Provider)+" "+string(p.Transport)+" "+http.StatusText(status), func(t *testing.T) {
 				base := served(t, func(w http.ResponseWriter, r *http.Request) {
 					http.Redirect(w, r, elsewhere+"/secret-path?token="+secret, status)
@@ -54,7 +56,8 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 					spec := p.Spec(base + "/v1")
 					err := providertest.Call(t, spec, client)
 					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}})
-					if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || int(e.StatusCode) != status || !strings.Contains(e.Message, "redirects calls to "+elsewhere+" (") {
+					if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || int(e.StatusCode) != status ||
+						!strings.Contains(e.Message, "redirects calls to "+elsewhere+" (") {
 						t.Errorf("got %+v", e)
 					}
 					if leaked := providertest.Leaked(e.Text(), secret, "secret-path", key); leaked != "" {
@@ -78,7 +81,9 @@ func TestARedirectIsNotFollowedByACallThatIsAnsweredAsAWhole(t *testing.T) {
 	for _, p := range everyProtocol {
 		spec := p.Spec(base + "/v1")
 		err := answered(t, spec, &http.Client{})
-		if e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key}); e.Reason != v1alpha1.ErrorRequestRejected || e.StatusCode != 307 {
+		if e := fault.Classify(err,
+			fault.Subject{Config: "main", Spec: spec, Key: key}); e.Reason != v1alpha1.ErrorRequestRejected ||
+			e.StatusCode != 307 {
 			t.Errorf("%s: got %+v", p.Provider, e)
 		}
 	}
@@ -94,16 +99,20 @@ func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Cli
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(secret)}, MaxOutputTokens: new(int64(77))})
+	_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(secret)},
+		MaxOutputTokens: new(int64(77))})
 	return err
 }
 
 func TestARedirectWithoutAHostThatCanBeShownNamesNone(t *testing.T) {
-	for _, location := range []string{"", "javascript:alert(1)", "http://a@b\x7f/", "http://evil host/", "ftp://files.example.com"} {
+	for _, location := range []string{"", "javascript:alert(1)", "http://a@b\x7f/", "http://evil host/",
+		"ftp://files.example.com"} {
 		answer := providertest.Canned{Status: 302, Header: http.Header{"Location": {location}}}
 		spec := chat.Spec("http://models.example/v1")
-		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}), fault.Subject{Config: "main", Spec: spec, Key: key})
-		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "redirects calls to another address (302)") {
+		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
+			fault.Subject{Config: "main", Spec: spec, Key: key})
+		if e.Reason != v1alpha1.ErrorRequestRejected ||
+			!strings.Contains(e.Message, "redirects calls to another address (302)") {
 			t.Errorf("%q: got %+v", location, e)
 		}
 	}
@@ -142,8 +151,9 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 		"a compressed error":                   {500, "application/json", true, "", v1alpha1.ErrorProviderError},
 		"a stream that is compressed":          {200, "text/event-stream", true, "", v1alpha1.ErrorRequestRejected},
 		"a stream without an end of its event": {200, "text/event-stream", false, "a", v1alpha1.ErrorRequestRejected},
-		"a stream of lines without events":     {200, "text/event-stream", false, "data: {}\n", v1alpha1.ErrorRequestRejected},
-		"what AWS alone may send":              {200, "application/vnd.amazon.eventstream", false, "a", v1alpha1.ErrorRequestRejected},
+		"a stream of lines without events": {200, "text/event-stream", false, "data: {}\n",
+			v1alpha1.ErrorRequestRejected},
+		"what AWS alone may send": {200, "application/vnd.amazon.eventstream", false, "a", v1alpha1.ErrorRequestRejected},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := served(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -242,11 +252,14 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 	padding := strings.Repeat("x", 330)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		event := []byte(`data: {"choices":[{"index":0,"delta":{"reasoning_content":"a"}}],"obfuscation":"` + padding + "\"}\n\n")
+		event := []byte(`data: {"choices":[{"index":0,"delta":{"reasoning_content":"a"}}],"obfuscation":"` + padding +
+			"\"}\n\n")
 		for range 200_000 {
 			_, _ = w.Write(event)
 		}
-		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		_, _ = io.WriteString(w,
+			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
+				"[DONE]\n\n")
 	})
 	if err := providertest.Call(t, compatible.Spec(base+"/v1"), transport.NewClient()); err != nil {
 		t.Errorf("it failed: %v", err)
@@ -260,7 +273,8 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 		}
 	})
 	spec := chat.Spec(base + "/v1")
-	e := fault.Classify(providertest.Call(t, spec, transport.NewClient()), fault.Subject{Config: "main", Spec: spec, Key: key})
+	e := fault.Classify(providertest.Call(t, spec, transport.NewClient()),
+		fault.Subject{Config: "main", Spec: spec, Key: key})
 	if e.Reason != v1alpha1.ErrorProviderUnavailable {
 		t.Errorf("got %+v", e)
 	}

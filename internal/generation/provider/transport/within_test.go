@@ -50,7 +50,8 @@ func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Clie
 			continue
 		}
 		e := fault.Classify(err, fault.Subject{Config: "c", Spec: spec, Key: "sk-1"})
-		if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable || !strings.Contains(e.Message, host+", where models may not be called") {
+		if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable ||
+			!strings.Contains(e.Message, host+", where models may not be called") {
 			t.Errorf("%s %s: %+v of %v", spec.Provider, how, e, err)
 		}
 	}
@@ -71,7 +72,11 @@ func streamError(ctx context.Context, model fantasy.LanguageModel, call fantasy.
 
 func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; w.WriteHeader(http.StatusTeapot) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		asked++
+		w.WriteHeader(http.StatusTeapot)
+	}))
 	defer server.Close()
 	host := strings.TrimPrefix(server.URL, "http://")
 	for _, spec := range everyProvider(server.URL) {
@@ -93,7 +98,8 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}}); err == nil || asked == 0 {
+	if _, err := model.Generate(t.Context(),
+		fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}}); err == nil || asked == 0 {
 		t.Errorf("a host of the list was asked %d times: %v", asked, err)
 	}
 }
