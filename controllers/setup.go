@@ -17,7 +17,6 @@ import (
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/chatquota"
-	"parley.dev/parley/controllers/generationaccess"
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
@@ -50,7 +49,6 @@ type Options struct {
 
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	ledger := placement.NewLedger()
 	gate := capacity.NewGate()
 	var measures *telemetry.Manager
 	if o.Metrics != nil {
@@ -59,24 +57,23 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		}
 		measures = telemetry.NewManager(o.Metrics)
 	}
-	access := &generationaccess.Reconciler{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
+	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
+	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
+		Settings: o.Pods, Prepare: access.Ensure, Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		&chat.Reconciler{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"), Ledger: ledger,
-			Pods: o.Pods, EnsureAccess: access.Ensure, PodStart: o.PodStart, PodCapacity: o.PodCapacity, Gate: gate,
-			LoadLimits: quotas.Load,
-			Workers:    o.Workers, Now: o.Now,
+		chat.New(chat.Options{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"),
+			Pods: pods, Gate: gate, LoadLimits: quotas.Load, Workers: o.Workers, Now: o.Now,
 			Metrics: measures, Tracer: o.Tracer,
-		},
+		}),
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now,
 			Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},
 		quotas,
 		access,
-		&generationpod.Reconciler{Client: mgr.GetClient(), Ledger: ledger, Pods: o.Pods, Start: o.PodStart, Idle: o.PodIdle,
-			Now: o.Now},
+		&generationpod.Reconciler{Client: mgr.GetClient(), Pool: pods, Idle: o.PodIdle, Now: o.Now},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

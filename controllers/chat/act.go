@@ -6,6 +6,7 @@ package chat
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,12 +14,22 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/telemetry"
 )
 
+// actuator does what must be done before a status may say it, and what a status that was written asks for.
+type actuator struct {
+	// client reads from the cache and writes; live reads past the cache.
+	client  client.Client
+	live    client.Reader
+	metrics *telemetry.Manager
+	now     func() time.Time
+}
+
 // act does what must be done before the status may say it.
-func (r *Reconciler) act(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) act(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, do := range []func(context.Context, *scope, *plan.Plan) error{
-		r.recordEnded, r.recordResults, r.putAside, r.putRecordingsAside, r.supersedeAll, r.rejectAll, r.settleOpenApprovals,
+		a.recordEnded, a.recordResults, a.putAside, a.putRecordingsAside, a.supersedeAll, a.rejectAll, a.settleOpenApprovals,
 	} {
 		if err := do(ctx, s, todo); err != nil {
 			return err
@@ -27,9 +38,9 @@ func (r *Reconciler) act(ctx context.Context, s *scope, todo *plan.Plan) error {
 	return nil
 }
 
-func (r *Reconciler) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, rejection := range todo.Rejected {
-		if err := r.reject(ctx, s, rejection); err != nil {
+		if err := a.reject(ctx, s, rejection); err != nil {
 			return err
 		}
 	}
@@ -37,9 +48,9 @@ func (r *Reconciler) rejectAll(ctx context.Context, s *scope, todo *plan.Plan) e
 }
 
 // reject tells the author of a message why it is refused.
-func (r *Reconciler) reject(ctx context.Context, s *scope, rejection plan.Rejection) error {
+func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejection) error {
 	chat := s.facts.Chat
-	message, err := r.message(ctx, r.Live, chat.Namespace, rejection.Message)
+	message, err := readMessage(ctx, a.live, chat.Namespace, rejection.Message)
 	if err != nil || message == nil {
 		return err
 	}
@@ -47,17 +58,17 @@ func (r *Reconciler) reject(ctx context.Context, s *scope, rejection plan.Reject
 	message.Status.ChatUID = string(chat.UID)
 	conditions.Message(&message.Status, conditions.Failed(rejection.Reason, rejection.Note), message.Generation,
 		s.facts.Now)
-	if err := r.Client.Status().Update(ctx, message); err != nil {
+	if err := a.client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}
-	r.Metrics.MessageRejected(rejection.Reason)
+	a.metrics.MessageRejected(rejection.Reason)
 	return nil
 }
 
 // removeOrphan deletes a sub-chat whose parent has been deleted.
-func (r *Reconciler) removeOrphan(ctx context.Context, chat *v1alpha1.Chat) error {
+func (a *actuator) removeOrphan(ctx context.Context, chat *v1alpha1.Chat) error {
 	uid := chat.UID
-	err := r.Client.Delete(ctx, chat, client.Preconditions{UID: &uid})
+	err := a.client.Delete(ctx, chat, client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("removing chat %s/%s, whose parent is gone: %w", chat.Namespace, chat.Name, err)
 	}

@@ -15,12 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
@@ -28,25 +26,16 @@ import (
 // maxConflicts is how many resourceVersion conflicts one reconcile retries before it requeues.
 const maxConflicts = 5
 
-// Reconciler drives Chats.
-type Reconciler struct {
+// Options of the controller.
+type Options struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 	// Live reads past the cache, where a decision must not rest on an old view.
 	Live client.Reader
 	// Recorder of Events.
 	Recorder events.EventRecorder
-	// Ledger of generation pods.
-	Ledger *placement.Ledger
-	// Pods says what generation pods are built from, all but the namespace and its keys.
-	Pods podspec.Settings
-	// EnsureAccess sees to it that a namespace has what its generation pods run with.
-	// It is called before a pod is created.
-	EnsureAccess func(ctx context.Context, namespace string) error
-	// PodStart is how long a generation pod may take until it is ready for the first time.
-	PodStart time.Duration
-	// PodCapacity is how many chats a generation pod serves at once.
-	PodCapacity int
+	// Pods gives attempts their generation pods.
+	Pods Pods
 	// Gate bounds how many chats generate at once.
 	Gate *capacity.Gate
 	// LoadLimits tells the gate what all quotas say. It is called before the first chat passes.
@@ -55,15 +44,33 @@ type Reconciler struct {
 	Workers int
 	// Now tells the time.
 	Now func() time.Time
-	// Metrics and Tracer say how turns go; nil: nobody is told.
+	// Metrics and Tracer say how turns go; nil disables them.
 	Metrics *telemetry.Manager
 	Tracer  *tracing.Tracer
+}
 
-	written  written
-	creation creation
-	chains   chains
-	deleted  deleted
-	slots    slots
+// Reconciler drives Chats. Each stroke of a reconcile has a type of its own, which holds what that stroke may use: what
+// gathers has no client that writes.
+type Reconciler struct {
+	options  Options
+	memory   *memory
+	slots    *slots
+	gatherer *gatherer
+	actuator *actuator
+	observer *observer
+}
+
+// New returns the controller.
+func New(o Options) *Reconciler {
+	remembered := &memory{}
+	return &Reconciler{
+		options:  o,
+		memory:   remembered,
+		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits},
+		gatherer: &gatherer{cache: o.Client, live: o.Live, pods: o.Pods, memory: remembered, now: o.Now},
+		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
+		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer},
+	}
 }
 
 // Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
@@ -71,70 +78,64 @@ type Reconciler struct {
 // overwritten.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	for range maxConflicts {
-		result, err := r.reconcile(ctx, req)
+		result, err := r.reconcile(ctx, req.NamespacedName)
 		if !apierrors.IsConflict(err) {
 			return result, err
 		}
-		r.written.invalidate(req.NamespacedName)
+		r.memory.written.invalidate(req.NamespacedName)
 	}
 	return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if err := r.primeGate(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	s, err := r.gather(ctx, req)
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
+	s, err := r.gatherer.gather(ctx, key)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
 	case s == nil:
-		return ctrl.Result{}, r.forget(ctx, req.NamespacedName)
+		return ctrl.Result{}, r.forget(ctx, key)
 	case s.orphan:
-		return ctrl.Result{}, r.removeOrphan(ctx, s.facts.Chat)
+		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
 	}
-	if s.podGone {
-		r.Ledger.Forget(req.Namespace, s.facts.Chat.Status.Generation.Pod)
-	}
+	return r.advance(ctx, s)
+}
+
+// advance takes the chat one status write further. A chat whose reconcile fails keeps no slot from others.
+func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error) {
 	settled := false
 	defer func() {
 		if !settled {
-			r.giveSlotUp(s.facts.Chat)
+			r.slots.giveUp(s.facts.Chat)
 		}
 	}()
-	todo, err := r.carryOut(ctx, s)
+	if s.podGone {
+		r.options.Pods.Forget(podOf(s.facts.Chat))
+	}
+	todo, err := r.decide(ctx, s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.settleSlot(s.facts.Chat, &todo.Status)
+	if err := r.actuator.act(ctx, s, &todo); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.report(ctx, s, &todo); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.slots.settle(s.facts.Chat, &todo.Status)
 	settled = true
-	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, todo)}, nil
-}
-
-// carryOut decides, and does what was decided.
-func (r *Reconciler) carryOut(ctx context.Context, s *scope) (*plan.Plan, error) {
-	todo, err := r.decide(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.act(ctx, s, &todo); err != nil {
-		return nil, err
-	}
-	return &todo, r.report(ctx, s, &todo)
+	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, &todo)}, nil
 }
 
 // forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error {
-	r.Ledger.Book(key.String(), "")
-	r.Gate.Leave(key)
-	var chat v1alpha1.Chat
-	if err := r.Client.Get(ctx, key, &chat); !apierrors.IsNotFound(err) {
-		return client.IgnoreNotFound(err) // It is being deleted.
+	r.options.Pods.Book(key, "")
+	r.slots.leave(key)
+	gone, err := r.gatherer.isGone(ctx, key)
+	if err != nil || !gone { // It is being deleted.
+		return err
 	}
-	r.written.forget(key)
-	r.chains.forget(key)
-	r.deleted.forget(key)
-	return r.refuseApprovals(ctx, key)
+	r.memory.forget(key)
+	return r.actuator.refuseApprovals(ctx, key)
 }
 
 // requeueAfter is when time alone may change something; zero: never.
@@ -144,17 +145,17 @@ func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan
 	}
 	look := s.lookAgain
 	if todo.Begins {
-		look = r.firstLook(ctx, s, &todo.Status)
+		look = r.firstLook(ctx, s, todo)
 	}
 	return plan.Sooner(plan.Sooner(look, todo.Again), plan.Deadline(&todo.Status, s.facts.Now))
 }
 
 // firstLook is when to look at an attempt that has just been given to a pod. The pod may go before the cache shows that
-// the chat has it, and then its event wakes nobody; nor does a message that had the name of the result before.
-func (r *Reconciler) firstLook(ctx context.Context, s *scope, st *v1alpha1.ChatStatus) time.Duration {
+// the chat has it, and then its event enqueues nothing; nor does a message that had the name of the result before.
+func (r *Reconciler) firstLook(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
 	chat := s.facts.Chat
-	if taken, err := r.message(ctx, r.Client, chat.Namespace, attempts.Of("", st).ResultName(chat.Name)); err == nil &&
-		taken != nil {
+	name := attempts.Of("", &todo.Status).ResultName(chat.Name)
+	if taken, err := readMessage(ctx, r.options.Client, chat.Namespace, name); err == nil && taken != nil {
 		return time.Nanosecond
 	}
 	return placement.MaxUnseen

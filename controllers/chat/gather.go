@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -35,25 +34,33 @@ type scope struct {
 	lookAgain time.Duration
 }
 
+// gatherer reads what a decision needs. It has nothing that could write.
+type gatherer struct {
+	// cache shows objects as the watches last did; live reads past it.
+	cache, live client.Reader
+	pods        Pods
+	memory      *memory
+	now         func() time.Time
+}
+
 // gather reads everything a decision needs, and changes nothing. It returns nil when there is no chat to work on.
-func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*scope, error) {
-	chat, err := r.readChat(ctx, req.NamespacedName)
+func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
+	chat, err := g.readChat(ctx, key)
 	if err != nil || chat == nil {
 		return nil, err
 	}
-	s := &scope{facts: plan.Facts{Chat: chat, Now: r.Now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
+	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
 	for _, read := range []func(context.Context, *scope) error{
-		r.readModel,
-		r.readFamily,  // Where the chat may not be, no model answers.
-		r.readAttempt, // Its result is read before the summary of the turn that it may end.
-		r.readSummary,
-		r.readChain,
-		r.readQueue,
-		r.readOpen, // Clients' results are among the open messages.
-		r.readResults,
-		r.readApprovals,
-		r.readSubChats,
-		r.readAdvisor,
+		g.readModel,
+		g.readFamily, // Where the chat may not be, no model answers.
+		g.readAttempt,
+		g.readChain,
+		g.readQueue,
+		g.readOpen, // Clients' results are among the open messages.
+		g.readResults,
+		g.readApprovals,
+		g.readSubChats,
+		g.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
@@ -64,10 +71,10 @@ func (r *Reconciler) gather(ctx context.Context, req ctrl.Request) (*scope, erro
 
 // readChat reads the chat as it is after this process's own last write;
 // nil if there is none, or if it is being deleted.
-func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v1alpha1.Chat, error) {
-	reader := client.Reader(r.Client)
-	if r.written.takeStale(key) {
-		reader = r.Live
+func (g *gatherer) readChat(ctx context.Context, key types.NamespacedName) (*v1alpha1.Chat, error) {
+	reader := g.cache
+	if g.memory.written.takeStale(key) {
+		reader = g.live
 	}
 	var chat v1alpha1.Chat
 	err := reader.Get(ctx, key, &chat)
@@ -77,15 +84,22 @@ func (r *Reconciler) readChat(ctx context.Context, key types.NamespacedName) (*v
 	if err != nil {
 		return nil, fmt.Errorf("reading chat %s: %w", key, err)
 	}
-	newest := r.written.newest(&chat)
+	newest := g.memory.written.newest(&chat)
 	if !newest.DeletionTimestamp.IsZero() || !chat.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	return newest, nil
 }
 
-// message reads a message; nil if there is none.
-func (r *Reconciler) message(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
+// isGone reports whether there is no such chat, not even one that is being deleted.
+func (g *gatherer) isGone(ctx context.Context, key types.NamespacedName) (bool, error) {
+	var chat v1alpha1.Chat
+	err := g.cache.Get(ctx, key, &chat)
+	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+}
+
+// readMessage reads a message; nil if there is none.
+func readMessage(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
 	error) {
 	var m v1alpha1.ChatMessage
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)

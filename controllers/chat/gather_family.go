@@ -20,14 +20,14 @@ import (
 )
 
 // readFamily reads what the chats above and below mean for this one.
-func (r *Reconciler) readFamily(ctx context.Context, s *scope) error {
+func (g *gatherer) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	if chat.Spec.ParentRef == nil && !chat.Spec.Archived && !chat.Status.Archived {
 		return nil
 	}
 	var chats v1alpha1.ChatList
 	// Package family only reads.
-	if err := r.Client.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := g.cache.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
 	members := tree.Of(chats.Items)
@@ -45,15 +45,15 @@ func (r *Reconciler) readFamily(ctx context.Context, s *scope) error {
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)
 	}
-	return r.judgePlace(ctx, s, members, above, complete)
+	return g.judgePlace(ctx, s, members, above, complete)
 }
 
 // judgePlace finds out whether the chat may be where it is.
-func (r *Reconciler) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+func (g *gatherer) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat := s.facts.Chat
 	if chat.Status.ParentUID != "" && (len(above) == 0 || string(above[0].UID) != chat.Status.ParentUID) {
-		gone, err := r.parentIsGone(ctx, chat)
+		gone, err := g.parentIsGone(ctx, chat)
 		s.orphan = gone
 		return err
 	}
@@ -80,9 +80,9 @@ func block(f *plan.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
 }
 
 // parentIsGone asks the API server: the cache may not show the parent yet.
-func (r *Reconciler) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
+func (g *gatherer) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
 	var parent v1alpha1.Chat
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}, &parent)
+	err := g.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}, &parent)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -93,10 +93,10 @@ func (r *Reconciler) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (boo
 }
 
 // readSubChats finds out whether there are sub-chats.
-func (r *Reconciler) readSubChats(ctx context.Context, s *scope) error {
+func (g *gatherer) readSubChats(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var children v1alpha1.ChatList
-	err := r.Client.List(ctx, &children, client.InNamespace(chat.Namespace),
+	err := g.cache.List(ctx, &children, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the sub-chats of chat %s: %w", chat.Name, err)
@@ -106,8 +106,8 @@ func (r *Reconciler) readSubChats(ctx context.Context, s *scope) error {
 }
 
 // readSubChat finds out whether a sub-chat that calls wait for is at work.
-func (r *Reconciler) readSubChat(ctx context.Context, s *scope, name string) error {
-	works, err := r.atWork(ctx, s, name)
+func (g *gatherer) readSubChat(ctx context.Context, s *scope, name string) error {
+	works, err := g.atWork(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (r *Reconciler) readSubChat(ctx context.Context, s *scope, name string) err
 const aboutToBegin = time.Second
 
 // atWork reports whether a chat below this one has something under way, or a message that it is about to take up.
-func (r *Reconciler) atWork(ctx context.Context, s *scope, name string) (bool, error) {
+func (g *gatherer) atWork(ctx context.Context, s *scope, name string) (bool, error) {
 	chat := s.facts.Chat
-	lookup := func(name string) (*v1alpha1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
+	lookup := func(name string) (*v1alpha1.Chat, error) { return g.relative(ctx, chat.Namespace, name) }
 	sub, err := lookup(name)
 	if err != nil || sub == nil {
 		return false, err
@@ -137,7 +137,7 @@ func (r *Reconciler) atWork(ctx context.Context, s *scope, name string) (bool, e
 		return true, nil
 	}
 	var messages v1alpha1.ChatMessageList
-	err = r.Client.List(ctx, &messages, client.InNamespace(sub.Namespace),
+	err = g.cache.List(ctx, &messages, client.InNamespace(sub.Namespace),
 		client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
@@ -153,13 +153,13 @@ func (r *Reconciler) atWork(ctx context.Context, s *scope, name string) (bool, e
 }
 
 // relative reads a chat; nil if there is none. One that has just been created may not be in the cache.
-func (r *Reconciler) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
+func (g *gatherer) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	for _, reader := range []client.Reader{r.Client, r.Live} {
+	for _, reader := range []client.Reader{g.cache, g.live} {
 		var chat v1alpha1.Chat
 		err := reader.Get(ctx, key, &chat)
 		if err == nil {
-			return r.written.newest(&chat), nil
+			return g.memory.written.newest(&chat), nil
 		}
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("reading chat %s: %w", key, err)

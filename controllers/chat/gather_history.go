@@ -15,26 +15,26 @@ import (
 )
 
 // readChain finds out whether a committed message was deleted, if there is reason to look.
-func (r *Reconciler) readChain(ctx context.Context, s *scope) error {
+func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	if chat.Status.History.Length == 0 || r.chains.isWhole(chat) {
+	if chat.Status.History.Length == 0 || g.memory.chains.isWhole(chat) {
 		return nil
 	}
-	r.chains.foundWhole(chat) // Before the messages are read: a deletion that comes later makes the chat suspect again.
-	kept, missing, err := r.walk(ctx, chat)
+	g.memory.chains.foundWhole(chat) // Before the messages are read: a deletion that comes later makes the chat suspect again.
+	kept, missing, err := g.walk(ctx, chat)
 	if err != nil || missing == chat.Status.History.Length {
 		return err
 	}
-	r.chains.forget(keyOf(chat)) // Until the history has been cut.
+	g.memory.chains.forget(keyOf(chat)) // Until the history has been cut.
 	s.facts.Truncated = plan.Rest(kept)
 	return nil
 }
 
 // walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked
 // of the API server before it counts as missing.
-func (r *Reconciler) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64,
+func (g *gatherer) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64,
 	err error) {
-	for _, reader := range []client.Reader{r.Client, r.Live} {
+	for _, reader := range []client.Reader{g.cache, g.live} {
 		field := index.MessagesByChat
 		var list v1alpha1.ChatMessageList
 		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace),

@@ -18,9 +18,9 @@ import (
 )
 
 // readResults reads what clients answered, oldest first.
-func (r *Reconciler) readResults(ctx context.Context, s *scope) error {
+func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 	for _, name := range s.results {
-		message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
+		message, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, name)
 		if err != nil {
 			return err
 		}
@@ -33,10 +33,10 @@ func (r *Reconciler) readResults(ctx context.Context, s *scope) error {
 }
 
 // readApprovals reads what people decided, oldest first.
-func (r *Reconciler) readApprovals(ctx context.Context, s *scope) error {
+func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var list v1alpha1.ToolApprovalList
-	if err := r.Client.List(ctx, &list, client.InNamespace(chat.Namespace),
+	if err := g.cache.List(ctx, &list, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
@@ -58,10 +58,10 @@ func (r *Reconciler) readApprovals(ctx context.Context, s *scope) error {
 }
 
 // readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted.
-func (r *Reconciler) readQueue(ctx context.Context, s *scope) error {
+func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 	for _, queued := range s.facts.Chat.Status.Queue {
-		for _, reader := range []client.Reader{r.Client, r.Live} {
-			message, err := r.message(ctx, reader, s.facts.Chat.Namespace, queued.Name)
+		for _, reader := range []client.Reader{g.cache, g.live} {
+			message, err := readMessage(ctx, reader, s.facts.Chat.Namespace, queued.Name)
 			if err != nil {
 				return err
 			}
@@ -76,10 +76,10 @@ func (r *Reconciler) readQueue(ctx context.Context, s *scope) error {
 
 // readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the
 // chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
-func (r *Reconciler) readOpen(ctx context.Context, s *scope) error {
+func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
-	err := r.Client.List(ctx, &messages, client.InNamespace(chat.Namespace),
+	err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.UnsettledByChat: chat.Name})
 	if err != nil {
 		return fmt.Errorf("listing open messages: %w", err)
@@ -95,32 +95,32 @@ func (r *Reconciler) readOpen(ctx context.Context, s *scope) error {
 			s.results = append(s.results, m.Name)
 		}
 	}
-	if err := r.confirmEdit(ctx, s); err != nil {
+	if err := g.confirmEdit(ctx, s); err != nil {
 		return err
 	}
 	open = s.findPrompt(open)
 	slices.SortFunc(open, func(a, b v1alpha1.ChatMessage) int { return plan.TakeOrder(chat, &a, &b) })
-	return r.confirmOpen(ctx, s, open)
+	return g.confirmOpen(ctx, s, open)
 }
 
 // confirmOpen notes the messages that are open beyond doubt.
-func (r *Reconciler) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.ChatMessage) error {
+func (g *gatherer) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.ChatMessage) error {
 	for i := range open {
-		if still, err := r.stillOpen(ctx, s.facts.Chat, &open[i]); err != nil {
+		if still, err := g.stillOpen(ctx, s.facts.Chat, &open[i]); err != nil {
 			return err
 		} else if still {
 			s.facts.Open = append(s.facts.Open, plan.MessageOf(&open[i]))
 		}
 	}
-	return r.readBeginning(ctx, s)
+	return g.readBeginning(ctx, s)
 }
 
 // confirmEdit looks at the message itself: the cache may show an older one of its name.
-func (r *Reconciler) confirmEdit(ctx context.Context, s *scope) error {
+func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	if s.facts.Edited == nil {
 		return nil
 	}
-	live, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, s.facts.Edited.Name)
+	live, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, s.facts.Edited.Name)
 	s.facts.Edited = nil
 	if live != nil {
 		s.facts.NoteEdit(live)
@@ -132,11 +132,11 @@ func (r *Reconciler) confirmEdit(ctx context.Context, s *scope) error {
 // record is replaced, its message says that it was committed. So a message whose newest known write is later than the
 // chat's last one says all there is to say: resourceVersions of custom resources count the writes of one store.
 // Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
-func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	if older(chat.ResourceVersion, m.ResourceVersion) {
 		return true, nil
 	}
-	live, err := r.message(ctx, r.Live, m.Namespace, m.Name)
+	live, err := readMessage(ctx, g.live, m.Namespace, m.Name)
 	if err != nil || live == nil {
 		return false, err
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 
 // readBeginning reads how the message begins that a chat without a title is about to begin with: the cache has no
 // texts. A chat's own prompt is there until it has become a message.
-func (r *Reconciler) readBeginning(ctx context.Context, s *scope) error {
+func (g *gatherer) readBeginning(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	if len(s.facts.Open) == 0 || !plan.LacksTitle(chat) {
 		return nil
@@ -157,7 +157,7 @@ func (r *Reconciler) readBeginning(ctx context.Context, s *scope) error {
 	case first.Name == prompt.Name && first.ContentHash == content.Hash(&prompt.Spec):
 		first.FirstWords = firstwords.Of(&prompt.Spec)
 	default:
-		message, err := r.message(ctx, r.Live, chat.Namespace, first.Name)
+		message, err := readMessage(ctx, g.live, chat.Namespace, first.Name)
 		if err != nil || message == nil || content.Of(message) != first.ContentHash {
 			return err
 		}
@@ -184,8 +184,8 @@ func (s *scope) findPrompt(open []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 }
 
 // readCalls reads the calls of the reply that the plan asks about.
-func (r *Reconciler) readCalls(ctx context.Context, s *scope, todo *plan.Plan) error {
-	message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, todo.Asks.Calls)
+func (g *gatherer) readCalls(ctx context.Context, s *scope, todo *plan.Plan) error {
+	message, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, todo.Asks.Calls)
 	if err != nil {
 		return err
 	}

@@ -6,45 +6,62 @@ package chat
 import (
 	"context"
 	"fmt"
-	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
 )
 
-// slots reports whether the gate that chats pass before they generate knows how things stand.
+// slots are the places at the gate that chats pass before they generate. It is a source of the controller: no chat is
+// reconciled before WaitForSync has told the gate how things stand, and the chats that the gate admits later are
+// requeued.
 type slots struct {
-	mu     sync.Mutex
-	primed bool
+	gate       *capacity.Gate
+	chats      client.Reader
+	loadLimits func(context.Context) error
 }
 
-// primeGate tells the gate once what its limits are, who has a slot and who waits. Those who wait come last: before all
+// Start requeues chats that the gate has admitted, until the context is done.
+func (s *slots) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		for ctx.Err() == nil {
+			for _, key := range s.gate.Requeue(ctx) {
+				queue.Add(reconcile.Request{NamespacedName: key})
+			}
+		}
+	}()
+	return nil
+}
+
+// WaitForSync tells the gate what its limits are, who has a slot and who waits. Those who wait come last: before all
 // that have a slot are known, a slot may only seem free.
-func (r *Reconciler) primeGate(ctx context.Context) error {
-	r.slots.mu.Lock()
-	defer r.slots.mu.Unlock()
-	if r.slots.primed {
-		return nil
-	}
-	if err := r.LoadLimits(ctx); err != nil {
+func (s *slots) WaitForSync(ctx context.Context) error {
+	if err := s.loadLimits(ctx); err != nil {
 		return err
 	}
 	var chats v1alpha1.ChatList
-	if err := r.Client.List(ctx, &chats, client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.chats.List(ctx, &chats, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
 	for _, waits := range []bool{false, true} {
 		for i := range chats.Items {
 			if chat := &chats.Items[i]; waits == (chat.Status.Generation == nil) {
-				r.settleSlot(chat, &chat.Status)
+				s.settle(chat, &chat.Status)
 			}
 		}
 	}
-	r.slots.primed = true
 	return nil
 }
+
+// String names the source in logs.
+func (s *slots) String() string { return "generation slots" }
+
+// enter takes a slot for the chat; if there is none, it says why.
+func (s *slots) enter(chat *v1alpha1.Chat) *capacity.Held { return s.gate.Enter(asSlot(chat)) }
 
 func asSlot(chat *v1alpha1.Chat) capacity.Chat {
 	slot := capacity.Chat{Key: keyOf(chat), Sub: chat.Spec.ParentRef != nil}
@@ -54,24 +71,27 @@ func asSlot(chat *v1alpha1.Chat) capacity.Chat {
 	return slot
 }
 
-// settleSlot tells the gate what became of the chat.
-func (r *Reconciler) settleSlot(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
+// settle tells the gate what became of the chat.
+func (s *slots) settle(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 	slot := asSlot(chat)
 	switch {
 	case st.Generation != nil:
-		r.Gate.Hold(slot)
+		s.gate.Hold(slot)
 	case st.WaitingSince != nil:
 		slot.Since = st.WaitingSince.Time
-		r.Gate.Wait(slot)
+		s.gate.Wait(slot)
 	default:
-		r.Gate.Leave(slot.Key)
+		s.leave(slot.Key)
 	}
 }
 
-// giveSlotUp is for a pass that has failed: a chat that cannot begin keeps no slot from others. It asks again when it
+// giveUp is for a reconcile that has failed: a chat that cannot begin keeps no slot from others. It asks again when it
 // is tried again; to be told to wait now would call it back at once, for as long as it fails.
-func (r *Reconciler) giveSlotUp(chat *v1alpha1.Chat) {
+func (s *slots) giveUp(chat *v1alpha1.Chat) {
 	if chat.Status.Generation == nil {
-		r.Gate.Leave(keyOf(chat))
+		s.leave(keyOf(chat))
 	}
 }
+
+// leave is for a chat that neither has a slot nor waits for one.
+func (s *slots) leave(key types.NamespacedName) { s.gate.Leave(key) }

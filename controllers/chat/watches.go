@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
@@ -31,21 +30,9 @@ import (
 	"parley.dev/parley/internal/requeue"
 )
 
-// requeueAdmitted requeues chats that the gate has admitted, until the context is done.
-func (r *Reconciler) requeueAdmitted(ctx context.Context,
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for ctx.Err() == nil {
-			for _, key := range r.Gate.Requeue(ctx) {
-				queue.Add(reconcile.Request{NamespacedName: key})
-			}
-		}
-	}()
-	return nil
-}
-
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	e := &enqueuer{cache: mgr.GetClient(), memory: r.memory}
 	// Status updates are ignored: this controller is their only writer.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -53,38 +40,44 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.Chat{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}))).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.relatives),
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
 			builder.WithPredicates(concernsRelatives())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.chatsAbove), builder.WithPredicates(endsWaits())).
-		WatchesRawSource(source.Func(r.requeueAdmitted)).
-		Watches(&v1alpha1.ChatMessage{}, r.messageHandler(), changed).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
+		WatchesRawSource(r.slots).
+		Watches(&v1alpha1.ChatMessage{}, e.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.chatsOfPod)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsWithOpenMessages)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.chatsMarkedBy), changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfPod)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages)).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
-	if err = errors.Join(err, r.countPhases(mgr)); err != nil {
+	if err = errors.Join(err, r.observer.countPhases(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
 	}
 	return nil
 }
 
-// messageHandler wakes a message's chat, and the chat whose result the message is named like. When one is deleted,
+// enqueuer finds the chats that an event may mean something for.
+type enqueuer struct {
+	cache  client.Reader
+	memory *memory
+}
+
+// messageHandler enqueues a message's chat, and the chat whose result the message is named like. When one is deleted,
 // the chat's history has to be looked at, and it may be the result that the chat waits for.
-func (r *Reconciler) messageHandler() handler.EventHandler {
-	wake := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
+func (e *enqueuer) messageHandler() handler.EventHandler {
+	enqueue := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
 	return handler.Funcs{
-		CreateFunc: wake.Create, UpdateFunc: wake.Update, GenericFunc: wake.Generic,
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent,
+		CreateFunc: enqueue.Create, UpdateFunc: enqueue.Update, GenericFunc: enqueue.Generic,
+		DeleteFunc: func(ctx context.Context, deletion event.DeleteEvent,
 			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if message, ok := e.Object.(*v1alpha1.ChatMessage); ok {
-				r.deleted.put(message)
+			if message, ok := deletion.Object.(*v1alpha1.ChatMessage); ok {
+				e.memory.deleted.put(message)
 				if !index.IsReport(message) {
-					r.chains.invalidate(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
+					e.memory.chains.invalidate(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
 				}
 			}
-			wake.Delete(ctx, e, queue)
+			enqueue.Delete(ctx, deletion, queue)
 		},
 	}
 }
@@ -115,17 +108,17 @@ func chatOfApproval(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{request(approval.Namespace, approval.Spec.ChatRef.Name)}
 }
 
-func (r *Reconciler) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.chatsBy(ctx, index.ChatsByPod, o)
+func (e *enqueuer) chatsOfPod(ctx context.Context, o client.Object) []reconcile.Request {
+	return e.chatsBy(ctx, index.ChatsByPod, o)
 }
 
 // chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it
 // can give them advice, which advisor it lets them have, and whether another one answers than they name.
-func (r *Reconciler) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
+func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	var configs v1alpha1.ChatModelConfigList
 	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &configs, client.InNamespace(o.GetNamespace())) ||
-		!requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
+	if !requeue.List(ctx, e.cache, &configs, client.InNamespace(o.GetNamespace())) ||
+		!requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
 	var requests []reconcile.Request
@@ -153,9 +146,9 @@ func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, 
 }
 
 // chatsBy are the chats of the object's namespace that the index knows under its name.
-func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
+func (e *enqueuer) chatsBy(ctx context.Context, field string, o client.Object) []reconcile.Request {
 	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(o.GetNamespace()),
+	if !requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()),
 		client.MatchingFields{field: o.GetName()}) {
 		return nil
 	}
@@ -166,9 +159,9 @@ func (r *Reconciler) chatsBy(ctx context.Context, field string, o client.Object)
 	return requests
 }
 
-func (r *Reconciler) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
+func (e *enqueuer) chatsWithOpenMessages(ctx context.Context, o client.Object) []reconcile.Request {
 	var messages v1alpha1.ChatMessageList
-	if !requeue.List(ctx, r.Client, &messages, client.InNamespace(o.GetNamespace()),
+	if !requeue.List(ctx, e.cache, &messages, client.InNamespace(o.GetNamespace()),
 		client.MatchingFields{index.UnsettledByChat: index.AnyChat}) {
 		return nil
 	}

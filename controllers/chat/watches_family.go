@@ -20,20 +20,20 @@ import (
 )
 
 // relatives finds the chats for which a change of this one may mean something.
-func (r *Reconciler) relatives(ctx context.Context, o client.Object) []reconcile.Request {
+func (e *enqueuer) relatives(ctx context.Context, o client.Object) []reconcile.Request {
 	chat, ok := o.(*v1alpha1.Chat)
 	if !ok {
 		return nil
 	}
 	var children v1alpha1.ChatList
 	ofParent := client.MatchingFields{index.ChatsByParent: chat.Name}
-	if !requeue.List(ctx, r.Client, &children, client.InNamespace(chat.Namespace), ofParent,
+	if !requeue.List(ctx, e.cache, &children, client.InNamespace(chat.Namespace), ofParent,
 		client.UnsafeDisableDeepCopy) ||
 		len(children.Items) == 0 && chat.Spec.ParentRef == nil {
 		return nil
 	}
 	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, r.Client, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
+	if !requeue.List(ctx, e.cache, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
 	members := tree.Of(chats.Items)
@@ -66,13 +66,13 @@ func concernsRelatives() predicate.Predicate {
 
 // chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to
 // find out: its status may be about to say so.
-func (r *Reconciler) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
+func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	chat, ok := o.(*v1alpha1.Chat)
 	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
 		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 		chat = &v1alpha1.Chat{}
-		ok = r.Client.Get(ctx, key, chat) == nil
+		ok = e.cache.Get(ctx, key, chat) == nil
 	}
 	return requests
 }

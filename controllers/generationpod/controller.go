@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generationpod removes generation pods that no chat needs: those without work for the idle time, and those
-// without work that were built from settings that hold no longer. The chat controller creates them.
+// Package generationpod owns the generation pods: a Pool gives them to attempts and creates them, the Reconciler removes
+// those that no chat needs (without work for the idle time, or without work and built from settings that hold no
+// longer), and Access keeps what they run with in their namespace.
 package generationpod
 
 import (
@@ -20,7 +21,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/requeue"
@@ -33,12 +33,8 @@ const DefaultIdle = 10 * time.Minute
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Ledger of generation pods, shared with the chat controller.
-	Ledger *placement.Ledger
-	// Pods says what generation pods are built from, all but the namespace and its keys.
-	Pods podspec.Settings
-	// Start is how long a pod may take until it is ready for the first time.
-	Start time.Duration
+	// Pool that gives the pods to attempts.
+	Pool *Pool
 	// Idle is how long a pod without work is kept.
 	Idle time.Duration
 	// Now tells the time.
@@ -66,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var pod corev1.Pod
 	if err := r.Client.Get(ctx, req.NamespacedName, &pod); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.Ledger.Forget(req.Namespace, req.Name)
+			r.Pool.Ledger.Forget(req.Namespace, req.Name)
 			r.busy(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -74,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if pod.Labels[podspec.LabelComponent] != podspec.ComponentGeneration || !pod.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	r.Ledger.Seen(pod.Namespace, pod.Name)
+	r.Pool.Ledger.Seen(pod.Namespace, pod.Name)
 	wait, err := r.idleFor(ctx, &pod)
 	if err != nil || wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, err
@@ -89,7 +85,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	if err != nil {
 		return 0, err
 	}
-	state := podstate.Of(pod, now, podstate.Terms{Start: r.Start, Template: template})
+	state := podstate.Of(pod, now, podstate.Terms{Start: r.Pool.Start, Template: template})
 	keep := r.Idle
 	if state.Lost || pod.Labels[podspec.LabelTemplate] != template { // It is of no use any more.
 		keep = 0
@@ -99,7 +95,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 		client.MatchingFields{index.ChatsByPod: pod.Name}); err != nil {
 		return 0, fmt.Errorf("listing the chats of pod %s: %w", pod.Name, err)
 	}
-	if len(chats.Items) > 0 || r.Ledger.Load(pod.Name) > 0 {
+	if len(chats.Items) > 0 || r.Pool.Ledger.Load(pod.Name) > 0 {
 		r.busy(key)
 		if state.LostIn > 0 { // Its chats will leave it then.
 			keep = min(keep, state.LostIn)
@@ -125,10 +121,7 @@ func (r *Reconciler) templateIn(ctx context.Context, namespace string) (string, 
 	if err := r.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
 		return "", fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	settings := r.Pods
-	settings.Namespace = namespace
-	settings.Keys = podspec.KeysOf(configs.Items)
-	return settings.Hash(), nil
+	return r.Pool.settingsIn(namespace, configs.Items).Hash(), nil
 }
 
 func (r *Reconciler) busy(key client.ObjectKey) {
@@ -139,7 +132,7 @@ func (r *Reconciler) busy(key client.ObjectKey) {
 
 // remove deletes the pod, unless a chat was given to it just now.
 func (r *Reconciler) remove(ctx context.Context, pod *corev1.Pod) (ctrl.Result, error) {
-	if !r.Ledger.Drain(pod.Name) {
+	if !r.Pool.Ledger.Drain(pod.Name) {
 		return ctrl.Result{RequeueAfter: r.Idle}, nil
 	}
 	log.FromContext(ctx).Info("removing a generation pod without work", "pod", client.ObjectKeyFromObject(pod))

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/controllers/generationaccess"
+	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/podspec"
 )
 
@@ -21,7 +21,7 @@ func TestTheManagersOwnRightsAreEnoughToCreateAndCorrectWhatGenerationPodsRunWit
 	namespace := "access-" + rand.String(6)
 	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	c := as(t, manager)
-	access := &generationaccess.Reconciler{Client: c, GatewayNamespace: "parley-system"}
+	access := &generationpod.Access{Client: c, GatewayNamespace: "parley-system"}
 	other := podspec.RoleBinding(namespace)
 	other.RoleRef.Name = "another"
 	cluster.Create(t, other)

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -104,6 +105,7 @@ func provide(f *Facts, asks *Asks) {
 		}
 		f.SubChats[name] = false
 	}
+	f.SummaryName = cmp.Or(asks.Summary, f.SummaryName)
 	if asks.Calls != "" {
 		f.CallsOf = asks.Calls
 	}

@@ -27,10 +27,11 @@ type Facts struct {
 	// Deleted is the newest result of the chat that was deleted, without what it said; nil if none is known of. It need
 	// not answer the attempt under way.
 	Deleted *v1alpha1.ChatMessage
-	// Summary is what a model says of the turn that has just ended, if it has; HeadPod is the pod that gave the reply
-	// which ended it.
-	Summary *v1alpha1.ChatMessage
-	HeadPod string
+	// Summary is the message SummaryName, in which a model says what became of the turn that has just ended; nil if there
+	// is none. HeadPod is the pod that gave the reply which ended it.
+	Summary     *v1alpha1.ChatMessage
+	SummaryName string
+	HeadPod     string
 	// Open are the User messages that are neither in the history nor in the queue, in the order to take them.
 	Open []Message
 	// Queued are the queued messages that exist, as they are now; one that is missing was deleted.
@@ -230,13 +231,15 @@ type Asks struct {
 	Calls string
 	// SubChats are those of which it matters whether they are at work.
 	SubChats []string
+	// Summary is the message in which a model would say what became of the turn that has just ended.
+	Summary string
 	// Pod is true when an attempt begins, which needs a slot and a generation pod.
 	Pod bool
 }
 
 // Nothing reports whether the plan is final.
 func (a *Asks) Nothing() bool {
-	return !a.Prompt && !a.Pod && a.Calls == "" && len(a.Models) == 0 && len(a.SubChats) == 0
+	return !a.Prompt && !a.Pod && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 && len(a.SubChats) == 0
 }
 
 // Rejection is a message that is refused.

@@ -6,6 +6,7 @@ package plan
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/fence"
 )
 
 // summaries are what is said of a turn in fixed words, unless a model said something better.
@@ -20,13 +21,21 @@ var summaries = map[v1alpha1.ChatPhase]string{
 // takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened
 // to the history, and only the pod that gave the last reply may say it.
 func (p captions) takeSummary() error {
-	st, summary := p.status(), p.facts.Summary
-	if summary == nil || st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
-		asked(st.Turn) {
+	st := p.status()
+	if st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
+		st.Turn.SummarySource != v1alpha1.TurnSummaryFromState {
+		return nil
+	}
+	if name := fence.SummaryName(p.chat.Name, st.History.Version); p.facts.SummaryName != name {
+		p.plan.Asks.Summary = name
+		return nil
+	}
+	summary := p.facts.Summary
+	if summary == nil {
 		return nil
 	}
 	g, now := summary.Spec.Generation, attempts.Of(p.chat.UID, st)
-	if g.ChatUID != now.ChatUID || g.HistoryVersion != now.HistoryVersion || g.Pod != p.headPod() {
+	if g.ChatUID != now.ChatUID || g.HistoryVersion != now.HistoryVersion || g.Pod != p.facts.HeadPod {
 		return nil
 	}
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
@@ -39,14 +48,6 @@ func (p captions) takeSummary() error {
 // asked reports whether a model has been asked what became of the turn, and has been paid for it.
 func asked(t *v1alpha1.TurnStatus) bool {
 	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
-}
-
-// headPod is the pod that gave the newest reply; empty if no pod did.
-func (p captions) headPod() string {
-	if result := p.facts.Result; result != nil && result.Name == p.status().History.Head {
-		return result.Spec.Generation.Pod
-	}
-	return p.facts.HeadPod
 }
 
 // settleSummary says how the turn stands where no model has said what became of it.

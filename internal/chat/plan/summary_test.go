@@ -90,7 +90,7 @@ func TestASummaryCanComeBeforeItsReplyIsCommitted(t *testing.T) {
 	w := summarized(t).say("a")
 	w.facts = func(f *Facts) {
 		f.Model.TurnSummaries = true
-		f.Summary = w.summary("Found the leak", 2, nil)
+		f.Summary, f.HeadPod = w.summary("Found the leak", 2, nil), "pod"
 	}
 	w.pass(nil).wantSummary("Still working", v1alpha1.TurnSummaryFromState)
 	w.answer(nil).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)

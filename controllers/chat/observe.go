@@ -7,7 +7,9 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -17,49 +19,60 @@ import (
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
-// observe counts what the write did that has just gone through, and makes the spans of the turns that it ended.
-func (r *Reconciler) observe(ctx context.Context, s *scope, todo *plan.Plan) {
+// observer tells what writes did that have gone through, so that of two managers only the one tells it that did it.
+type observer struct {
+	recorder events.EventRecorder
+	metrics  *telemetry.Manager
+	tracer   *tracing.Tracer
+}
+
+// observe logs and counts what the write of the chat did, makes the spans of the turns that it ended, and records Events.
+func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, todo *plan.Plan) {
+	logWrite(ctx, chat, todo)
 	for i := range todo.Transitions {
-		r.observeTransition(ctx, s, &todo.Transitions[i])
+		o.observeTransition(ctx, s, &todo.Transitions[i])
 	}
 	if todo.CapacityWait != nil {
-		r.Metrics.CapacityCame(*todo.CapacityWait)
+		o.metrics.CapacityCame(*todo.CapacityWait)
+	}
+	for _, notice := range todo.Notices {
+		o.recorder.Eventf(chat, nil, corev1.EventTypeWarning, notice.Reason, notice.Action, "%s", notice.Note)
 	}
 }
 
-func (r *Reconciler) observeTransition(ctx context.Context, s *scope, t *plan.Transition) {
+func (o *observer) observeTransition(ctx context.Context, s *scope, t *plan.Transition) {
 	if t.Began != nil {
 		if created := plan.CreatedOf(&s.facts, t.Began.Message); !created.IsZero() {
-			r.Metrics.TurnBegan(s.facts.Now.Sub(created))
+			o.metrics.TurnBegan(s.facts.Now.Sub(created))
 		}
 	}
 	if t.Attempt != nil {
-		r.observeAttempt(t.Attempt, s.facts.Now)
+		o.observeAttempt(t.Attempt, s.facts.Now)
 	}
 	if t.Ended != nil {
-		r.endTurn(ctx, s, t.Ended)
+		o.endTurn(ctx, s, t.Ended)
 	}
 	if c := t.ClientCalls; c != nil && c.Answered {
-		r.Metrics.ClientCalls(telemetry.CallSucceeded, c.Number)
+		o.metrics.ClientCalls(telemetry.CallSucceeded, c.Number)
 	} else if c != nil {
-		r.Metrics.ClientCalls(telemetry.CallCancelled, c.Number)
+		o.metrics.ClientCalls(telemetry.CallCancelled, c.Number)
 	}
 }
 
-func (r *Reconciler) observeAttempt(a *plan.AttemptEnd, now time.Time) {
+func (o *observer) observeAttempt(a *plan.AttemptEnd, now time.Time) {
 	outcome := string(a.Outcome)
 	if outcome == "" {
 		outcome = telemetry.OutcomeAbandoned
 	}
-	r.Metrics.AttemptEnded(string(a.Action), outcome, string(a.Reason))
+	o.metrics.AttemptEnded(string(a.Action), outcome, string(a.Reason))
 	if a.Retried {
-		r.Metrics.Retried(a.Provider, string(a.Reason))
+		o.metrics.Retried(a.Provider, string(a.Reason))
 	}
 	if a.Action == v1alpha1.ActionCompact && !a.Retried && a.Outcome != v1alpha1.OutcomeLost {
-		r.Metrics.Compacted(a.Provider, a.Model, compacted(a), string(a.Reason))
+		o.metrics.Compacted(a.Provider, a.Model, compacted(a), string(a.Reason))
 	}
 	if a.Committed {
-		r.Metrics.StepCommitted(string(a.Action), now.Sub(a.Assigned), now.Sub(a.Finished))
+		o.metrics.StepCommitted(string(a.Action), now.Sub(a.Assigned), now.Sub(a.Finished))
 	}
 }
 
@@ -74,7 +87,7 @@ func compacted(a *plan.AttemptEnd) string {
 	return telemetry.CompactionCancelled
 }
 
-func (r *Reconciler) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd) {
+func (o *observer) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd) {
 	chat, t, result, lasted := s.facts.Chat, ended.Turn, string(ended.Turn.Result), time.Duration(0)
 	if result == "" {
 		result = telemetry.TurnSuperseded
@@ -82,8 +95,8 @@ func (r *Reconciler) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd)
 	if t.StartedAt != nil {
 		lasted = s.facts.Now.Sub(t.StartedAt.Time)
 	}
-	r.Metrics.TurnEnded(result, string(ended.Reason), lasted)
-	if r.Tracer == nil || t.StartedAt == nil {
+	o.metrics.TurnEnded(result, string(ended.Reason), lasted)
+	if o.tracer == nil || t.StartedAt == nil {
 		return
 	}
 	end := tracing.TurnEnd{
@@ -93,7 +106,7 @@ func (r *Reconciler) endTurn(ctx context.Context, s *scope, ended *plan.TurnEnd)
 		Result: result, ErrorType: string(ended.Reason), Steps: t.Steps,
 	}
 	end.Provider, end.Model = s.model()
-	r.Tracer.EndTurn(ctx, end)
+	o.tracer.EndTurn(ctx, end)
 }
 
 // model is the one that was asked last, or would be.
@@ -113,26 +126,26 @@ func (s *scope) model() (provider, name string) {
 }
 
 // countPhases keeps the number of chats in each phase as the cache sees it.
-func (r *Reconciler) countPhases(mgr ctrl.Manager) error {
-	if r.Metrics == nil {
+func (o *observer) countPhases(mgr ctrl.Manager) error {
+	if o.metrics == nil {
 		return nil
 	}
 	informer, err := mgr.GetCache().GetInformer(context.Background(), &v1alpha1.Chat{}, ctrlcache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
-	count := func(o any, n int) {
-		if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-			o = last.Obj
+	count := func(object any, n int) {
+		if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = last.Obj
 		}
-		if chat, ok := o.(*v1alpha1.Chat); ok {
-			r.Metrics.Chats(string(chat.Status.Phase), n)
+		if chat, ok := object.(*v1alpha1.Chat); ok {
+			o.metrics.Chats(string(chat.Status.Phase), n)
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { count(o, 1) },
+		AddFunc:    func(added any) { count(added, 1) },
 		UpdateFunc: func(before, after any) { count(before, -1); count(after, 1) },
-		DeleteFunc: func(o any) { count(o, -1) },
+		DeleteFunc: func(last any) { count(last, -1) },
 	})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
@@ -68,13 +69,13 @@ func observed(t *testing.T, all ...plan.Facts) map[string]int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Metrics: telemetry.NewManager(registry), Tracer: tracer}
+	o := &observer{metrics: telemetry.NewManager(registry), tracer: tracer, recorder: &events.FakeRecorder{}}
 	for _, f := range all {
 		todo, err := plan.Advance(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.observe(t.Context(), &scope{facts: f}, &todo)
+		o.observe(t.Context(), &scope{facts: f}, f.Chat, &todo)
 	}
 	families, err := registry.Gather()
 	if err != nil {

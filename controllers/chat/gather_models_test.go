@@ -51,14 +51,14 @@ func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing
 	} {
 		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
 		live := &configured{configs: configs}
-		r := &Reconciler{Client: &configured{configs: configs}, Live: live}
+		g := &gatherer{cache: &configured{configs: configs}, live: live}
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
 			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
 			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
 		}}
 		s := &scope{}
 		s.facts.Chat, s.facts.Now = chat, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		if err := r.readModel(t.Context(), s); err != nil {
+		if err := g.readModel(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if live.lists != c.want || s.facts.Model == nil {

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package chat
+package denial
 
 import (
 	"errors"
@@ -30,13 +30,13 @@ func TestAServerInTroubleRefusesNothing(t *testing.T) {
 		"a lost connection":         {errors.New("connection reset by peer"), ""},
 		"no error":                  {nil, ""},
 	} {
-		if got := refusalOf(c.err, "pod-x7k2p"); got != c.want {
+		if got := Of(c.err, "pod-x7k2p"); got != c.want {
 			t.Errorf("%s: got %q", name, got)
 		}
 		if c.err == nil {
 			continue
 		}
-		if got := refusalOf(fmt.Errorf("creating it: %w", c.err), "pod-x7k2p"); got != c.want {
+		if got := Of(fmt.Errorf("creating it: %w", c.err), "pod-x7k2p"); got != c.want {
 			t.Errorf("%s, wrapped: got %q", name, got)
 		}
 	}

@@ -47,17 +47,17 @@ func TestTheNewestDeletedResultOfAChatIsKnownAndItsChatWoken(t *testing.T) {
 			Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{}
+			e := &enqueuer{memory: &memory{}}
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
 			for _, m := range c.deleted {
-				r.messageHandler().Delete(t.Context(), event.DeleteEvent{Object: m}, queue)
+				e.messageHandler().Delete(t.Context(), event.DeleteEvent{Object: m}, queue)
 			}
 			if queue.Len() != 1 {
 				t.Errorf("%d chats were woken", queue.Len())
 			}
 			key, got := request("ns", "c").NamespacedName, ""
-			if m := r.deleted.newest(key); m != nil {
+			if m := e.memory.deleted.newest(key); m != nil {
 				got = m.Name
 				if m.Spec.Parent != "c-prompt" || len(m.Spec.Parts) > 0 || m.Spec.Generation.Preview != "" {
 					t.Errorf("remembered %+v", m.Spec)
@@ -66,7 +66,7 @@ func TestTheNewestDeletedResultOfAChatIsKnownAndItsChatWoken(t *testing.T) {
 			if got != c.want {
 				t.Errorf("the newest is %q", got)
 			}
-			if r.deleted.forget(key); r.deleted.newest(key) != nil {
+			if e.memory.deleted.forget(key); e.memory.deleted.newest(key) != nil {
 				t.Error("it outlives its chat")
 			}
 		})

@@ -18,19 +18,19 @@ import (
 )
 
 // refuseApprovals says of decisions about calls of a chat that does not exist that they came to nothing.
-func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedName) error {
+func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName) error {
 	var open v1alpha1.ToolApprovalList
-	if err := r.Client.List(ctx, &open, client.InNamespace(key.Namespace),
+	if err := a.client.List(ctx, &open, client.InNamespace(key.Namespace),
 		client.MatchingFields{index.OpenApprovalsByChat: key.Name}); err != nil {
 		return fmt.Errorf("listing the approvals of chat %s: %w", key, err)
 	}
 	chat := v1alpha1.Chat{}
-	if len(open.Items) == 0 || !apierrors.IsNotFound(r.Live.Get(ctx, key, &chat)) {
+	if len(open.Items) == 0 || !apierrors.IsNotFound(a.live.Get(ctx, key, &chat)) {
 		return nil // The cache shows the chat soon.
 	}
 	chat.Namespace = key.Namespace
 	for i := range open.Items {
-		if err := r.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: r.Now()}}, []string{open.Items[i].Name},
+		if err := a.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: a.now()}}, []string{open.Items[i].Name},
 			false); err != nil {
 			return err
 		}
@@ -39,10 +39,10 @@ func (r *Reconciler) refuseApprovals(ctx context.Context, key types.NamespacedNa
 }
 
 // settleApprovals says what became of decisions.
-func (r *Reconciler) settleApprovals(ctx context.Context, s *scope, names []string, applied bool) error {
+func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string, applied bool) error {
 	for _, name := range names {
 		var approval v1alpha1.ToolApproval
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.facts.Chat.Namespace, Name: name}, &approval)
+		err := a.live.Get(ctx, client.ObjectKey{Namespace: s.facts.Chat.Namespace, Name: name}, &approval)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -50,7 +50,7 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *scope, names []stri
 			return fmt.Errorf("reading approval %s: %w", name, err)
 		}
 		conditions.Approval(&approval, applied, s.facts.Now)
-		if err := r.Client.Status().Update(ctx, &approval); err != nil && !apierrors.IsNotFound(err) {
+		if err := a.client.Status().Update(ctx, &approval); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("writing the status of approval %s: %w", name, err)
 		}
 	}
@@ -59,9 +59,9 @@ func (r *Reconciler) settleApprovals(ctx context.Context, s *scope, names []stri
 
 // settleOpenApprovals says of decisions that they came to nothing,
 // or that the chat's status says already that they count.
-func (r *Reconciler) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
-	if err := r.settleApprovals(ctx, s, todo.NotPending, false); err != nil {
+func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
+	if err := a.settleApprovals(ctx, s, todo.NotPending, false); err != nil {
 		return err
 	}
-	return r.settleApprovals(ctx, s, s.applied, true)
+	return a.settleApprovals(ctx, s, s.applied, true)
 }

@@ -19,13 +19,13 @@ import (
 
 // putAside deals with the messages that left the history: generated ones are removed, people's own are kept and say
 // that they were superseded. The chat has been committed without them before, so that a crash can lose nothing.
-func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) putAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
 	chat := s.facts.Chat
 	var messages v1alpha1.ChatMessageList
-	if err := r.Live.List(ctx, &messages, client.InNamespace(chat.Namespace),
+	if err := a.live.List(ctx, &messages, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
@@ -35,9 +35,9 @@ func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) er
 		switch {
 		case !history.HasLeft(chat, m):
 		case m.Spec.Generation == nil:
-			err = r.markSuperseded(ctx, s, m)
+			err = a.markSuperseded(ctx, s, m)
 		default:
-			err = r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
+			err = a.client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
 		}
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("putting message %s aside: %w", m.Name, err)
@@ -48,13 +48,13 @@ func (r *Reconciler) putAside(ctx context.Context, s *scope, todo *plan.Plan) er
 
 // putRecordingsAside deletes the recordings of messages that have left the history:
 // those of a prompt or a reply that held one.
-func (r *Reconciler) putRecordingsAside(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) putRecordingsAside(ctx context.Context, s *scope, todo *plan.Plan) error {
 	if !todo.PutAside {
 		return nil
 	}
 	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
-	if err := r.Live.List(ctx, steps, client.InNamespace(chat.Namespace),
+	if err := a.live.List(ctx, steps, client.InNamespace(chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the recordings of chat %s: %w", chat.Name, err)
 	}
@@ -63,7 +63,7 @@ func (r *Reconciler) putRecordingsAside(ctx context.Context, s *scope, todo *pla
 		if !recordsLeft(chat.Status.History.Superseded, step.Annotations[v1alpha1.AnnotationHistory]) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, step, client.Preconditions{UID: &step.UID}); err != nil && !apierrors.IsNotFound(err) {
+		if err := a.client.Delete(ctx, step, client.Preconditions{UID: &step.UID}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting recording %s: %w", step.Name, err)
 		}
 	}
@@ -78,9 +78,9 @@ func recordsLeft(left *v1alpha1.SupersededRange, of string) bool {
 	return ok && length >= left.FromIndex && version < left.BeforeVersion
 }
 
-func (r *Reconciler) supersedeAll(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) supersedeAll(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, name := range todo.Superseded {
-		if err := r.supersede(ctx, s, name); err != nil {
+		if err := a.supersede(ctx, s, name); err != nil {
 			return err
 		}
 	}
@@ -88,18 +88,18 @@ func (r *Reconciler) supersedeAll(ctx context.Context, s *scope, todo *plan.Plan
 }
 
 // supersede marks a message that is dropped from the queue.
-func (r *Reconciler) supersede(ctx context.Context, s *scope, name string) error {
-	message, err := r.message(ctx, r.Live, s.facts.Chat.Namespace, name)
+func (a *actuator) supersede(ctx context.Context, s *scope, name string) error {
+	message, err := readMessage(ctx, a.live, s.facts.Chat.Namespace, name)
 	if err != nil || message == nil {
 		return err
 	}
-	return r.markSuperseded(ctx, s, message)
+	return a.markSuperseded(ctx, s, message)
 }
 
-func (r *Reconciler) markSuperseded(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
+func (a *actuator) markSuperseded(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
 	m.Status.ChatUID = string(s.facts.Chat.UID)
 	conditions.Supersede(m, s.facts.Now)
-	if err := r.Client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
+	if err := a.client.Status().Update(ctx, m); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("marking message %s as superseded: %w", m.Name, err)
 	}
 	return nil

@@ -39,11 +39,11 @@ func TestANewManagerKnowsTheLimitsAndAllThatGenerateBeforeItLetsAnybodyIn(t *tes
 	}
 	for limit, want := range map[int32]capacity.Counts{0: {Chats: 1}, 1: {Chats: 1}, 2: {Chats: 2}} {
 		gate := capacity.NewGate()
-		r := &Reconciler{Client: listed{chats: chats}, Gate: gate, LoadLimits: func(context.Context) error {
+		s := &slots{chats: listed{chats: chats}, gate: gate, loadLimits: func(context.Context) error {
 			gate.SetNamespace("a", capacity.Limits{Chats: capacity.Limit{Max: limit, Quota: "q"}})
 			return nil
 		}}
-		if err := r.primeGate(t.Context()); err != nil {
+		if err := s.WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if generating, waiting := gate.Counts(); generating != want || waiting.Chats != 2-want.Chats {
@@ -55,9 +55,9 @@ func TestANewManagerKnowsTheLimitsAndAllThatGenerateBeforeItLetsAnybodyIn(t *tes
 func TestNobodyIsLetInWhileTheLimitsAreNotKnown(t *testing.T) {
 	unknown := errors.New("the quotas cannot be read")
 	gate := capacity.NewGate()
-	r := &Reconciler{Client: listed{}, Gate: gate, LoadLimits: func(context.Context) error { return unknown }}
+	s := &slots{chats: listed{}, gate: gate, loadLimits: func(context.Context) error { return unknown }}
 	for range 2 {
-		if err := r.primeGate(t.Context()); !errors.Is(err, unknown) {
+		if err := s.WaitForSync(t.Context()); !errors.Is(err, unknown) {
 			t.Errorf("the error is %v", err)
 		}
 	}

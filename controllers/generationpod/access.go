@@ -1,10 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generationaccess keeps what the generation pods of a namespace run with as it must be: their ServiceAccount,
-// Role and RoleBinding, and the NetworkPolicy around them. The objects are created before the first pod, and put right
-// whenever they change while there are pods.
-package generationaccess
+package generationpod
 
 import (
 	"context"
@@ -28,29 +25,31 @@ import (
 	"parley.dev/parley/internal/requeue"
 )
 
-// Reconciler keeps the objects of each namespace. A request names a namespace.
-type Reconciler struct {
+// Access keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
+// RoleBinding, and the NetworkPolicy around them. The objects are applied before the first pod is created, and put right
+// whenever they change while there are pods. A request names a namespace.
+type Access struct {
 	// Client reads from the cache and writes.
 	Client client.Client
 	// GatewayNamespace is the namespace of the gateways that may reach relays.
 	GatewayNamespace string
 }
 
-// SetupWithManager registers the reconciler and what wakes it: changes of the objects, and new pods, of which a process
-// that begins finds all.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+// SetupWithManager registers the controller and its watches: the objects, and new pods, of which a process that begins
+// finds all.
+func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("generationaccess").
+		Named("generationpodaccess").
 		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(created())).
 		Watches(&corev1.ServiceAccount{}, namespace).
 		Watches(&rbacv1.Role{}, namespace).
 		Watches(&rbacv1.RoleBinding{}, namespace).
 		Watches(&networkingv1.NetworkPolicy{}, namespace).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(a)
 	if err != nil {
-		return fmt.Errorf("setting up the generationaccess controller: %w", err)
+		return fmt.Errorf("setting up the generationpodaccess controller: %w", err)
 	}
 	return nil
 }
@@ -69,9 +68,9 @@ func created() predicate.Predicate {
 
 // Reconcile puts the namespace's objects right as long as it has pods.
 // A namespace that is being deleted takes them along.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pods corev1.PodList
-	err := r.Client.List(ctx, &pods, client.InNamespace(req.Name),
+	err := a.Client.List(ctx, &pods, client.InNamespace(req.Name),
 		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("listing generation pods: %w", err)
@@ -79,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if len(pods.Items) == 0 {
 		return ctrl.Result{}, nil
 	}
-	err = r.Ensure(ctx, req.Name)
+	err = a.Ensure(ctx, req.Name)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package generationaccess
+package generationpod
 
 import (
 	"context"
@@ -25,24 +25,24 @@ import (
 const fieldOwner = client.FieldOwner("parley-manager")
 
 // Ensure creates or corrects the objects. It writes nothing that is right already.
-func (r *Reconciler) Ensure(ctx context.Context, namespace string) error {
+func (a *Access) Ensure(ctx context.Context, namespace string) error {
 	for _, want := range []client.Object{
 		podspec.Account(namespace), podspec.Role(namespace), podspec.RoleBinding(namespace),
-		podspec.NetworkPolicy(namespace, r.GatewayNamespace),
+		podspec.NetworkPolicy(namespace, a.GatewayNamespace),
 	} {
-		if err := r.ensure(ctx, want); err != nil {
+		if err := a.ensure(ctx, want); err != nil {
 			return fmt.Errorf("preparing namespace %s for generation pods: %w", namespace, err)
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) ensure(ctx context.Context, want client.Object) error {
+func (a *Access) ensure(ctx context.Context, want client.Object) error {
 	there := reflect.New(reflect.TypeOf(want).Elem()).Interface().(client.Object)
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), there)
+	err := a.Client.Get(ctx, client.ObjectKeyFromObject(want), there)
 	switch {
 	case apierrors.IsNotFound(err):
-		return r.apply(ctx, want)
+		return a.apply(ctx, want)
 	case err != nil:
 		return fmt.Errorf("reading %T %s: %w", want, want.GetName(), err)
 	case same(there, want):
@@ -53,27 +53,27 @@ func (r *Reconciler) ensure(ctx context.Context, want client.Object) error {
 	if otherRole(there, want) {
 		// What a RoleBinding refers to cannot be changed.
 		uid := there.GetUID()
-		if err := r.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := a.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing %T %s: %w", want, want.GetName(), err)
 		}
 	}
-	return r.apply(ctx, want)
+	return a.apply(ctx, want)
 }
 
 // apply writes the object, whoever has written to it before.
-func (r *Reconciler) apply(ctx context.Context, want client.Object) error {
+func (a *Access) apply(ctx context.Context, want client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
 		return fmt.Errorf("encoding %T %s: %w", want, want.GetName(), err)
 	}
-	kind, err := r.Client.GroupVersionKindFor(want)
+	kind, err := a.Client.GroupVersionKindFor(want)
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", want, err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(kind)
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
 		client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying %T %s: %w", want, want.GetName(), err)
 	}

@@ -17,31 +17,31 @@ import (
 
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the
 // turn record, which says the same, is replaced. As a rule the message controller has long written it.
-func (r *Reconciler) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, ended := range todo.Replaced {
-		if err := r.recordTurn(ctx, s, ended); err != nil {
+		if err := a.recordTurn(ctx, s, ended); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.TurnStatus) error {
+func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.TurnStatus) error {
 	chat := s.facts.Chat
-	for _, reader := range []client.Reader{r.Client, r.Live} {
-		message, err := r.message(ctx, reader, chat.Namespace, ended.Message)
+	for _, reader := range []client.Reader{a.client, a.live} {
+		message, err := readMessage(ctx, reader, chat.Namespace, ended.Message)
 		if err != nil {
 			return err
 		}
 		if message != nil && saysHowItEnded(message, ended) {
 			return nil
 		}
-		if message == nil || reader == r.Client {
+		if message == nil || reader == a.client {
 			continue
 		}
 		conditions.Commit(&message.Status, string(chat.UID), ended)
 		conditions.Message(&message.Status, conditions.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
-		if err := r.Client.Status().Update(ctx, message); err != nil {
+		if err := a.client.Status().Update(ctx, message); err != nil {
 			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
 		}
 	}
@@ -55,7 +55,7 @@ func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
 
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's
 // status stops saying it.
-func (r *Reconciler) recordResults(ctx context.Context, s *scope, todo *plan.Plan) error {
+func (a *actuator) recordResults(ctx context.Context, s *scope, todo *plan.Plan) error {
 	places := []*v1alpha1.MessagePlace{plan.PlaceOfResults(s.facts.Chat.Status.Turn)}
 	for _, ended := range todo.Replaced {
 		places = append(places, plan.PlaceOfResults(ended))
@@ -65,22 +65,22 @@ func (r *Reconciler) recordResults(ctx context.Context, s *scope, todo *plan.Pla
 		if place == nil || next != nil && next.Message == place.Message {
 			continue
 		}
-		if err := r.recordPlace(ctx, s, place); err != nil {
+		if err := a.recordPlace(ctx, s, place); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) recordPlace(ctx context.Context, s *scope, place *v1alpha1.MessagePlace) error {
+func (a *actuator) recordPlace(ctx context.Context, s *scope, place *v1alpha1.MessagePlace) error {
 	chat := s.facts.Chat
-	message, err := r.message(ctx, r.Live, chat.Namespace, place.Message)
+	message, err := readMessage(ctx, a.live, chat.Namespace, place.Message)
 	if err != nil || message == nil || message.Status.State == v1alpha1.MessageCommitted {
 		return err
 	}
 	summary := conditions.CommitResults(&message.Status, string(chat.UID), place)
 	conditions.Message(&message.Status, summary, message.Generation, s.facts.Now)
-	if err := r.Client.Status().Update(ctx, message); err != nil && !apierrors.IsNotFound(err) {
+	if err := a.client.Status().Update(ctx, message); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("recording the place of message %s: %w", place.Message, err)
 	}
 	return nil

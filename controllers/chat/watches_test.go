@@ -41,7 +41,7 @@ func TestAConfigurationWakesTheChatsAtRestWhoseConditionsFollowFromIt(t *testing
 			c.Status.Conditions = []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue}}
 		}
 	}
-	r := &Reconciler{Client: namespaced{
+	e := &enqueuer{cache: namespaced{
 		chats: []v1alpha1.Chat{
 			chat("plain", func(*v1alpha1.Chat) {}),
 			chat("fell-back", says(v1alpha1.ConditionModelConfigFallback)),
@@ -66,7 +66,7 @@ func TestAConfigurationWakesTheChatsAtRestWhoseConditionsFollowFromIt(t *testing
 		config := modelConfig(name, nil)
 		config.Namespace = "ns"
 		var got []string
-		for _, request := range r.chatsMarkedBy(t.Context(), &config) {
+		for _, request := range e.chatsMarkedBy(t.Context(), &config) {
 			got = append(got, request.Name)
 		}
 		if !slices.Equal(got, want) {

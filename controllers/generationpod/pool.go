@@ -1,0 +1,163 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generationpod
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/podstate"
+)
+
+// Pool gives attempts their generation pods, and creates one when none has room.
+type Pool struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Live reads past the cache, where a decision must not rest on an old view.
+	Live client.Reader
+	// Ledger of which chat has which pod.
+	Ledger *placement.Ledger
+	// Settings are what generation pods are built from, all but the namespace and its keys.
+	Settings podspec.Settings
+	// Prepare sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
+	Prepare func(ctx context.Context, namespace string) error
+	// Start is how long a pod may take until it is ready for the first time.
+	Start time.Duration
+	// Capacity is how many chats a pod serves at once.
+	Capacity int
+	// Now tells the time.
+	Now func() time.Time
+
+	// flights lets one pod at a time be created in a namespace: chats that come together share it, and its refusal.
+	flights  singleflight.Group
+	refusals refusals
+}
+
+// Assign books the chat on a pod that has room, or else on a new one, and returns its name. The error is a
+// *placement.RefusedError if the API server refuses a new one.
+func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []v1alpha1.ChatModelConfig,
+	want placement.Want) (string, error) {
+	settings := p.settingsIn(chat.Namespace, configs)
+	want.Template, want.Capacity = settings.Hash(), p.Capacity
+	for {
+		if name, ok, err := p.choose(ctx, chat, want); ok || err != nil {
+			return name, err
+		}
+		mine := ""
+		_, err, _ := p.flights.Do(chat.Namespace, func() (any, error) {
+			name, ok, err := p.choose(ctx, chat, want) // Another one may have come since.
+			if !ok && err == nil {
+				name, err = p.create(ctx, settings, chat)
+			}
+			mine = name
+			return nil, err
+		})
+		if err != nil || mine != "" {
+			return mine, err
+		}
+	}
+}
+
+// choose books the chat on a pod that is there.
+func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want placement.Want) (string, bool, error) {
+	var list corev1.PodList
+	err := p.Client.List(ctx, &list, client.InNamespace(chat.Namespace),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
+	if err != nil {
+		return "", false, fmt.Errorf("listing generation pods: %w", err)
+	}
+	pods, now := make([]placement.Pod, 0, len(list.Items)), p.Now()
+	for i := range list.Items {
+		terms := podstate.Terms{Start: p.Start, Template: want.Template}
+		pods = append(pods, podstate.Placement(&list.Items[i], now, terms))
+	}
+	name, ok := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
+	return name, ok, nil
+}
+
+// create creates a pod for the chat, and what pods need in their namespace. A pod has a name of its own and a
+// specification that cannot change: it is created and never applied, and one that was built from other settings goes.
+func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat types.NamespacedName) (string, error) {
+	now := p.Now()
+	if refused := p.refusals.of(chat.Namespace, now); refused != nil {
+		return "", refused
+	}
+	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
+	err := p.Prepare(ctx, chat.Namespace)
+	if err == nil {
+		err = p.Client.Create(ctx, pod)
+	}
+	if words := denial.Of(err, pod.Name); words != "" {
+		return "", p.refusals.put(chat.Namespace, &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)})
+	}
+	if err != nil {
+		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", chat.Namespace, err)
+	}
+	p.Ledger.Created(chat.Namespace, placement.Pod{
+		Name: pod.Name, Template: settings.Hash(), Created: now, Usable: true,
+	}, chat.String())
+	return pod.Name, nil
+}
+
+// Look says whether a pod can still do its work.
+func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1alpha1.ChatModelConfig) (podstate.State,
+	error) {
+	now := p.Now()
+	pod, err := p.read(ctx, key, now)
+	switch {
+	case err != nil:
+		return podstate.State{}, err
+	case pod != nil:
+		return podstate.Of(pod, now, podstate.Terms{
+			Start: p.Start, Template: p.settingsIn(key.Namespace, configs).Hash(),
+		}), nil
+	case p.Ledger.JustCreated(key.Namespace, key.Name, now):
+		// The cache may not show it yet; its event enqueues the chat.
+		return podstate.State{Starting: "just created", LostIn: placement.MaxUnseen}, nil
+	}
+	return podstate.State{Lost: true, Gone: true}, nil
+}
+
+// read reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone:
+// another manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
+func (p *Pool) read(ctx context.Context, key types.NamespacedName, now time.Time) (*corev1.Pod, error) {
+	var pod corev1.Pod
+	err := p.Client.Get(ctx, key, &pod)
+	if apierrors.IsNotFound(err) && !p.Ledger.JustCreated(key.Namespace, key.Name, now) {
+		err = p.Live.Get(ctx, key, &pod)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading pod %s: %w", key.Name, err)
+	}
+	return &pod, nil
+}
+
+// Book records which pod the chat has; empty: none.
+func (p *Pool) Book(chat types.NamespacedName, pod string) { p.Ledger.Book(chat.String(), pod) }
+
+// Forget drops a pod that is gone.
+func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace, pod.Name) }
+
+// settingsIn is what the namespace's pods are built from.
+func (p *Pool) settingsIn(namespace string, configs []v1alpha1.ChatModelConfig) podspec.Settings {
+	settings := p.Settings
+	settings.Namespace = namespace
+	settings.Keys = podspec.KeysOf(configs)
+	return settings
+}
