@@ -67,7 +67,7 @@ func New(o Options) *Reconciler {
 		options:  o,
 		memory:   remembered,
 		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits},
-		gatherer: &gatherer{cache: o.Client, live: o.Live, pods: o.Pods, memory: remembered, now: o.Now},
+		gatherer: newGatherer(&o, remembered),
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer},
 	}

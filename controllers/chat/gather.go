@@ -39,8 +39,18 @@ type gatherer struct {
 	// cache shows objects as the watches last did; live reads past it.
 	cache, live client.Reader
 	pods        Pods
+	models      modelReader
+	family      familyReader
 	memory      *memory
 	now         func() time.Time
+}
+
+func newGatherer(o *Options, m *memory) *gatherer {
+	return &gatherer{
+		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
+		models: modelReader{cache: o.Client, live: o.Live},
+		family: familyReader{cache: o.Client, live: o.Live, written: &m.written},
+	}
 }
 
 // gather reads everything a decision needs, and changes nothing. It returns nil when there is no chat to work on.
@@ -51,16 +61,16 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 	}
 	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
 	for _, read := range []func(context.Context, *scope) error{
-		g.readModel,
-		g.readFamily, // Where the chat may not be, no model answers.
+		g.models.readModel,
+		g.family.readFamily, // Where the chat may not be, no model answers.
 		g.readAttempt,
 		g.readChain,
 		g.readQueue,
 		g.readOpen, // Clients' results are among the open messages.
 		g.readResults,
 		g.readApprovals,
-		g.readSubChats,
-		g.readAdvisor,
+		g.family.readSubChats,
+		g.models.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {
 			return nil, err

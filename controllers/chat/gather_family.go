@@ -19,15 +19,21 @@ import (
 	"parley.dev/parley/internal/index"
 )
 
+// familyReader reads what stands above and below a chat.
+type familyReader struct {
+	cache, live client.Reader
+	written     *written
+}
+
 // readFamily reads what the chats above and below mean for this one.
-func (g *gatherer) readFamily(ctx context.Context, s *scope) error {
+func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	if chat.Spec.ParentRef == nil && !chat.Spec.Archived && !chat.Status.Archived {
 		return nil
 	}
 	var chats v1alpha1.ChatList
 	// Package family only reads.
-	if err := g.cache.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
 	members := tree.Of(chats.Items)
@@ -45,15 +51,15 @@ func (g *gatherer) readFamily(ctx context.Context, s *scope) error {
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)
 	}
-	return g.judgePlace(ctx, s, members, above, complete)
+	return r.judgePlace(ctx, s, members, above, complete)
 }
 
 // judgePlace finds out whether the chat may be where it is.
-func (g *gatherer) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat := s.facts.Chat
 	if chat.Status.ParentUID != "" && (len(above) == 0 || string(above[0].UID) != chat.Status.ParentUID) {
-		gone, err := g.parentIsGone(ctx, chat)
+		gone, err := r.parentIsGone(ctx, chat)
 		s.orphan = gone
 		return err
 	}
@@ -80,9 +86,9 @@ func block(f *plan.Facts, reason v1alpha1.ErrorReason, wrong, advice string) {
 }
 
 // parentIsGone asks the API server: the cache may not show the parent yet.
-func (g *gatherer) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
+func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
 	var parent v1alpha1.Chat
-	err := g.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}, &parent)
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}, &parent)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -93,10 +99,10 @@ func (g *gatherer) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (bool,
 }
 
 // readSubChats finds out whether there are sub-chats.
-func (g *gatherer) readSubChats(ctx context.Context, s *scope) error {
+func (r *familyReader) readSubChats(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var children v1alpha1.ChatList
-	err := g.cache.List(ctx, &children, client.InNamespace(chat.Namespace),
+	err := r.cache.List(ctx, &children, client.InNamespace(chat.Namespace),
 		client.MatchingFields{index.ChatsByParent: chat.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return fmt.Errorf("listing the sub-chats of chat %s: %w", chat.Name, err)
@@ -106,8 +112,8 @@ func (g *gatherer) readSubChats(ctx context.Context, s *scope) error {
 }
 
 // readSubChat finds out whether a sub-chat that calls wait for is at work.
-func (g *gatherer) readSubChat(ctx context.Context, s *scope, name string) error {
-	works, err := g.atWork(ctx, s, name)
+func (r *familyReader) readSubChat(ctx context.Context, s *scope, name string) error {
+	works, err := r.atWork(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -123,9 +129,9 @@ func (g *gatherer) readSubChat(ctx context.Context, s *scope, name string) error
 const aboutToBegin = time.Second
 
 // atWork reports whether a chat below this one has something under way, or a message that it is about to take up.
-func (g *gatherer) atWork(ctx context.Context, s *scope, name string) (bool, error) {
+func (r *familyReader) atWork(ctx context.Context, s *scope, name string) (bool, error) {
 	chat := s.facts.Chat
-	lookup := func(name string) (*v1alpha1.Chat, error) { return g.relative(ctx, chat.Namespace, name) }
+	lookup := func(name string) (*v1alpha1.Chat, error) { return r.relative(ctx, chat.Namespace, name) }
 	sub, err := lookup(name)
 	if err != nil || sub == nil {
 		return false, err
@@ -137,7 +143,7 @@ func (g *gatherer) atWork(ctx context.Context, s *scope, name string) (bool, err
 		return true, nil
 	}
 	var messages v1alpha1.ChatMessageList
-	err = g.cache.List(ctx, &messages, client.InNamespace(sub.Namespace),
+	err = r.cache.List(ctx, &messages, client.InNamespace(sub.Namespace),
 		client.MatchingFields{index.UnsettledByChat: sub.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing the open messages of chat %s: %w", sub.Name, err)
@@ -153,13 +159,13 @@ func (g *gatherer) atWork(ctx context.Context, s *scope, name string) (bool, err
 }
 
 // relative reads a chat; nil if there is none. One that has just been created may not be in the cache.
-func (g *gatherer) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
+func (r *familyReader) relative(ctx context.Context, namespace, name string) (*v1alpha1.Chat, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	for _, reader := range []client.Reader{g.cache, g.live} {
+	for _, reader := range []client.Reader{r.cache, r.live} {
 		var chat v1alpha1.Chat
 		err := reader.Get(ctx, key, &chat)
 		if err == nil {
-			return g.memory.written.newest(&chat), nil
+			return r.written.newest(&chat), nil
 		}
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("reading chat %s: %w", key, err)

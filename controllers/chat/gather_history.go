@@ -20,7 +20,8 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	if chat.Status.History.Length == 0 || g.memory.chains.isWhole(chat) {
 		return nil
 	}
-	g.memory.chains.foundWhole(chat) // Before the messages are read: a deletion that comes later makes the chat suspect again.
+	// Before the messages are read: a deletion that comes later makes the chat suspect again.
+	g.memory.chains.foundWhole(chat)
 	kept, missing, err := g.walk(ctx, chat)
 	if err != nil || missing == chat.Status.History.Length {
 		return err

@@ -14,21 +14,24 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
+// modelReader reads which ChatModelConfigs answer a chat.
+type modelReader struct{ cache, live client.Reader }
+
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
 // that the cache may not show it yet: the API server is asked, once in a pass.
-func (g *gatherer) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
+func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
 	if config := modelconfig.Find(s.configs, name); config != nil || s.configsLive {
 		return config, nil
 	}
-	if err := g.readLiveConfigs(ctx, s); err != nil {
+	if err := r.readLiveConfigs(ctx, s); err != nil {
 		return nil, err
 	}
 	return modelconfig.Find(s.configs, name), nil
 }
 
-func (g *gatherer) readLiveConfigs(ctx context.Context, s *scope) error {
+func (r *modelReader) readLiveConfigs(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
-	if err := g.live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+	if err := r.live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs, s.configsLive = configs.Items, true
@@ -36,16 +39,16 @@ func (g *gatherer) readLiveConfigs(ctx context.Context, s *scope) error {
 }
 
 // readModel resolves the ChatModelConfig that answers the chat.
-func (g *gatherer) readModel(ctx context.Context, s *scope) error {
+func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
-	if err := g.cache.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+	if err := r.cache.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs = configs.Items
 	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := g.readLiveConfigs(ctx, s); err != nil {
+		if err := r.readLiveConfigs(ctx, s); err != nil {
 			return err
 		}
 		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
@@ -73,14 +76,14 @@ func standsIn(s *scope, config *v1alpha1.ChatModelConfig) bool {
 }
 
 // readAdvisor finds out whether the ChatModelConfig that is to give advice can.
-func (g *gatherer) readAdvisor(ctx context.Context, s *scope) error {
+func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 	spec := &s.facts.Chat.Spec
 	answers, _ := modelconfig.Resolve(s.configs, spec)
 	name := modelconfig.AdvisorOf(spec, answers)
 	if name == "" {
 		return nil
 	}
-	config, err := g.namedConfig(ctx, s, name)
+	config, err := r.namedConfig(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -89,8 +92,8 @@ func (g *gatherer) readAdvisor(ctx context.Context, s *scope) error {
 }
 
 // readNamedModel resolves a ChatModelConfig that a message names.
-func (g *gatherer) readNamedModel(ctx context.Context, s *scope, name string) error {
-	config, err := g.namedConfig(ctx, s, name)
+func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string) error {
+	config, err := r.namedConfig(ctx, s, name)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing
 	} {
 		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
 		live := &configured{configs: configs}
-		g := &gatherer{cache: &configured{configs: configs}, live: live}
+		g := &modelReader{cache: &configured{configs: configs}, live: live}
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
 			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
 			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,

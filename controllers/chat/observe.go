@@ -26,7 +26,8 @@ type observer struct {
 	tracer   *tracing.Tracer
 }
 
-// observe logs and counts what the write of the chat did, makes the spans of the turns that it ended, and records Events.
+// observe logs and counts what the write of the chat did, makes the spans of the turns that it ended,
+// and records Events.
 func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, todo *plan.Plan) {
 	logWrite(ctx, chat, todo)
 	for i := range todo.Transitions {

@@ -46,12 +46,12 @@ func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) err
 		return r.actuator.createPrompt(ctx, s)
 	}
 	for _, name := range asks.Models {
-		if err := r.gatherer.readNamedModel(ctx, s, name); err != nil {
+		if err := r.gatherer.models.readNamedModel(ctx, s, name); err != nil {
 			return err
 		}
 	}
 	for _, name := range asks.SubChats {
-		if err := r.gatherer.readSubChat(ctx, s, name); err != nil {
+		if err := r.gatherer.family.readSubChat(ctx, s, name); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,8 @@ import (
 )
 
 // Access keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
-// RoleBinding, and the NetworkPolicy around them. The objects are applied before the first pod is created, and put right
-// whenever they change while there are pods. A request names a namespace.
+// RoleBinding, and the NetworkPolicy around them. The objects are applied before the first pod is created, and put
+// right whenever they change while there are pods. A request names a namespace.
 type Access struct {
 	// Client reads from the cache and writes.
 	Client client.Client

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package generationpod owns the generation pods: a Pool gives them to attempts and creates them, the Reconciler removes
-// those that no chat needs (without work for the idle time, or without work and built from settings that hold no
-// longer), and Access keeps what they run with in their namespace.
+// Package generationpod owns the generation pods: a Pool gives them to attempts and creates them, the Reconciler
+// removes those that no chat needs (without work for the idle time, or without work and built from settings that hold
+// no longer), and Access keeps what they run with in their namespace.
 package generationpod
 
 import (
