@@ -58,7 +58,7 @@ func main() {
 	var o runner.Options
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
-	verbose := flag.Bool("verbose", false, "log every step")
+	verbose := flag.Bool("verbose", false, "log each attempt at a step as it starts and as it ends")
 	flag.Parse()
 	o.FileHosts, o.ModelHosts, o.NoRecordings = hosts, modelHosts, !*recordings
 	level := slog.LevelInfo

@@ -7,7 +7,8 @@
 // # Events
 //
 //   - added and modified {name, uid, ...}, id "LOG.N" behind a change, none in the list that a stream begins with: how
-//     a chat is now. Changes that follow each other closely are told as one. A chat may be told again that has not changed.
+//     a chat is now. Changes that follow each other closely are told as one.
+//     A chat may be told again that has not changed.
 //   - deleted {name, uid}, id "LOG.N": the chat is gone. It may be one that the client was not told of.
 //   - synced {}, id "LOG.N": the list is whole; what follows are changes.
 //   - list_reset {}, no id: what the client holds is not to be relied on any more.

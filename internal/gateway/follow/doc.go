@@ -9,8 +9,8 @@
 // docs/stream.md has their fields.
 //
 //   - message, id "C.V.0.N": a committed message. V is the version that its commit made, N is index+1. Several messages
-//     can share a version (a reply and the queued message that its commit promoted); N tells them apart. A message that is edited is
-//     committed again: it keeps its name and index, and has another version.
+//     can share a version (a reply and the queued message that its commit promoted); N tells them apart.
+//     A message that is edited is committed again: it keeps its name and index, and has another version.
 //   - message_part, id "C.V.A.S.N": one part of the attempt under way;
 //     N is the length of the history that it builds on.
 //   - queue_update: the messages that wait, next first, and how each begins.
@@ -21,8 +21,8 @@
 //   - preview_reset: the parts of an attempt are void. A message that the attempt yielded voids them too,
 //     without this event.
 //   - history_reset: what the client holds, parts included, is not the beginning of this chat's history any more: a
-//     message was edited or deleted, or the chat is another one. The whole history follows from the start, which may be nothing, and then
-//     the present.
+//     message was edited or deleted, or the chat is another one.
+//     The whole history follows from the start, which may be nothing, and then the present.
 //   - deleted: the chat is gone, and the stream ends.
 //   - closing: the gateway ends the stream.
 //

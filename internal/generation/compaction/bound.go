@@ -29,7 +29,8 @@ const request = "Write a summary of this conversation that will replace it: whoe
 	"reasons; technical detail such as " +
 	"names, paths, commands, identifiers, numbers and results; errors and how they were solved; what is done, what is " +
 	"under way, and what is " +
-	"still open; preferences and instructions that still hold. Leave out pleasantries. Write only the summary and call no tools."
+	"still open; preferences and instructions that still hold. Leave out pleasantries. " +
+	"Write only the summary and call no tools."
 
 // Budget is how many bytes of messages fit into the call that summarises them. limit is the model's in tokens, 0 if it
 // is not known; then only a context that a model refused as too long is cut, to half its size.

@@ -15,7 +15,8 @@ import (
 )
 
 // prefix stands before a summary where the model reads it.
-const prefix = "The conversation before this point was replaced by the following summary of it. Go on from there; do not mention the summary.\n\n"
+const prefix = "The conversation before this point was replaced by the following summary of it. " +
+	"Go on from there; do not mention the summary.\n\n"
 
 // View is what the model sees of the messages of a context: the summary that it begins with, if there is one, as a User
 // message, then the messages in their order.

@@ -62,6 +62,8 @@ func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
 // run performs the attempt and creates its result. An attempt whose context is cancelled writes nothing. Its step works
 // in working, which ends when the attempt is interrupted; what is done in lasting outlives it.
 func (a *attempt) run(ctx, working, lasting context.Context) {
+	a.log.DebugContext(ctx, "Attempt started", slog.String("action", string(a.chat.Status.Generation.Action)),
+		slog.String("modelConfig", a.chat.Status.Generation.ModelConfig))
 	type loaded struct {
 		messages []v1alpha1.ChatMessage
 		err      error

@@ -5,6 +5,7 @@ package runner_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/test/modelserver"
 )
@@ -71,6 +73,30 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 	}
 	if p.log.String() != "" {
 		t.Errorf("an attempt in which nothing is wrong logged %s", p.log)
+	}
+}
+
+func TestVerboseLogsSayHowAttemptsWentButNotWhatWasSaid(t *testing.T) {
+	p := startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
+		o.Log = slog.New(slog.NewJSONHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	c := p.newChat("verbose", nil)
+	c.ask("verbose-prompt", "What is the capital of France?")
+	c.result()
+	p.eventually("the end is logged", func() bool { return strings.Contains(p.log.String(), "Attempt ended") })
+	for _, want := range []string{
+		`"msg":"Attempt started","attempt":{"chat":"verbose","historyVersion":1,"number":1},"action":"GenerateAssistant",` +
+			`"modelConfig":"default"`,
+		`"outcome":"Completed"`,
+	} {
+		if !strings.Contains(p.log.String(), want) {
+			t.Errorf("%s is not in %s", want, p.log)
+		}
+	}
+	for _, content := range []string{"capital of", "Paris"} {
+		if strings.Contains(p.log.String(), content) {
+			t.Errorf("%q is in %s", content, p.log)
+		}
 	}
 }
 

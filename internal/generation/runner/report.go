@@ -41,6 +41,7 @@ func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.
 		switch {
 		case err == nil:
 			a.observed.End(offer.outcome.Kind, offer.outcome.Err)
+			a.logEnd(ctx, offer.outcome)
 			if offer.outcome.Kind == v1alpha1.OutcomeCompleted {
 				a.runner.histories.Add(a.chat, created)
 			}
@@ -204,4 +205,13 @@ func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alph
 	if next := a.runner.attempts[a.fence.ChatUID]; next == nil || next == a {
 		begin(ctx)
 	}
+}
+
+// logEnd logs how the attempt ended, never what was said.
+func (a *attempt) logEnd(ctx context.Context, o step.Outcome) {
+	values := []any{slog.String("outcome", string(o.Kind)), slog.Duration("lasted", a.runner.options.Now().Sub(a.startedAt))}
+	if o.Err != nil {
+		values = append(values, slog.String("error", string(o.Err.Reason)))
+	}
+	a.log.DebugContext(ctx, "Attempt ended", values...)
 }

@@ -145,8 +145,9 @@ func (m Manager) startInit(ctx context.Context) (server string, progress *os.Fil
 	cmd.ExtraFiles = []*os.File{listener, write} // in the order of ListenerFD and ProgressFD
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true, // the cluster outlives the terminal
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
+		Setsid: true, // the cluster outlives the terminal
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWPID |
+			syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 	}
 	if err := cmd.Start(); err != nil {
 		return "", nil,
