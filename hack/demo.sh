@@ -41,7 +41,7 @@ model() {
 }
 
 scripted() {
-  k -n demo create configmap scripted-model --from-file=demo.yaml=test/modelserver/testdata/demo.yaml --dry-run=client -o yaml |
+  k -n demo create configmap scripted-model --from-file=demo.yaml=internal/modelserver/testdata/demo.yaml --dry-run=client -o yaml |
     k apply --server-side --force-conflicts -f - >/dev/null
   k -n demo delete pod scripted-model --ignore-not-found --wait >/dev/null
   k apply --server-side -f config/demo/model.yaml >/dev/null

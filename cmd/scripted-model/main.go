@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func main() {

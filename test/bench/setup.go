@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 // namespace that the bench works in. hack/bench.sh creates it, with the model and the bench's own account.

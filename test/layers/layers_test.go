@@ -167,6 +167,11 @@ var rules = []rule{
 		func(_ goPackage, path string) bool {
 			return under(path, "charm.land/fantasy") || under(path, module+provider)
 		}},
+	{"the scripted model serves tests and its own command", []string{""}, false, func(p goPackage, path string) bool {
+		return path == module+"internal/modelserver" && !p.in("cmd/scripted-model", "internal/testing", "test")
+	}},
+	{"nothing stands on the suites of tests", []string{"api", "cmd", "controllers", "internal"}, false,
+		func(_ goPackage, path string) bool { return under(path, module+"test") }},
 	{"commands are imported by nobody", []string{""}, false,
 		func(_ goPackage, path string) bool { return under(path, module+"cmd") }},
 }

@@ -15,10 +15,10 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/realpod"
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
-	"parley.dev/parley/test/modelserver"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/stream/parts"
-	"parley.dev/parley/test/modelserver"
 )
 
 func reply(steps ...modelserver.Step) modelserver.Script {

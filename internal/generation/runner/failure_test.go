@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {

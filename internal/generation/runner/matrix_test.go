@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 // scenario is what a model does, and what is committed of it.

@@ -24,9 +24,9 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
-	"parley.dev/parley/test/modelserver"
 )
 
 const (

@@ -25,11 +25,11 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/testing/testcluster"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
-	"parley.dev/parley/test/modelserver"
 )
 
 var cluster *testcluster.Cluster

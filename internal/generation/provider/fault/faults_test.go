@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 var (

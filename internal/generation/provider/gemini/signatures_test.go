@@ -14,8 +14,8 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/providertest"
-	"parley.dev/parley/test/modelserver"
 )
 
 // binarySignature is no text.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func TestRequestsAreReadAndForgottenOverHTTPWithoutTheirKeys(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 const (

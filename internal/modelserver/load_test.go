@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 // TestHundredsOfStreamsAtOnceLeaveNothingBehind runs complete, cut and abandoned streams side by side.

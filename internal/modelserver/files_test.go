@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 var (

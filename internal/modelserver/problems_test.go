@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func TestAProblemIsWordedAsTheProviderWordsIt(t *testing.T) {

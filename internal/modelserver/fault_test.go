@@ -14,7 +14,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func failing(f modelserver.Fault) modelserver.Script {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/internal/modelserver"
 )
 
 func says(text string) modelserver.Reply {
