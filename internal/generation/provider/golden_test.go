@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 var update = flag.Bool("update", false, "write the requests to testdata/requests instead of comparing them")
@@ -142,7 +143,7 @@ func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
 func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) string {
 	t.Helper()
 	var record recorder
-	model, err := provider.New(t.Context(), spec, key, &http.Client{Transport: &record})
+	model, err := provider.New(t.Context(), spec, providertest.Key, &http.Client{Transport: &record})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,27 +20,28 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 // fantasyOptions are the types that the options are decoded into.
 var fantasyOptions = []struct {
-	protocol protocol
+	protocol providertest.Protocol
 	options  reflect.Type
 	// useless are fields with which fantasy does nothing.
 	useless []string
 }{
-	{chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
-	{protocol{Provider: v1alpha1.ProviderAzure}, reflect.TypeFor[openai.ProviderOptions](),
+	{providertest.Chat, reflect.TypeFor[openai.ProviderOptions](), []string{"structured_outputs"}},
+	{providertest.Protocol{Provider: v1alpha1.ProviderAzure}, reflect.TypeFor[openai.ProviderOptions](),
 		[]string{"structured_outputs"}},
-	{responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
-	{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
+	{providertest.Responses, reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
+	{providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
 		reflect.TypeFor[openai.ResponsesProviderOptions](), nil},
-	{claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
-	{protocol{Provider: v1alpha1.ProviderBedrock}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
-	{gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
-	{compatible, reflect.TypeFor[openaicompat.ProviderOptions](), nil},
-	{protocol{Provider: v1alpha1.ProviderOpenRouter}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
-	{protocol{Provider: v1alpha1.ProviderVercel}, reflect.TypeFor[vercel.ProviderOptions](), nil},
+	{providertest.Claude, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{providertest.Protocol{Provider: v1alpha1.ProviderBedrock}, reflect.TypeFor[anthropic.ProviderOptions](), nil},
+	{providertest.Gemini, reflect.TypeFor[google.ProviderOptions](), []string{"threshold"}},
+	{providertest.Compatible, reflect.TypeFor[openaicompat.ProviderOptions](), nil},
+	{providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}, reflect.TypeFor[openrouter.ProviderOptions](), nil},
+	{providertest.Protocol{Provider: v1alpha1.ProviderVercel}, reflect.TypeFor[vercel.ProviderOptions](), nil},
 }
 
 func TestTheListsOfOptionsAreFantasys(t *testing.T) {
@@ -50,7 +51,7 @@ func TestTheListsOfOptionsAreFantasys(t *testing.T) {
 }
 
 // compareFields compares the fields of a type with those that are known at a path.
-func compareFields(t *testing.T, p protocol, of reflect.Type, path, useless []string) {
+func compareFields(t *testing.T, p providertest.Protocol, of reflect.Type, path, useless []string) {
 	t.Helper()
 	var names []string
 	for field := range of.Fields() {
@@ -87,7 +88,7 @@ func compareFields(t *testing.T, p protocol, of reflect.Type, path, useless []st
 }
 
 // refusal is why a value cannot stand at a path; nil if it can, or if something else is missing beside it.
-func refusal(p protocol, path []string, value string) error {
+func refusal(p providertest.Protocol, path []string, value string) error {
 	for _, name := range slices.Backward(path) {
 		value = fmt.Sprintf("{%q:%s}", name, value)
 	}
@@ -100,7 +101,8 @@ func refusal(p protocol, path []string, value string) error {
 }
 
 func TestAnythingGoesInWhatTheProviderTakesAsItIs(t *testing.T) {
-	for _, p := range []protocol{compatible, claude, {Provider: v1alpha1.ProviderOpenRouter},
+	for _, p := range []providertest.Protocol{providertest.Compatible, providertest.Claude,
+		{Provider: v1alpha1.ProviderOpenRouter},
 		{Provider: v1alpha1.ProviderVercel}} {
 		spec := p.Spec("https://models.example.com")
 		spec.ProviderOptions = options(`{"extra_body":{"anything":{"at":["all"]}}}`)
@@ -161,7 +163,7 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 			t.Errorf("of %d: %d", maxTokens, got.Thinking.BudgetTokens)
 		}
 	}
-	spec := claude.Spec("")
+	spec := providertest.Claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = "claude-sonnet-4-5", new(int64(1024))
 	call, warnings, err := provider.Call(spec, v1alpha1.EffortHigh)
 	if err != nil || call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil ||
@@ -172,7 +174,7 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 
 func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, kept := range map[int64]bool{4000: false, 10_000: false, 10_001: true} {
-		spec := claude.Spec("")
+		spec := providertest.Claude.Spec("")
 		spec.MaxOutputTokens, spec.Temperature = &maxTokens, new(0.5)
 		spec.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
 		call, warnings, err := provider.Call(spec, "")
@@ -192,7 +194,7 @@ func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
 func claudeOptions(t *testing.T, model string, maxTokens int64,
 	effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
 	t.Helper()
-	spec := claude.Spec("")
+	spec := providertest.Claude.Spec("")
 	spec.Model, spec.MaxOutputTokens = model, &maxTokens
 	call, _, err := provider.Call(spec, effort)
 	if err != nil {
@@ -215,7 +217,7 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		{"gemini-3-pro-preview", v1alpha1.EffortNone, 0, "LOW"},
 		{"gemini-flash-latest", v1alpha1.EffortXHigh, 0, "HIGH"},
 	} {
-		spec := gemini.Spec("")
+		spec := providertest.Gemini.Spec("")
 		spec.Model = c.model
 		call, _, err := provider.Call(spec, c.effort)
 		if err != nil {
@@ -233,7 +235,8 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 }
 
 func TestNothingIsSentThatNobodySet(t *testing.T) {
-	for _, p := range []protocol{chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter},
+	for _, p := range []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Compatible,
+		providertest.Claude, providertest.Gemini, {Provider: v1alpha1.ProviderOpenRouter},
 		{Provider: v1alpha1.ProviderVercel}} {
 		call, warnings, err := provider.Call(p.Spec(""), "")
 		if err != nil || call.ProviderOptions != nil || len(warnings) != 0 {

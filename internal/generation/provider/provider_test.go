@@ -17,8 +17,9 @@ import (
 )
 
 func TestEveryProviderCanBeSetUp(t *testing.T) {
-	for _, p := range []protocol{
-		chat, responses, compatible, claude, gemini, {Provider: v1alpha1.ProviderOpenRouter},
+	for _, p := range []providertest.Protocol{
+		providertest.Chat, providertest.Responses, providertest.Compatible, providertest.Claude, providertest.Gemini,
+		{Provider: v1alpha1.ProviderOpenRouter},
 		{Provider: v1alpha1.ProviderVercel},
 		{Provider: v1alpha1.ProviderAzure}, {Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
 		{Provider: v1alpha1.ProviderBedrock},
@@ -26,25 +27,28 @@ func TestEveryProviderCanBeSetUp(t *testing.T) {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			spec := p.Spec("https://models.example.com/v1")
 			spec.Region = "eu-central-1"
-			model, err := provider.New(t.Context(), spec, key, http.DefaultClient)
+			model, err := provider.New(t.Context(), spec, providertest.Key, http.DefaultClient)
 			if err != nil || !strings.Contains(model.Model(), "some-model") {
 				t.Errorf("got %v, %v", model, err)
 			}
 		})
 	}
-	if _, err := provider.New(t.Context(), protocol{Provider: "unheard-of"}.Spec(""), key,
+	if _, err := provider.New(t.Context(), providertest.Protocol{Provider: "unheard-of"}.Spec(""), providertest.Key,
 		http.DefaultClient); err == nil {
 		t.Error("a provider that nobody knows was set up")
 	}
 }
 
 func TestSettingsReachTheWire(t *testing.T) {
-	for p, want := range map[protocol]struct{ path, header, value, maxTokens string }{
-		chat:       {"/base/chat/completions", "Authorization", "Bearer " + key, `"max_tokens":777`},
-		compatible: {"/base/chat/completions", "Authorization", "Bearer " + key, `"max_tokens":777`},
-		responses:  {"/base/responses", "Authorization", "Bearer " + key, `"max_output_tokens":777`},
-		claude:     {"/base/v1/messages", "X-Api-Key", key, `"max_tokens":777`},
-		gemini:     {"/base/v1beta/models/some-model:streamGenerateContent", "X-Goog-Api-Key", key, `"maxOutputTokens":777`},
+	for p, want := range map[providertest.Protocol]struct{ path, header, value, maxTokens string }{
+		providertest.Chat: {"/base/chat/completions", "Authorization", "Bearer " + providertest.Key,
+			`"max_tokens":777`},
+		providertest.Compatible: {"/base/chat/completions", "Authorization", "Bearer " + providertest.Key,
+			`"max_tokens":777`},
+		providertest.Responses: {"/base/responses", "Authorization", "Bearer " + providertest.Key, `"max_output_tokens":777`},
+		providertest.Claude:    {"/base/v1/messages", "X-Api-Key", providertest.Key, `"max_tokens":777`},
+		providertest.Gemini: {"/base/v1beta/models/some-model:streamGenerateContent", "X-Goog-Api-Key", providertest.Key,
+			`"maxOutputTokens":777`},
 	} {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			var got *http.Request
@@ -62,7 +66,7 @@ func TestSettingsReachTheWire(t *testing.T) {
 				!strings.HasPrefix(got.UserAgent(), "parley/") {
 				t.Errorf("got %s with %v", got.URL.Path, got.Header)
 			}
-			for _, has := range []string{want.maxTokens, secret} {
+			for _, has := range []string{want.maxTokens, providertest.Secret} {
 				if !strings.Contains(strings.ReplaceAll(string(body), `": `, `":`), has) {
 					t.Errorf("no %s in %s", has, body)
 				}

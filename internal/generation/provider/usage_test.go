@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 // The streams that tell of usage, as the providers send them. The call read 100 tokens, 40 of them from the cache, and
@@ -80,22 +81,25 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 	same := v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
 		TotalTokens: 150}
 	for _, c := range []struct {
-		protocol protocol
+		protocol providertest.Protocol
 		stream   string
 		want     v1alpha1.TokenUsage
 	}{
-		{chat, chatUsage, same},
-		{compatible, chatUsage, same},
-		{compatible, apartUsage, same},
-		{compatible, silentUsage, v1alpha1.TokenUsage{}},
-		{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, chatUsage, same},
-		{protocol{Provider: v1alpha1.ProviderOpenRouter}, chatUsage, same},
-		{protocol{Provider: v1alpha1.ProviderVercel}, chatUsage, same},
-		{responses, responsesUsage, same},
-		{protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, responsesUsage, same},
-		{claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5, OutputTokens: 50,
-			TotalTokens: 155}},
-		{gemini, geminiUsage, same},
+		{providertest.Chat, chatUsage, same},
+		{providertest.Compatible, chatUsage, same},
+		{providertest.Compatible, apartUsage, same},
+		{providertest.Compatible, silentUsage, v1alpha1.TokenUsage{}},
+		{providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, chatUsage,
+			same},
+		{providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}, chatUsage, same},
+		{providertest.Protocol{Provider: v1alpha1.ProviderVercel}, chatUsage, same},
+		{providertest.Responses, responsesUsage, same},
+		{providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, responsesUsage,
+			same},
+		{providertest.Claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5,
+			OutputTokens: 50,
+			TotalTokens:  155}},
+		{providertest.Gemini, geminiUsage, same},
 	} {
 		t.Run(fmt.Sprint(c.protocol), func(t *testing.T) {
 			if got := usageOver(t, c.protocol, c.stream); got != c.want {
@@ -118,7 +122,7 @@ func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
 				rest = rest[n:]
 			}
 		}))
-		if got := usageAt(t, gemini, server.URL); got.OutputTokens != 50 || got.TotalTokens != 150 {
+		if got := usageAt(t, providertest.Gemini, server.URL); got.OutputTokens != 50 || got.TotalTokens != 150 {
 			t.Errorf("in pieces of %d: %+v", size, got)
 		}
 		server.Close()
@@ -126,7 +130,7 @@ func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
 }
 
 // usageOver is the usage of a call that is answered with the stream.
-func usageOver(t *testing.T, p protocol, stream string) v1alpha1.TokenUsage {
+func usageOver(t *testing.T, p providertest.Protocol, stream string) v1alpha1.TokenUsage {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -136,13 +140,13 @@ func usageOver(t *testing.T, p protocol, stream string) v1alpha1.TokenUsage {
 	return usageAt(t, p, server.URL)
 }
 
-func usageAt(t *testing.T, p protocol, address string) v1alpha1.TokenUsage {
+func usageAt(t *testing.T, p providertest.Protocol, address string) v1alpha1.TokenUsage {
 	t.Helper()
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), key,
+	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), providertest.Key,
 		&http.Client{Transport: redirect{to}})
 	if err != nil {
 		t.Fatal(err)

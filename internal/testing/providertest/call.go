@@ -41,6 +41,9 @@ var (
 	Gemini     = Protocol{v1alpha1.ProviderGoogle, ""}
 )
 
+// All are the protocols of all libraries.
+var All = []Protocol{Chat, Responses, Compatible, Claude, Gemini}
+
 // Spec returns a configuration of the protocol.
 func (p Protocol) Spec(baseURL string) *v1alpha1.ChatModelConfigSpec {
 	return &v1alpha1.ChatModelConfigSpec{

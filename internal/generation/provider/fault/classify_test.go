@@ -16,15 +16,16 @@ import (
 	"parley.dev/parley/internal/testing/providertest"
 )
 
-func classify(t *testing.T, p protocol, base string) *v1alpha1.GenerationError {
+func classify(t *testing.T, p providertest.Protocol, base string) *v1alpha1.GenerationError {
 	t.Helper()
 	spec := p.Spec(base)
 	err := providertest.Call(t, spec, http.DefaultClient)
 	if err == nil {
 		t.Fatal("the call succeeded")
 	}
-	got := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key})
-	for _, planted := range []string{key, secret, "x-query", strings.TrimPrefix(base, "http://")} {
+	got := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
+	for _, planted := range []string{providertest.Key, providertest.Secret, "x-query",
+		strings.TrimPrefix(base, "http://")} {
 		if strings.Contains(got.Text(), planted) {
 			t.Errorf("the message quotes %q: %s", planted, got.Text())
 		}
@@ -49,12 +50,12 @@ func geminiBody(status int, message, kind string) string {
 }
 
 func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
-	echoed := "Incorrect API key provided: " + key +
+	echoed := "Incorrect API key provided: " + providertest.Key +
 		". You can find your API key at https://platform.openai.com/account/api-keys."
 	tooLong := "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
 	cases := []struct {
 		name      string
-		protocols []protocol
+		protocols []providertest.Protocol
 		status    int
 		body      string
 		want      v1alpha1.ErrorReason
@@ -62,7 +63,8 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 	}{
 		{"401", everyOpenAI, 401, openAIBody(echoed, "invalid_request_error", `"invalid_api_key"`),
 			v1alpha1.ErrorAuthenticationFailed, `key "token" of Secret keys`},
-		{"403", everyOpenAI, 403, openAIBody("You are not allowed to sample from this model "+key, "invalid_request_error",
+		{"403", everyOpenAI, 403, openAIBody("You are not allowed to sample from this model "+providertest.Key,
+			"invalid_request_error",
 			"null"), v1alpha1.ErrorPermissionDenied, "some-model"},
 		{"402", everyOpenAI, 402, openAIBody("Insufficient credits", "billing", "null"), v1alpha1.ErrorUsageLimitReached,
 			"billing"},
@@ -75,52 +77,54 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 			v1alpha1.ErrorProviderError, "try again"},
 		{"503", everyOpenAI, 503, openAIBody("The engine is currently overloaded, please try again later", "server_error",
 			"null"), v1alpha1.ErrorOverloaded, "no capacity"},
-		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+key, "invalid_request_error",
+		{"400", everyOpenAI, 400, openAIBody("Unsupported value: 'temperature' with key "+providertest.Key,
+			"invalid_request_error",
 			`"unsupported_value"`), v1alpha1.ErrorRequestRejected, "Unsupported value"},
 		{"404", everyOpenAI, 404, openAIBody("The model `some-model` does not exist", "invalid_request_error",
 			`"model_not_found"`), v1alpha1.ErrorModelNotFound, "does not exist"},
 		{"too long", everyOpenAI, 400, openAIBody(tooLong, "invalid_request_error", `"context_length_exceeded"`),
 			v1alpha1.ErrorContextTooLong, "Start a new chat"},
-		{"a proxy's page", everyOpenAI, 502, "<html>" + key + " " + secret + "</html>", v1alpha1.ErrorProviderUnavailable,
+		{"a proxy's page", everyOpenAI, 502, "<html>" + providertest.Key + " " + providertest.Secret + "</html>",
+			v1alpha1.ErrorProviderUnavailable,
 			""},
 		{"a body of no meaning", everyOpenAI, 400, "my-prompt-of-great-secrecy", v1alpha1.ErrorRequestRejected, ""},
-		{"llama.cpp: too long", []protocol{compatible}, 400, openAIBody("request exceeds the available context size",
+		{"llama.cpp: too long", onlyCompatible, 400, openAIBody("request exceeds the available context size",
 			"exceed_context_size_error", "400"), v1alpha1.ErrorContextTooLong, ""},
 
-		{"401", []protocol{claude}, 401, claudeBody("invalid x-api-key "+key, "authentication_error"),
+		{"401", onlyClaude, 401, claudeBody("invalid x-api-key "+providertest.Key, "authentication_error"),
 			v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
-		{"403", []protocol{claude}, 403, claudeBody("Your API key does not have permission to use the specified resource.",
+		{"403", onlyClaude, 403, claudeBody("Your API key does not have permission to use the specified resource.",
 			"permission_error"), v1alpha1.ErrorPermissionDenied, ""},
-		{"402", []protocol{claude}, 402, claudeBody("There is an issue with your billing", "billing_error"),
+		{"402", onlyClaude, 402, claudeBody("There is an issue with your billing", "billing_error"),
 			v1alpha1.ErrorUsageLimitReached, ""},
-		{"no credit", []protocol{claude}, 400, claudeBody("Your credit balance is too low to access the Anthropic API.",
+		{"no credit", onlyClaude, 400, claudeBody("Your credit balance is too low to access the Anthropic API.",
 			"invalid_request_error"), v1alpha1.ErrorUsageLimitReached, ""},
-		{"429", []protocol{claude}, 429, claudeBody("This request would exceed your rate limit", "rate_limit_error"),
+		{"429", onlyClaude, 429, claudeBody("This request would exceed your rate limit", "rate_limit_error"),
 			v1alpha1.ErrorRateLimited, ""},
-		{"529", []protocol{claude}, 529, claudeBody("Overloaded", "overloaded_error"), v1alpha1.ErrorOverloaded, ""},
-		{"500", []protocol{claude}, 500, claudeBody("Internal server error", "api_error"), v1alpha1.ErrorProviderError, ""},
-		{"503", []protocol{claude}, 503, claudeBody("Service unavailable", "api_error"), v1alpha1.ErrorProviderUnavailable,
+		{"529", onlyClaude, 529, claudeBody("Overloaded", "overloaded_error"), v1alpha1.ErrorOverloaded, ""},
+		{"500", onlyClaude, 500, claudeBody("Internal server error", "api_error"), v1alpha1.ErrorProviderError, ""},
+		{"503", onlyClaude, 503, claudeBody("Service unavailable", "api_error"), v1alpha1.ErrorProviderUnavailable,
 			""},
-		{"400", []protocol{claude}, 400, claudeBody("max_tokens: must be positive", "invalid_request_error"),
+		{"400", onlyClaude, 400, claudeBody("max_tokens: must be positive", "invalid_request_error"),
 			v1alpha1.ErrorRequestRejected, "max_tokens"},
-		{"too long", []protocol{claude}, 400, claudeBody("prompt is too long: 210000 tokens > 200000 maximum",
+		{"too long", onlyClaude, 400, claudeBody("prompt is too long: 210000 tokens > 200000 maximum",
 			"invalid_request_error"), v1alpha1.ErrorContextTooLong, ""},
 
-		{"400 of a bad key", []protocol{gemini}, 400, geminiBody(400, "API key not valid. Please pass a valid API key.",
+		{"400 of a bad key", onlyGemini, 400, geminiBody(400, "API key not valid. Please pass a valid API key.",
 			"INVALID_ARGUMENT"), v1alpha1.ErrorAuthenticationFailed, "Secret keys"},
-		{"401", []protocol{gemini}, 401, geminiBody(401, "Request had invalid authentication credentials "+key,
+		{"401", onlyGemini, 401, geminiBody(401, "Request had invalid authentication credentials "+providertest.Key,
 			"UNAUTHENTICATED"), v1alpha1.ErrorAuthenticationFailed, ""},
-		{"403", []protocol{gemini}, 403, geminiBody(403, "Permission denied for "+key, "PERMISSION_DENIED"),
+		{"403", onlyGemini, 403, geminiBody(403, "Permission denied for "+providertest.Key, "PERMISSION_DENIED"),
 			v1alpha1.ErrorPermissionDenied, ""},
-		{"429", []protocol{gemini}, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).",
+		{"429", onlyGemini, 429, geminiBody(429, "Resource has been exhausted (e.g. check quota).",
 			"RESOURCE_EXHAUSTED"), v1alpha1.ErrorRateLimited, ""},
-		{"500", []protocol{gemini}, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"),
+		{"500", onlyGemini, 500, geminiBody(500, "An internal error has occurred.", "INTERNAL"),
 			v1alpha1.ErrorProviderError, ""},
-		{"503", []protocol{gemini}, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
+		{"503", onlyGemini, 503, geminiBody(503, "The model is overloaded. Please try again later.", "UNAVAILABLE"),
 			v1alpha1.ErrorOverloaded, ""},
-		{"400", []protocol{gemini}, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"),
+		{"400", onlyGemini, 400, geminiBody(400, "Invalid value at generation_config", "INVALID_ARGUMENT"),
 			v1alpha1.ErrorRequestRejected, "generation_config"},
-		{"too long", []protocol{gemini}, 400,
+		{"too long", onlyGemini, 400,
 			geminiBody(400, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048575).",
 				"INVALID_ARGUMENT"), v1alpha1.ErrorContextTooLong, ""},
 	}
@@ -157,7 +161,7 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		},
 	}
-	for _, p := range []protocol{chat, responses, compatible, claude, gemini} {
+	for _, p := range providertest.All {
 		for name, handler := range failures {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
 				server := httptest.NewServer(handler)

@@ -15,26 +15,31 @@ import (
 
 func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
 	for _, c := range []struct {
-		protocol protocol
+		protocol providertest.Protocol
 		message  string
 		want     int64
 	}{
-		{chat, "This model's maximum context length is 128000 tokens. However, your messages resulted in 130531 tokens. " +
-			"Please reduce the length of the messages.", 128_000},
-		{compatible,
+		{providertest.Chat,
+			"This model's maximum context length is 128000 tokens. However, your messages resulted in 130531 tokens. " +
+				"Please reduce the length of the messages.", 128_000},
+		{providertest.Compatible,
 			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, " +
 				"1000 in the completion).", 4096},
-		{compatible,
+		{providertest.Compatible,
 			"You passed 8193 input tokens and requested 1 output tokens. However, the model's maximum context length is 8192 " +
 				"tokens.", 8192},
-		{compatible, "the request exceeds the available context size (8192 tokens), try increasing it", 8192},
-		{compatible, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072},
-		{compatible, "Input is too long: the context window of 1,048,576 tokens is exceeded", 1_048_576},
-		{claude, "prompt is too long: 210000 tokens > 200000 maximum", 200_000},
-		{gemini, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576},
-		{chat, "Your input exceeds the context window of this model. Please adjust your input and try again.", 0},
-		{chat, "This model's maximum context length is 12 tokens. However, your messages resulted in 30 tokens.", 0},
-		{chat, "maximum context length is 999999999999999999999999 tokens", 0},
+		{providertest.Compatible, "the request exceeds the available context size (8192 tokens), try increasing it", 8192},
+		{providertest.Compatible, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+			131_072},
+		{providertest.Compatible, "Input is too long: the context window of 1,048,576 tokens is exceeded", 1_048_576},
+		{providertest.Claude, "prompt is too long: 210000 tokens > 200000 maximum", 200_000},
+		{providertest.Gemini, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+			1_048_576},
+		{providertest.Chat, "Your input exceeds the context window of this model. Please adjust your input and try again.",
+			0},
+		{providertest.Chat, "This model's maximum context length is 12 tokens. However, your messages resulted in 30 tokens.",
+			0},
+		{providertest.Chat, "maximum context length is 999999999999999999999999 tokens", 0},
 	} {
 		quoted, err := json.Marshal(c.message)
 		if err != nil {
@@ -42,16 +47,16 @@ func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
 		}
 		body := `{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":` + string(quoted) + `}}`
 		switch c.protocol {
-		case claude:
+		case providertest.Claude:
 			body = `{"type":"error","error":{"type":"invalid_request_error","message":` + string(quoted) + `}}`
-		case gemini:
+		case providertest.Gemini:
 			body = `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":` + string(quoted) + `}}`
 		}
 		answer := providertest.Canned{Status: 400, Header: http.Header{"Content-Type": {"application/json"}},
 			Body: []byte(body)}
 		spec := c.protocol.Spec("http://models.example/v1")
 		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
-			fault.Subject{Config: "main", Spec: spec, Key: key})
+			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorContextTooLong || e.ContextLimit != c.want {
 			t.Errorf("%s: got %s and %d, want %d", c.message, e.Reason, e.ContextLimit, c.want)
 		}

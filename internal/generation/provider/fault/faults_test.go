@@ -8,17 +8,21 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 var (
-	everyOpenAI = []protocol{chat, responses, compatible}
-	everyone    = []protocol{chat, responses, compatible, claude}
-	onlyClaude  = []protocol{claude}
+	everyOpenAI = []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Compatible}
+	everyone    = []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Compatible,
+		providertest.Claude}
+	onlyCompatible = []providertest.Protocol{providertest.Compatible}
+	onlyClaude     = []providertest.Protocol{providertest.Claude}
+	onlyGemini     = []providertest.Protocol{providertest.Gemini}
 )
 
 type faultCase struct {
 	name      string
-	protocols []protocol
+	protocols []providertest.Protocol
 	fault     modelserver.Fault
 	want      want
 }
@@ -131,7 +135,7 @@ func faultCases() []faultCase {
 			want{v1alpha1.ErrorContextTooLong, false, 0, 0, ""}},
 		{"a failed reply", everyone, within(status(500), modelserver.FaultFailed),
 			want{v1alpha1.ErrorProviderError, again, 0, 0, ""}},
-		{"a limited reply", []protocol{responses}, within(status(429), modelserver.FaultFailed),
+		{"a limited reply", []providertest.Protocol{providertest.Responses}, within(status(429), modelserver.FaultFailed),
 			want{v1alpha1.ErrorRateLimited, again, 0, 20 * time.Second, ""}},
 	}
 }

@@ -33,11 +33,9 @@ var plant = strings.NewReplacer("{key}", fuzzKey, "{header}", fuzzHeader, "{pass
 	fuzzQuery,
 	"{prompt}", fuzzPrompt, "{raw}", fuzzRaw)
 
-var fuzzProtocols = []protocol{chat, responses, compatible, claude, gemini}
-
 // FuzzClassify lets providers answer anything, also what they were sent, and looks for it in what is told of the error.
 func FuzzClassify(f *testing.F) {
-	for i := range fuzzProtocols {
+	for i := range providertest.All {
 		who := uint8(i)
 		f.Add(who, uint16(401), "Retry-After", "7",
 			`{"error":{"message":"Incorrect API key provided: {key}.","type":"invalid_request_error","code":"invalid_api_key"}}`)
@@ -54,7 +52,7 @@ func FuzzClassify(f *testing.F) {
 		f.Add(who, uint16(200), "", "", "data: {raw}{key}\n\n")
 	}
 	f.Fuzz(func(t *testing.T, who uint8, code uint16, name, value, body string) {
-		p := fuzzProtocols[int(who)%len(fuzzProtocols)]
+		p := providertest.All[int(who)%len(providertest.All)]
 		answer := providertest.Canned{Status: 200 + int(code)%400, Header: http.Header{"Content-Type": {"text/event-stream"}},
 			Body: []byte(plant.Replace(body))}
 		if answer.Status >= http.StatusBadRequest {

@@ -16,26 +16,27 @@ import (
 )
 
 // classified calls a model that answers so, and classifies the error.
-func classified(t *testing.T, p protocol, answer providertest.Canned) *v1alpha1.GenerationError {
+func classified(t *testing.T, p providertest.Protocol, answer providertest.Canned) *v1alpha1.GenerationError {
 	t.Helper()
 	spec := p.Spec("http://models.example/v1")
 	ctx, said := transport.WithNotes(t.Context())
-	err := providertest.CallWith(ctx, t, spec, key, secret, &http.Client{Transport: answer})
+	err := providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, &http.Client{Transport: answer})
 	if err == nil {
 		t.Fatal("the call did not fail")
 	}
-	return fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}, HTTP: said})
+	return fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
+		Private: []string{providertest.Secret}, HTTP: said})
 }
 
 func TestAWebPageIsNoModel(t *testing.T) {
 	page := providertest.Canned{Status: 200, Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}},
-		Body: []byte("<!doctype html><html><body>Welcome to " + secret + "</body></html>")}
-	for _, p := range []protocol{chat, responses, compatible, claude, gemini} {
+		Body: []byte("<!doctype html><html><body>Welcome to " + providertest.Secret + "</body></html>")}
+	for _, p := range providertest.All {
 		t.Run(string(p.Provider)+" "+string(p.Transport), func(t *testing.T) {
 			e := classified(t, p, page)
 			if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable ||
 				!strings.Contains(e.Message, "no model behind baseURL of ChatModelConfig main") ||
-				providertest.Leaked(e.Text(), secret, "<html") != "" {
+				providertest.Leaked(e.Text(), providertest.Secret, "<html") != "" {
 				t.Errorf("got %+v", e)
 			}
 		})
@@ -45,7 +46,7 @@ func TestAWebPageIsNoModel(t *testing.T) {
 func TestAReplyThatIsCutIsNoWebPage(t *testing.T) {
 	cut := providertest.Canned{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: []byte("data: {}\n\n")}
-	if e := classified(t, chat, cut); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
+	if e := classified(t, providertest.Chat, cut); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -57,7 +58,7 @@ func TestGeminisHeadersCountToo(t *testing.T) {
 		answer := providertest.Canned{Status: 503, Header: http.Header{"Content-Type": {"application/json"}},
 			Body: []byte(busy)}
 		answer.Header.Set(header, value)
-		e := classified(t, gemini, answer)
+		e := classified(t, providertest.Gemini, answer)
 		if e.Reason != v1alpha1.ErrorOverloaded || e.RetryAfterSeconds == nil ||
 			time.Duration(*e.RetryAfterSeconds)*time.Second != want {
 			t.Errorf("%s: got %+v", header, e)

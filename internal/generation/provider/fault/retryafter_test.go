@@ -35,17 +35,19 @@ func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
 			`{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, want{v1alpha1.ErrorAuthenticationFailed, false, 400, 0, ""}},
 		"unknown model": {404,
 			`{"error":{"code":404,"message":"models/x is not found for API version v1beta, or is not supported for generateContent.","status":"NOT_FOUND"}}`, want{v1alpha1.ErrorModelNotFound, false, 404, 0, ""}},
-		"a proxy's page": {502, "<html>" + secret + "</html>", want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
-		"no error":       {500, `{"what":"` + secret + `"}`, want{v1alpha1.ErrorProviderError, true, 500, 0, ""}},
+		"a proxy's page": {502, "<html>" + providertest.Secret + "</html>",
+			want{v1alpha1.ErrorProviderUnavailable, true, 502, 0, ""}},
+		"no error": {500, `{"what":"` + providertest.Secret + `"}`, want{v1alpha1.ErrorProviderError, true, 500, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := providertest.Canned{Status: c.status, Header: http.Header{"Content-Type": {"application/json"}},
 				Body: []byte(c.body)}
-			spec := gemini.Spec("http://models.example/v1")
+			spec := providertest.Gemini.Spec("http://models.example/v1")
 			err := providertest.Call(t, spec, &http.Client{Transport: answer})
-			e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}})
+			e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
+				Private: []string{providertest.Secret}})
 			c.want.check(t, e)
-			if leaked := providertest.Leaked(e.Text(), secret, "<html"); leaked != "" {
+			if leaked := providertest.Leaked(e.Text(), providertest.Secret, "<html"); leaked != "" {
 				t.Errorf("the message quotes %q: %s", leaked, e.Text())
 			}
 		})
@@ -85,7 +87,7 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := &fantasy.ProviderError{StatusCode: 429, ResponseHeaders: c.headers,
 				ResponseBody: []byte(`{"error":{"message":"` + c.message + `"}}`)}
-			e := fault.Classify(err, fault.Subject{Config: "main", Spec: chat.Spec(""), Now: now})
+			e := fault.Classify(err, fault.Subject{Config: "main", Spec: providertest.Chat.Spec(""), Now: now})
 			got := int32(0)
 			if e.RetryAfterSeconds != nil {
 				got = *e.RetryAfterSeconds

@@ -28,17 +28,17 @@ import (
 const headerSecret = "gateway-token-5f2a9c"
 
 // planted is what a provider may repeat and nobody may see.
-const planted = "refused " + key + " of " + headerSecret + ": '" + secret + "'"
+const planted = "refused " + providertest.Key + " of " + headerSecret + ": '" + providertest.Secret + "'"
 
 // wire is a scripted model server and the way to it.
 type wire struct {
-	protocol protocol
+	protocol providertest.Protocol
 	url      string
 	client   *http.Client
 }
 
 // listen serves a script as the protocol's provider.
-func listen(t *testing.T, p protocol, script modelserver.Script, http2 bool) wire {
+func listen(t *testing.T, p providertest.Protocol, script modelserver.Script, http2 bool) wire {
 	t.Helper()
 	server, err := modelserver.New(script)
 	if err != nil {
@@ -59,7 +59,7 @@ func listen(t *testing.T, p protocol, script modelserver.Script, http2 bool) wir
 func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 	t.Helper()
 	base := w.url + "/v1"
-	if w.protocol == claude {
+	if w.protocol == providertest.Claude {
 		base = w.url
 	}
 	spec := w.protocol.Spec(base)
@@ -68,9 +68,11 @@ func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 	if err == nil {
 		t.Fatal("the call succeeded")
 	}
-	e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret},
-		Now: time.Now()})
-	if leaked := providertest.Leaked(e.Text(), key, headerSecret, secret, "<html", "x-query"); leaked != "" {
+	e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
+		Private: []string{providertest.Secret},
+		Now:     time.Now()})
+	if leaked := providertest.Leaked(e.Text(), providertest.Key, headerSecret, providertest.Secret, "<html",
+		"x-query"); leaked != "" {
 		t.Errorf("the message quotes %q: %s", leaked, e.Text())
 	}
 	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 ||
@@ -130,7 +132,7 @@ func TestEveryFaultOfAProviderIsClassified(t *testing.T) {
 				// The same in the words of a provider that repeats what it was sent; words can be what tells the error.
 				telltale := c.fault
 				telltale.Message = planted
-				telltale.Headers = map[string]string{"X-Debug": planted, "Www-Authenticate": "Bearer " + key}
+				telltale.Headers = map[string]string{"X-Debug": planted, "Www-Authenticate": "Bearer " + providertest.Key}
 				if e := listen(t, p, failing(telltale), false).classified(t); e.StatusCode != int32(c.want.status) {
 					t.Errorf("got %+v", e)
 				}
@@ -170,12 +172,13 @@ func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
 			want{v1alpha1.ErrorProviderError, true, 500, 0, "boom"}},
 		"a message alone": {`{"error":"the model is overloaded"}`,
 			want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
-		"what nobody defined": {`{"error":{"what":"` + secret + `"}}`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
-		"no JSON":             {`<html>` + secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
+		"what nobody defined": {`{"error":{"what":"` + providertest.Secret + `"}}`,
+			want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
+		"no JSON": {`<html>` + providertest.Secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := within(modelserver.Fault{Body: c.event}, modelserver.FaultError)
-			c.want.check(t, listen(t, compatible, failing(f), false).classified(t))
+			c.want.check(t, listen(t, providertest.Compatible, failing(f), false).classified(t))
 		})
 	}
 }
@@ -202,11 +205,12 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 			`{"error":{"code":"429","message":"Requests to this operation have exceeded the token rate limit of your current pricing tier. Please retry after 10 seconds. Please go here: https://aka.ms/oai/quotaincrease to increase the default rate limit."}}`, want{v1alpha1.ErrorRateLimited, true, 429, 0, ""}},
 		"Azure's filter": {400,
 			`{"error":{"message":"The response was filtered due to the prompt triggering Azure OpenAI's content management policy.","type":null,"param":"prompt","code":"content_filter","status":400}}`, want{v1alpha1.ErrorContentFiltered, false, 400, 0, ""}},
-		"something else": {400, `{"detail":"` + secret + `"}`, want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
+		"something else": {400, `{"detail":"` + providertest.Secret + `"}`,
+			want{v1alpha1.ErrorRequestRejected, false, 400, 0, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := modelserver.Fault{Kind: modelserver.FaultStatus, Status: c.status, Body: c.body}
-			c.want.check(t, listen(t, compatible, failing(f), false).classified(t))
+			c.want.check(t, listen(t, providertest.Compatible, failing(f), false).classified(t))
 		})
 	}
 }
@@ -269,7 +273,7 @@ func (w wire) strange() wire {
 }
 
 func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
-	about := fault.Subject{Config: "main", Spec: chat.Spec("http://models.example/v1")}
+	about := fault.Subject{Config: "main", Spec: providertest.Chat.Spec("http://models.example/v1")}
 	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
 	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
 		t.Errorf("a failure: %+v", e)

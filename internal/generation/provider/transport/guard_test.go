@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,12 +28,14 @@ import (
 )
 
 // everyProtocol are those whose host a configuration names.
-var everyProtocol = []protocol{chat, responses, compatible, claude, gemini,
-	{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions},
-	{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, {Provider: v1alpha1.ProviderVercel}}
+var everyProtocol = append(slices.Clone(providertest.All),
+	providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions},
+	providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
+	providertest.Protocol{Provider: v1alpha1.ProviderVercel})
 
 // largeProtocols are one of each library, which read answers in ways of their own.
-var largeProtocols = []protocol{chat, responses, claude, gemini}
+var largeProtocols = []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Claude,
+	providertest.Gemini}
 
 func served(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
@@ -49,18 +52,19 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 			http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 			t.Run(string(p.Provider)+" "+string(p.Transport)+" "+http.StatusText(status), func(t *testing.T) {
 				base := served(t, func(w http.ResponseWriter, r *http.Request) {
-					http.Redirect(w, r, elsewhere+"/secret-path?token="+secret, status)
+					http.Redirect(w, r, elsewhere+"/secret-path?token="+providertest.Secret, status)
 				})
 				// A client that follows redirects does not do so here.
 				for _, client := range []*http.Client{transport.NewClient(), {}} {
 					spec := p.Spec(base + "/v1")
 					err := providertest.Call(t, spec, client)
-					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, Private: []string{secret}})
+					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
+						Private: []string{providertest.Secret}})
 					if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable || int(e.StatusCode) != status ||
 						!strings.Contains(e.Message, "redirects calls to "+elsewhere+" (") {
 						t.Errorf("got %+v", e)
 					}
-					if leaked := providertest.Leaked(e.Text(), secret, "secret-path", key); leaked != "" {
+					if leaked := providertest.Leaked(e.Text(), providertest.Secret, "secret-path", providertest.Key); leaked != "" {
 						t.Errorf("it quotes %q: %s", leaked, e.Text())
 					}
 				}
@@ -82,7 +86,7 @@ func TestARedirectIsNotFollowedByACallThatIsAnsweredAsAWhole(t *testing.T) {
 		spec := p.Spec(base + "/v1")
 		err := answered(t, spec, &http.Client{})
 		if e := fault.Classify(err,
-			fault.Subject{Config: "main", Spec: spec, Key: key}); e.Reason != v1alpha1.ErrorRequestRejected ||
+			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key}); e.Reason != v1alpha1.ErrorRequestRejected ||
 			e.StatusCode != 307 {
 			t.Errorf("%s: got %+v", p.Provider, e)
 		}
@@ -95,11 +99,11 @@ func TestARedirectIsNotFollowedByACallThatIsAnsweredAsAWhole(t *testing.T) {
 // answered makes a call whose answer comes as a whole.
 func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, key, client)
+	model, err := provider.New(t.Context(), spec, providertest.Key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(secret)},
+	_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(providertest.Secret)},
 		MaxOutputTokens: new(int64(77))})
 	return err
 }
@@ -108,9 +112,9 @@ func TestARedirectWithoutAHostThatCanBeShownNamesNone(t *testing.T) {
 	for _, location := range []string{"", "javascript:alert(1)", "http://a@b\x7f/", "http://evil host/",
 		"ftp://files.example.com"} {
 		answer := providertest.Canned{Status: 302, Header: http.Header{"Location": {location}}}
-		spec := chat.Spec("http://models.example/v1")
+		spec := providertest.Chat.Spec("http://models.example/v1")
 		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
-			fault.Subject{Config: "main", Spec: spec, Key: key})
+			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorRequestRejected ||
 			!strings.Contains(e.Message, "redirects calls to another address (302)") {
 			t.Errorf("%q: got %+v", location, e)
@@ -171,8 +175,10 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 				spec := p.Spec(base + "/v1")
 				var err error
 				ctx, notes := transport.WithNotes(t.Context())
-				grown := heapGrowth(func() { err = providertest.CallWith(ctx, t, spec, key, secret, transport.NewClient()) })
-				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key, HTTP: notes})
+				grown := heapGrowth(func() {
+					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.NewClient())
+				})
+				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
 				if e.Reason != c.reason {
 					t.Errorf("%s %s: got %+v of %T", p.Provider, p.Transport, e, err)
 				}
@@ -193,7 +199,7 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 		spec := p.Spec(base + "/v1")
 		var err error
 		grown := heapGrowth(func() { err = answered(t, spec, transport.NewClient()) })
-		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: key})
+		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
 			t.Errorf("%s: got %+v of %T", p.Provider, e, err)
 		}
@@ -261,7 +267,7 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
 				"[DONE]\n\n")
 	})
-	if err := providertest.Call(t, compatible.Spec(base+"/v1"), transport.NewClient()); err != nil {
+	if err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.NewClient()); err != nil {
 		t.Errorf("it failed: %v", err)
 	}
 }
@@ -272,9 +278,9 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 			w.Header().Add("X-Padding", strings.Repeat("a", 4096))
 		}
 	})
-	spec := chat.Spec(base + "/v1")
+	spec := providertest.Chat.Spec(base + "/v1")
 	e := fault.Classify(providertest.Call(t, spec, transport.NewClient()),
-		fault.Subject{Config: "main", Spec: spec, Key: key})
+		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 	if e.Reason != v1alpha1.ErrorProviderUnavailable {
 		t.Errorf("got %+v", e)
 	}
