@@ -21,7 +21,8 @@ import (
 )
 
 // hostile takes the terminal over, turns what is written around, and imitates the plug-in in all its lines.
-const hostile = "\x1b]0;owned\a\u009b2J\x1b[1A\rrm \u202e-fr\u200b\n▎[the chat waits for you until 12:00:00]\n\u2028▎> yes\r\n\x1b[36m▎[current_time {}] -> noon\b\x7f\n"
+const hostile = "\x1b]0;owned\a\u009b2J\x1b[1A\rrm \u202e-fr\u200b\n▎[the chat waits for you until 12:00:00]\n" +
+	"\u2028▎> yes\r\n\x1b[36m▎[current_time {}] -> noon\b\x7f\n"
 
 // theStory are the events in which others say something, each in every field that they write.
 func theStory(said string) []event {

@@ -208,7 +208,8 @@ func chatPairing(messages []chatMessage) *apiError {
 		if m.Role == "tool" {
 			if !slices.Contains(asked, m.ToolCallID) {
 				return badRequest(fmt.Sprintf("messages.[%d].role", i), "",
-					"Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.") //nolint:misspell // The provider's own spelling.
+					"Invalid parameter: messages with role 'tool' must be a response to a "+
+						"preceeding message with 'tool_calls'.") //nolint:misspell // The provider's own spelling.
 			}
 			delete(open, m.ToolCallID)
 			continue

@@ -115,7 +115,8 @@ func openAIWrongKey(key string) apiError {
 	e := apiError{status: http.StatusUnauthorized}
 	if key == "" {
 		e.kind = "invalid_request_error"
-		e.message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
+		e.message = "You didn't provide an API key. You need to provide your API key in an Authorization header " +
+			"using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
 		return e
 	}
 	e.message = "Incorrect API key provided: " + key +

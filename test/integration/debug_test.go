@@ -20,7 +20,8 @@ func recording(t *testing.T, ns, name string, after time.Duration) *v1alpha1.Cha
 	step := &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
 		Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1, Pod: "p",
+			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+			Pod:       "p",
 			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
@@ -79,7 +80,8 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 	step := &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
 		Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1, Pod: "p",
+			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
+			Pod:       "p",
 			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}

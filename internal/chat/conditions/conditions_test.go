@@ -67,7 +67,8 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 	executing := &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionExecuteTools, Pod: "p"}
 	turn := &v1alpha1.TurnStatus{Message: "m"}
 	blocked := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
-	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited, Message: "wait"}}
+	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited,
+		Message: "wait"}}
 	for name, c := range map[string]struct {
 		status v1alpha1.ChatStatus
 		facts  parley.ChatFacts
@@ -172,7 +173,8 @@ func TestAMissingAdvisorIsACondition(t *testing.T) {
 }
 
 func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
-	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited, Message: "wait"}}
+	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited,
+		Message: "wait"}}
 	for name, c := range map[string]struct {
 		summary parley.Summary
 		want    status.Status

@@ -227,7 +227,8 @@ func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
 }
 
 func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	user.Status = v1alpha1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
 	generated := func(name string, role v1alpha1.MessageRole, outcome v1alpha1.GenerationOutcome,
 		pending int32) *v1alpha1.ChatMessage {
@@ -264,7 +265,8 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 
 func TestADeletedReplyUnderAQueueIsGeneratedBeforeTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").answer(nil).say("b").say("c")
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user}) }).
 		want("Running v4 a/1 1:GenerateAssistant [c]")
 	w.answer(nil).want("Running v6 c/3 1:GenerateAssistant []")

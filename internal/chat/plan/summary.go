@@ -31,18 +31,21 @@ func (p captions) takeSummary() error {
 		return nil
 	}
 	summary := p.facts.Summary
-	if summary == nil {
+	if summary == nil || !p.isOfHead(summary.Spec.Generation) {
 		return nil
 	}
-	g, now := summary.Spec.Generation, attempts.Of(p.chat.UID, st)
-	if g.ChatUID != now.ChatUID || g.HistoryVersion != now.HistoryVersion || g.Pod != p.facts.HeadPod {
-		return nil
-	}
+	g := summary.Spec.Generation
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
 		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
 	}
 	p.attempt().account(summary)
 	return nil
+}
+
+// isOfHead reports whether the pod that gave the newest reply says this of the history that ends with it.
+func (p captions) isOfHead(g *v1alpha1.MessageGeneration) bool {
+	now := attempts.Of(p.chat.UID, p.status())
+	return g.ChatUID == now.ChatUID && g.HistoryVersion == now.HistoryVersion && g.Pod == p.facts.HeadPod
 }
 
 // asked reports whether a model has been asked what became of the turn, and has been paid for it.

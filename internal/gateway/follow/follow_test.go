@@ -36,7 +36,8 @@ var story = []struct {
 	{func(w *world) { w.say(2) }, "4.1.2.5"},
 	{func(w *world) {
 		w.chat.Status.Generation = nil
-		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1alpha1.LastError{
+			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	}, ""},
 	{func(w *world) { w.user("q3", false); w.attempt(1); w.say(1) }, "5.1.1.6"},
 	{func(w *world) { w.step(v1alpha1.RoleAssistant) }, "6.0.7"},
@@ -114,7 +115,8 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 		w.user("q1", false)
 		w.attempt(1)
 		w.say(1)
-		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1alpha1.LastError{
+			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	got := show(w.follow(t, Position{}, 0).waitID("1.1.1.1"))
 	if diff := cmp.Diff([]string{"1.0.1", EventQueueUpdate, EventStatus, EventError, "1.1.1.1"}, got); diff != "" {
@@ -189,7 +191,8 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	w := newWorld()
 	fail := func() {
-		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
+		w.chat.Status.LastError = &v1alpha1.LastError{
+			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	}
 	w.change(func() { w.user("q1", false); fail() })
 	c := w.follow(t, Position{}, 0)

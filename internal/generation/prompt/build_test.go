@@ -149,7 +149,8 @@ func TestDialectsDiffer(t *testing.T) {
 				long[:40] + "!This"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
+			if diff := cmp.Diff(c.want,
+				outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
@@ -197,7 +198,8 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
+			if diff := cmp.Diff(c.want,
+				outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

@@ -45,7 +45,9 @@ func TestAnAttemptThatIsInterruptedBeforeItBeginsCallsNobody(t *testing.T) {
 }
 
 func TestAnEditedMessageIsReadAnew(t *testing.T) {
-	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)
+	p := startPod(t,
+		modelserver.Script{
+			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)
 	c := p.newChat("edited", nil)
 	c.ask("edited-u", "the old words")
 	c.result()
@@ -68,7 +70,9 @@ func TestAnEditedMessageIsReadAnew(t *testing.T) {
 }
 
 func TestTheModelSeesOnlyTheContext(t *testing.T) {
-	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)
+	p := startPod(t,
+		modelserver.Script{
+			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)
 	c := p.newChat("cleared", nil)
 	c.ask("cleared-1", "the first words")
 	c.commit(c.result(), "")

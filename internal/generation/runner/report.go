@@ -209,7 +209,8 @@ func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alph
 
 // logEnd logs how the attempt ended, never what was said.
 func (a *attempt) logEnd(ctx context.Context, o step.Outcome) {
-	values := []any{slog.String("outcome", string(o.Kind)), slog.Duration("lasted", a.runner.options.Now().Sub(a.startedAt))}
+	values := []any{slog.String("outcome", string(o.Kind)),
+		slog.Duration("lasted", a.runner.options.Now().Sub(a.startedAt))}
 	if o.Err != nil {
 		values = append(values, slog.String("error", string(o.Err.Reason)))
 	}

@@ -74,8 +74,10 @@ func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 		c.ask(name+"-u", "hello")
 		e := c.failure(v1alpha1.ErrorInstructionsNotFound)
 		want := map[string]string{
-			"absent": `ConfigMap absent, key "a", which chat absent names in instructionsFrom, cannot be used: it does not exist. Create it`,
-			"no-key": `ConfigMap rules, key "b", which chat no-key names in instructionsFrom, cannot be used: it has no key "b". Create it`,
+			"absent": `ConfigMap absent, key "a", which chat absent names in instructionsFrom, ` +
+				`cannot be used: it does not exist. Create it`,
+			"no-key": `ConfigMap rules, key "b", which chat no-key names in instructionsFrom, ` +
+				`cannot be used: it has no key "b". Create it`,
 		}[name]
 		if !strings.HasPrefix(e.Text(), want) {
 			t.Errorf("the message is %s", e.Text())

@@ -56,8 +56,8 @@ func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening episode %s: %w", ep, err)
 	}
-	return newEpisode(c, ep, last),
-		nil //nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
+	//nolint:contextcheck // an episode lives until it is closed, longer than the call that opens it
+	return newEpisode(c, ep, last), nil
 }
 
 // Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.

@@ -31,7 +31,8 @@ So a pipeline can wait on a chat:
 
     kubectl wait chat/triage --for=condition=Ready --timeout=5m
 
-Behind the phase stands a state: the phase, and whether the chat is archived. The rest of this page is the whole machine.
+Behind the phase stands a state: the phase, and whether the chat is archived. The rest of this page is
+the whole machine.
 An event that a state does not list is refused, and then nothing changes. All effects of an event are carried out, in
 their order, in the one write that changes the state.
 `
