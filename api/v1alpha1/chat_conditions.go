@@ -72,7 +72,7 @@ const (
 	// many chats are generating as may.
 	ReasonWaitingForCapacity = "WaitingForCapacity"
 	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats,
-	// as calls in status.turn.waitsFor ask. No generation pod has work for the chat meanwhile.
+	// as calls in status.turn.waitingFor ask. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForSubChats = "WaitingForSubChats"
 	// ReasonArchived surfaces in Ready (True) when the chat is archived.
 	ReasonArchived = "Archived"

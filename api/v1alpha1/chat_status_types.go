@@ -270,12 +270,12 @@ type GenerationStatus struct {
 	// +optional
 	RuledOut []string `json:"ruledOut,omitempty"`
 
-	// waits are those that providers asked for in this step.
+	// retryAfter is until when providers asked to be left alone in this step.
 	// +kubebuilder:validation:MaxItems=9
 	// +listType=map
 	// +listMapKey=modelConfig
 	// +optional
-	Waits []ModelWait `json:"waits,omitempty"`
+	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
 
 	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
 	// +optional

@@ -117,17 +117,17 @@ type MessageGeneration struct {
 	// +optional
 	PendingCalls int32 `json:"pendingCalls,omitempty"`
 
-	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// callsRequiringAction is how many of the pending calls require a client's result or approval.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
-	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
+	CallsRequiringAction int32 `json:"callsRequiringAction,omitempty"`
 
-	// waitsFor lists the calls that are not run before a sub-chat is done.
+	// waitingFor lists the calls that are not run before a sub-chat is done.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=id
 	// +optional
-	WaitsFor []CallWait `json:"waitsFor,omitempty"`
+	WaitingFor []WaitingCall `json:"waitingFor,omitempty"`
 
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional

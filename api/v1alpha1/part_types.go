@@ -109,20 +109,20 @@ type ToolCall struct {
 	// +optional
 	ProviderExecuted bool `json:"providerExecuted,omitempty"`
 
-	// awaits says what the call waits for besides Parley: a client's result, or approval.
+	// requiresAction says whose action the call requires before Parley can go on: a client's result, or approval.
 	// +optional
-	Awaits CallAwaits `json:"awaits,omitempty"`
+	RequiresAction RequiredAction `json:"requiresAction,omitempty"`
 }
 
-// CallAwaits is what a call waits for before Parley can go on.
+// RequiredAction is whose action a call requires before Parley can go on.
 // +kubebuilder:validation:Enum=Client;Approval
-type CallAwaits string
+type RequiredAction string
 
 const (
-	// AwaitsClient means that a client runs the tool and brings the result.
-	AwaitsClient CallAwaits = "Client"
-	// AwaitsApproval means that a person must approve the call before Parley runs it.
-	AwaitsApproval CallAwaits = "Approval"
+	// RequiresClient means that a client runs the tool and brings the result.
+	RequiresClient RequiredAction = "Client"
+	// RequiresApproval means that a person must approve the call before Parley runs it.
+	RequiresApproval RequiredAction = "Approval"
 )
 
 // ToolResult is the result of a tool call.

@@ -23,8 +23,9 @@ const (
 	MaxSilenceTimeout = 3300 * time.Second
 )
 
-// MaxModelWaits bounds the waits that a status remembers: one for each model that a step can ask.
-const MaxModelWaits = 9
+// MaxModelRetryAfters bounds what a status remembers of what providers asked for: one entry for each model that a step
+// can ask.
+const MaxModelRetryAfters = 9
 
 // RetryPolicy says how a failed attempt is tried again. A wait is never shorter than what the provider asks for.
 type RetryPolicy struct {
@@ -100,25 +101,26 @@ type RetryStatus struct {
 	// +optional
 	RuledOut []string `json:"ruledOut,omitempty"`
 
-	// waits are those that providers asked for in this step and that were not over when the last attempt failed.
+	// retryAfter is until when providers asked to be left alone in this step, as far as that was not over when the last
+	// attempt failed.
 	// +kubebuilder:validation:MaxItems=9
 	// +listType=map
 	// +listMapKey=modelConfig
 	// +optional
-	Waits []ModelWait `json:"waits,omitempty"`
+	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
 }
 
-// ModelWait is how long the provider of a model asked to wait.
-type ModelWait struct {
+// ModelRetryAfter is until when the provider of a model asked to be left alone.
+type ModelRetryAfter struct {
 	// modelConfig is the name of the ChatModelConfig that is not asked before.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	ModelConfig string `json:"modelConfig"`
 
-	// until is the end of the wait.
+	// time from which on it may be asked again.
 	// +required
-	Until metav1.MicroTime `json:"until"`
+	Time metav1.MicroTime `json:"time"`
 }
 
 // MaxAttemptsOrDefault is maxAttempts, or DefaultMaxAttempts.

@@ -131,17 +131,17 @@ type TurnStatus struct {
 	// +optional
 	PendingCalls int32 `json:"pendingCalls,omitempty"`
 
-	// awaitingCalls is how many of the pending calls wait for a client or for approval.
+	// callsRequiringAction is how many of the pending calls require a client's result or approval.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
-	AwaitingCalls int32 `json:"awaitingCalls,omitempty"`
+	CallsRequiringAction int32 `json:"callsRequiringAction,omitempty"`
 
-	// waitsFor lists those of the pending calls that are not run before a sub-chat is done.
+	// waitingFor lists those of the pending calls that are not run before a sub-chat is done.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=id
 	// +optional
-	WaitsFor []PendingWait `json:"waitsFor,omitempty"`
+	WaitingFor []WaitingCallStatus `json:"waitingFor,omitempty"`
 
 	// callingMessage is the reply that made the pending calls.
 	// +kubebuilder:validation:MaxLength=253
@@ -235,9 +235,9 @@ type PendingToolCall struct {
 	// +optional
 	Input string `json:"input,omitempty"`
 
-	// kind says what the call waits for.
+	// kind says whose action the call requires.
 	// +required
-	Kind CallAwaits `json:"kind"`
+	Kind RequiredAction `json:"kind"`
 
 	// decision that a ToolApproval has made about it.
 	// +optional

@@ -150,7 +150,7 @@ func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 
 func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
 	return required != nil && slices.ContainsFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
-		return c.Kind == v1alpha1.AwaitsApproval && c.Decision == nil
+		return c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
 	})
 }
 

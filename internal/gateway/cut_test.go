@@ -127,7 +127,7 @@ func (c *conversation) wantTicket() {
 	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
 	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.Now(),
 		ToolCalls: []v1alpha1.PendingToolCall{
-			{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.AwaitsClient}}}
+			{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.RequiresClient}}}
 }
 
 func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
@@ -139,7 +139,7 @@ func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
 	c.finish(v1alpha1.RoleAssistant, "a ticket, please")
 	c.wantTicket()
 	c.commit()
-	action := l.waitName(follow.EventAction)
+	action := l.waitName(follow.EventRequiresAction)
 	if got := action[len(action)-1].Data; !strings.Contains(got, `"historyVersion":2`) ||
 		!strings.Contains(got, `"input":"{\"title\":\"CNI down\"}"`) {
 		t.Errorf("action %s", got)

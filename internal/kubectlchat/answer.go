@@ -38,7 +38,7 @@ func newAnswer(o *options) *cobra.Command {
 }
 
 func (s *session) answer(ctx context.Context, chat string, args []string, w waiting) error {
-	calls, err := s.pending(ctx, chat, v1alpha1.AwaitsClient)
+	calls, err := s.pending(ctx, chat, v1alpha1.RequiresClient)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func decisionOf(call *v1alpha1.PendingToolCall) string {
 }
 
 // pending finds the calls of a kind that wait, and fails if the chat waits for none.
-func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAwaits) ([]v1alpha1.PendingToolCall,
+func (s *session) pending(ctx context.Context, name string, kind v1alpha1.RequiredAction) ([]v1alpha1.PendingToolCall,
 	error) {
 	chat, err := s.chat(ctx, name)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *session) pending(ctx context.Context, name string, kind v1alpha1.CallAw
 }
 
 // wanted is what calls of a kind wait for.
-var wanted = map[v1alpha1.CallAwaits]string{v1alpha1.AwaitsApproval: "approval",
-	v1alpha1.AwaitsClient: "a client's result"}
+var wanted = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
+	v1alpha1.RequiresClient: "a client's result"}
 
 func namesOf(calls []v1alpha1.PendingToolCall) string {
 	names := make([]string, 0, len(calls))

@@ -86,7 +86,7 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 
 // undecided finds a call that waits for approval, or says what waits instead.
 func (s *session) undecided(ctx context.Context, chat, id string) (*v1alpha1.PendingToolCall, error) {
-	calls, err := s.pending(ctx, chat, v1alpha1.AwaitsApproval)
+	calls, err := s.pending(ctx, chat, v1alpha1.RequiresApproval)
 	if err != nil {
 		return nil, err
 	}

@@ -19,12 +19,12 @@ type hint struct {
 func (s *session) hint(chat string) hint { return hint{chat: chat, command: s.command} }
 
 // lines say for each call that waits what to type. All results of a client go into one command.
-func (h hint) lines(a *follow.ActionRequired) (lines []string) {
+func (h hint) lines(a *follow.RequiresAction) (lines []string) {
 	var results []string
 	for i := range a.ToolCalls {
 		call := &a.ToolCalls[i]
 		switch {
-		case call.Kind == v1alpha1.AwaitsClient:
+		case call.Kind == v1alpha1.RequiresClient:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
 		case call.Decision == nil:

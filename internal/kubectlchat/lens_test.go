@@ -127,7 +127,7 @@ func TestAnInterruptionIsNotedOnce(t *testing.T) {
 
 func TestARequiredActionSaysWhatToType(t *testing.T) {
 	action := func(version int, calls string) event {
-		return event{name: "action_required",
+		return event{name: "requires_action",
 			data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
 	}
 	until := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)

@@ -58,7 +58,7 @@ func (p *printer) show(e event, everything bool) error {
 		return decoded(e, p.part)
 	case follow.EventMessage:
 		return decoded(e, func(m *follow.MessageCommitted) { p.committed(m, everything) })
-	case follow.EventRetry, follow.EventAction:
+	case follow.EventRetry, follow.EventRequiresAction:
 		return p.waits(e)
 	case follow.EventError:
 		if everything {
@@ -229,7 +229,7 @@ func (p *printer) turned(now *follow.Status, everything bool) {
 }
 
 // action tells what the turn waits for, and what to type.
-func (p *printer) action(a *follow.ActionRequired) {
+func (p *printer) action(a *follow.RequiresAction) {
 	if p.actionVersion == a.HistoryVersion { // a stream that was resumed tells it again
 		return
 	}

@@ -59,8 +59,8 @@ func theStory(said string) []event {
 		}}),
 		encode(follow.EventError, follow.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
 		encode(follow.EventRetry, follow.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
-		encode(follow.EventAction, follow.ActionRequired{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{
-			{ID: said, Name: said, Kind: v1alpha1.AwaitsClient}, {ID: said, Name: said, Kind: v1alpha1.AwaitsApproval},
+		encode(follow.EventRequiresAction, follow.RequiresAction{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{
+			{ID: said, Name: said, Kind: v1alpha1.RequiresClient}, {ID: said, Name: said, Kind: v1alpha1.RequiresApproval},
 		}}),
 	}
 }

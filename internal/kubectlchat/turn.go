@@ -179,7 +179,7 @@ func (t *turn) show(e event) error {
 // concerns reports whether an event is to be shown to a person.
 // What the chat waits for holds up a message in its queue too.
 func (t *turn) concerns(e event) bool {
-	waits := e.name == follow.EventAction && !t.cutsIn
+	waits := e.name == follow.EventRequiresAction && !t.cutsIn
 	return !t.printer.json && !t.ended && (t.began || waits)
 }
 

@@ -109,9 +109,9 @@ func (p *person) want() {
 	p.chat.Status.Phase = v1alpha1.ChatRequiresAction
 	p.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Now().
 		Add(5*time.Minute + 500*time.Millisecond)), ToolCalls: []v1alpha1.PendingToolCall{
-		{ID: "call_1", Name: "open_ticket", Kind: v1alpha1.AwaitsClient, Input: "{\"title\":\n\"CNI down\"}"},
-		{ID: "call_2", Name: "current_time", Kind: v1alpha1.AwaitsApproval, Input: `{}`},
-		{ID: "call_3", Name: "current_time", Kind: v1alpha1.AwaitsApproval, Input: `{}`,
+		{ID: "call_1", Name: "open_ticket", Kind: v1alpha1.RequiresClient, Input: "{\"title\":\n\"CNI down\"}"},
+		{ID: "call_2", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`},
+		{ID: "call_3", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`,
 			Decision: &v1alpha1.ToolDecision{ID: "call_3", Decision: v1alpha1.DecisionApprove, Approval: "triage-x"}},
 	}}
 	p.updateStatus(p.chat)

@@ -47,15 +47,15 @@ func OfClient(spec *v1alpha1.ChatTools) []Tool {
 	return all
 }
 
-// Awaits is what a call of the tool waits for before Parley can go on; empty: nothing. A client decides itself about
-// its own tools. Of the others wait those that the chat names,
-// and those that the configuration of the model names that made the call.
-func Awaits(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name string) v1alpha1.CallAwaits {
+// RequiresAction is whose action a call of the tool requires before Parley can go on; empty: nobody's. A client decides
+// itself about its own tools. Of the others those require approval that the chat names, and those that the
+// configuration of the model names that made the call.
+func RequiresAction(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name string) v1alpha1.RequiredAction {
 	switch {
 	case chat != nil && slices.ContainsFunc(chat.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
-		return v1alpha1.AwaitsClient
+		return v1alpha1.RequiresClient
 	case chat != nil && slices.Contains(chat.Approval, name), model != nil && slices.Contains(model.Approval, name):
-		return v1alpha1.AwaitsApproval
+		return v1alpha1.RequiresApproval
 	}
 	return ""
 }
@@ -74,7 +74,7 @@ func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueC
 	for _, call := range outstanding(history) {
 		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
 		switch {
-		case call.Awaits == "" || i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
+		case call.RequiresAction == "" || i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
 			due.Run = append(due.Run, call)
 		case i >= 0:
 			due.Denied = append(due.Denied, denied(call, decisions[i].Comment))

@@ -35,10 +35,10 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 		called(
 			v1alpha1.ToolCall{ID: "own"}, v1alpha1.ToolCall{ID: "done"},
 			v1alpha1.ToolCall{ID: "provider", ProviderExecuted: true},
-			v1alpha1.ToolCall{ID: "client", Awaits: v1alpha1.AwaitsClient},
-			v1alpha1.ToolCall{ID: "approved", Awaits: v1alpha1.AwaitsApproval},
-			v1alpha1.ToolCall{ID: "denied", Awaits: v1alpha1.AwaitsApproval},
-			v1alpha1.ToolCall{ID: "undecided", Awaits: v1alpha1.AwaitsApproval},
+			v1alpha1.ToolCall{ID: "client", RequiresAction: v1alpha1.RequiresClient},
+			v1alpha1.ToolCall{ID: "approved", RequiresAction: v1alpha1.RequiresApproval},
+			v1alpha1.ToolCall{ID: "denied", RequiresAction: v1alpha1.RequiresApproval},
+			v1alpha1.ToolCall{ID: "undecided", RequiresAction: v1alpha1.RequiresApproval},
 		),
 		answered("done"),
 	}
@@ -73,16 +73,16 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema())
 	}
 	model := &v1alpha1.ModelTools{Approval: []string{"launch", "plain"}}
-	for name, want := range map[string]v1alpha1.CallAwaits{
-		"open_ticket": v1alpha1.AwaitsClient, "plain": v1alpha1.AwaitsClient, "current_time": v1alpha1.AwaitsApproval,
-		"launch": v1alpha1.AwaitsApproval, "other": "",
+	for name, want := range map[string]v1alpha1.RequiredAction{
+		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,
+		"launch": v1alpha1.RequiresApproval, "other": "",
 	} {
-		if got := tools.Awaits(spec, model, name); got != want {
-			t.Errorf("a call of %s awaits %q", name, got)
+		if got := tools.RequiresAction(spec, model, name); got != want {
+			t.Errorf("a call of %s requires %q", name, got)
 		}
 	}
-	if tools.OfClient(nil) != nil || tools.Awaits(nil, nil, "x") != "" ||
-		tools.Awaits(nil, model, "launch") != v1alpha1.AwaitsApproval {
+	if tools.OfClient(nil) != nil || tools.RequiresAction(nil, nil, "x") != "" ||
+		tools.RequiresAction(nil, model, "launch") != v1alpha1.RequiresApproval {
 		t.Error("a chat that says nothing about tools has a client's")
 	}
 }

@@ -36,20 +36,23 @@ func named(spec *v1alpha1.ChatTools, name string) bool {
 // before: a chat that waits has no attempt.
 type Waiter interface {
 	Tool
-	// WaitsFor is the sub-chat that a call with these arguments waits for, and for how many seconds; 0: it does not wait.
-	WaitsFor(input string) (chat string, seconds int32)
+	// WaitingFor is the sub-chat that a call with these arguments waits for,
+	// and for how many seconds; 0: it does not wait.
+	WaitingFor(input string) (chat string, seconds int32)
 }
 
-// Waits are the waits for sub-chats of those of the calls that the chat allows, at most v1alpha1.MaxCallWaits.
-func (r *Registry) Waits(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waits []v1alpha1.CallWait) {
+// WaitingCalls are those of the calls that wait for sub-chats and that the chat allows, at most
+// v1alpha1.MaxWaitingCalls.
+func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waiting []v1alpha1.WaitingCall) {
 	for _, call := range calls {
 		waiter, ok := r.tools[call.Name].(Waiter)
-		if !ok || !allows(spec, call.Name) || len(waits) == v1alpha1.MaxCallWaits {
+		if !ok || !allows(spec, call.Name) || len(waiting) == v1alpha1.MaxWaitingCalls {
 			continue
 		}
-		if chat, seconds := waiter.WaitsFor(call.Input); seconds > 0 {
-			waits = append(waits, v1alpha1.CallWait{ID: call.ID, Chat: chat, TimeoutSeconds: seconds, Awaits: call.Awaits})
+		if chat, seconds := waiter.WaitingFor(call.Input); seconds > 0 {
+			waiting = append(waiting, v1alpha1.WaitingCall{ID: call.ID, Chat: chat, TimeoutSeconds: seconds,
+				RequiresAction: call.RequiresAction})
 		}
 	}
-	return waits
+	return waiting
 }

@@ -15,7 +15,7 @@ import (
 // waiter waits a minute for the chat that its input names, and suits chats that have sub-chats.
 type waiter struct{ tool }
 
-func (waiter) WaitsFor(input string) (chat string, seconds int32) {
+func (waiter) WaitingFor(input string) (chat string, seconds int32) {
 	if input == "" {
 		return "", 0
 	}
@@ -55,22 +55,23 @@ func TestTheWaitsOfCallsAreNoted(t *testing.T) {
 	calls := []v1alpha1.ToolCall{
 		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"},
 		{ID: "4", Name: "unknown", Input: "x"},
-		{ID: "5", Name: "wait", Input: "y", Awaits: v1alpha1.AwaitsApproval},
+		{ID: "5", Name: "wait", Input: "y", RequiresAction: v1alpha1.RequiresApproval},
 	}
-	want := []v1alpha1.CallWait{
-		{ID: "2", Chat: "x", TimeoutSeconds: 60}, {ID: "5", Chat: "y", TimeoutSeconds: 60, Awaits: v1alpha1.AwaitsApproval},
+	want := []v1alpha1.WaitingCall{
+		{ID: "2", Chat: "x", TimeoutSeconds: 60},
+		{ID: "5", Chat: "y", TimeoutSeconds: 60, RequiresAction: v1alpha1.RequiresApproval},
 	}
-	if got := registry.Waits(nil, calls); fmt.Sprint(got) != fmt.Sprint(want) {
+	if got := registry.WaitingCalls(nil, calls); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %+v", got)
 	}
-	if got := registry.Waits(only("clock"), calls); got != nil {
+	if got := registry.WaitingCalls(only("clock"), calls); got != nil {
 		t.Errorf("a chat that does not allow the tool waits: %+v", got)
 	}
 	var many []v1alpha1.ToolCall
-	for i := range v1alpha1.MaxCallWaits + 1 {
+	for i := range v1alpha1.MaxWaitingCalls + 1 {
 		many = append(many, v1alpha1.ToolCall{ID: fmt.Sprint(i), Name: "wait", Input: "x"})
 	}
-	if got := registry.Waits(nil, many); len(got) != v1alpha1.MaxCallWaits {
+	if got := registry.WaitingCalls(nil, many); len(got) != v1alpha1.MaxWaitingCalls {
 		t.Errorf("got %d waits", len(got))
 	}
 }

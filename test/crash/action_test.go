@@ -13,12 +13,12 @@ import (
 )
 
 // waitingCalls is a reply with calls that wait for a client or for approval.
-func waitingCalls(kind v1alpha1.CallAwaits, ids ...string) reply {
+func waitingCalls(kind v1alpha1.RequiredAction, ids ...string) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		calls(ids...)(m)
-		m.Spec.Generation.AwaitingCalls = int32(len(ids))
+		m.Spec.Generation.CallsRequiringAction = int32(len(ids))
 		for i := range m.Spec.Parts {
-			m.Spec.Parts[i].ToolCall.Awaits = kind
+			m.Spec.Parts[i].ToolCall.RequiresAction = kind
 		}
 	}
 }

@@ -48,6 +48,7 @@ func subAnswers(r reply) step {
 func waitsForSub(id string) reply {
 	return func(m *v1alpha1.ChatMessage) {
 		calls(id)(m)
-		m.Spec.Generation.WaitsFor = []v1alpha1.CallWait{{ID: id, Chat: subChatName, TimeoutSeconds: v1alpha1.MaxWaitSeconds}}
+		m.Spec.Generation.WaitingFor = []v1alpha1.WaitingCall{{ID: id, Chat: subChatName,
+			TimeoutSeconds: v1alpha1.MaxWaitSeconds}}
 	}
 }

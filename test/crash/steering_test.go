@@ -53,19 +53,19 @@ var steering = []scenario{
 	}},
 	{name: "a client's results go on with the turn", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(waitingCalls(v1alpha1.AwaitsClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		answers(waitingCalls(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
 		brings("results", "call_1"), answers(text("It is done.")), says("m1"), answers(text("Yes?")),
 	}},
 	{name: "a client's results end the turn, and do so still when what followed is deleted", does: []step{
 		prompts("hello", func(c *v1alpha1.Chat) { c.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}} }),
-		answers(waitingCalls(v1alpha1.AwaitsClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)), fromHere(),
+		answers(waitingCalls(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)), fromHere(),
 		brings("results", "call_1"), awaits(reason("c-prompt", v1alpha1.ReasonStoppedAfterTool)),
 		says("m1"), answers(text("Yes?")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
 		deletes("m1"), awaits(chatSays(v1alpha1.ReasonStoppedAfterTool)),
 	}},
 	{name: "an approved call runs and a denied one does not", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(waitingCalls(v1alpha1.AwaitsApproval, "call_1", "call_2")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		answers(waitingCalls(v1alpha1.RequiresApproval, "call_1", "call_2")), awaits(phase(v1alpha1.ChatRequiresAction)),
 		decides("yes", "call_1", v1alpha1.DecisionApprove), decides("no", "call_2", v1alpha1.DecisionDeny),
 		answers(results("call_1", "call_2")), answers(text("It is noon.")),
 	}},

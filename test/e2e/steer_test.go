@@ -129,7 +129,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 	w.create(chat)
 	w.phase("c", v1alpha1.ChatRequiresAction)
 	for _, call := range w.chat("c").Status.RequiresAction.ToolCalls {
-		if call.Kind == v1alpha1.AwaitsApproval {
+		if call.Kind == v1alpha1.RequiresApproval {
 			w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
 				ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
 			}})

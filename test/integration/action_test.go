@@ -35,16 +35,17 @@ func callFor(calls ...v1alpha1.ToolCall) func(*v1alpha1.ChatMessage) {
 		for i := range calls {
 			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &calls[i]})
 		}
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(calls)), int32(len(calls))
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = int32(len(calls)), int32(len(calls))
 	}
 }
 
 func ticket(id string) v1alpha1.ToolCall {
-	return v1alpha1.ToolCall{ID: id, Name: "open_ticket", Input: `{"title":"CNI down"}`, Awaits: v1alpha1.AwaitsClient}
+	return v1alpha1.ToolCall{ID: id, Name: "open_ticket", Input: `{"title":"CNI down"}`,
+		RequiresAction: v1alpha1.RequiresClient}
 }
 
 func clock(id string) v1alpha1.ToolCall {
-	return v1alpha1.ToolCall{ID: id, Name: "current_time", Input: `{}`, Awaits: v1alpha1.AwaitsApproval}
+	return v1alpha1.ToolCall{ID: id, Name: "current_time", Input: `{}`, RequiresAction: v1alpha1.RequiresApproval}
 }
 
 func resultsOf(ns, name string, outputs ...string) *v1alpha1.ChatMessage {
@@ -86,7 +87,7 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	required := chatIn(t, ns, "c").Status.RequiresAction
 	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` ||
-		required.ToolCalls[0].Kind != v1alpha1.AwaitsClient {
+		required.ToolCalls[0].Kind != v1alpha1.RequiresClient {
 		t.Fatalf("required is %+v", required)
 	}
 	for name, outputs := range map[string][]string{

@@ -178,8 +178,9 @@ func TestCallsOfClientsAreCounted(t *testing.T) {
 	create(t, chat)
 	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
 		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
-			ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "open_ticket", Input: "{}", Awaits: v1alpha1.AwaitsClient}}}
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls, m.Spec.Generation.Preview = 1, 1, ""
+			ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "open_ticket", Input: "{}",
+				RequiresAction: v1alpha1.RequiresClient}}}
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction, m.Spec.Generation.Preview = 1, 1, ""
 	}))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	output, err := json.Marshal("4711")

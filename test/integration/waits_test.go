@@ -16,7 +16,7 @@ func waitFor(chat string, seconds int32) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
 		callTool(m)
 		m.Spec.Parts[0].ToolCall.Name = "wait_agent"
-		m.Spec.Generation.WaitsFor = []v1alpha1.CallWait{{ID: "call_1", Chat: chat, TimeoutSeconds: seconds}}
+		m.Spec.Generation.WaitingFor = []v1alpha1.WaitingCall{{ID: "call_1", Chat: chat, TimeoutSeconds: seconds}}
 	}
 }
 
@@ -32,9 +32,9 @@ func wantWaiting(t *testing.T, ns, chat string) {
 	t.Helper()
 	waitForReady(t, ns, chat, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
 	if st := chatIn(t, ns, chat).Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
-		st.WaitingSince != nil || st.Turn.WaitsFor[0].Deadline == nil {
+		st.WaitingSince != nil || st.Turn.WaitingFor[0].Deadline == nil {
 		t.Fatalf("phase %s, generation %+v, waiting since %v, waits %+v", st.Phase, st.Generation, st.WaitingSince,
-			st.Turn.WaitsFor)
+			st.Turn.WaitingFor)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	create(t, answer(root, toolResult))
 	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
 	waitForHistory(t, ns, "root", v1alpha1.ChatWaiting, "root-3-1", 4)
-	if st := chatIn(t, ns, "root").Status; st.Turn.WaitsFor != nil {
-		t.Errorf("left are the waits %+v", st.Turn.WaitsFor)
+	if st := chatIn(t, ns, "root").Status; st.Turn.WaitingFor != nil {
+		t.Errorf("left are the waits %+v", st.Turn.WaitingFor)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
 	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
 	create(t, answer(assigned(t, ns, "root", 3, 1), func(m *v1alpha1.ChatMessage) {
 		waitFor("goes", 3600)(m)
-		m.Spec.Parts[0].ToolCall.ID, m.Spec.Generation.WaitsFor[0].ID = "call_2", "call_2"
+		m.Spec.Parts[0].ToolCall.ID, m.Spec.Generation.WaitingFor[0].ID = "call_2", "call_2"
 	}))
 	wantWaiting(t, ns, "root")
 	forgetAlarms(t, ns, "root", "two")

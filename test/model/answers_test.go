@@ -114,9 +114,9 @@ func hasAttempt(c *reference.Chat, o operation) bool {
 	return c.Attempt != nil && !c.Attempt.Lost && c.Committed(o.arg(0)) == nil
 }
 
-// awaits says what each letter for a kind of call stands for.
-var awaits = map[string]v1alpha1.CallAwaits{"own": "", "client": v1alpha1.AwaitsClient,
-	"approval": v1alpha1.AwaitsApproval}
+// requires says what each letter for a kind of call stands for.
+var requires = map[string]v1alpha1.RequiredAction{"own": "", "client": v1alpha1.RequiresClient,
+	"approval": v1alpha1.RequiresApproval}
 
 // callsOf are the calls of a reply. An attempt at running tools makes none.
 func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
@@ -124,7 +124,7 @@ func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
 		return nil
 	}
 	for i, kind := range o.args[1:] {
-		calls = append(calls, reference.Call{ID: callID(o.arg(0), i), Awaits: awaits[kind]})
+		calls = append(calls, reference.Call{ID: callID(o.arg(0), i), RequiresAction: requires[kind]})
 	}
 	return calls
 }
@@ -135,13 +135,13 @@ func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) 
 func toolCalls(reply string, kinds []string) (parts []v1alpha1.MessagePart) {
 	for i, kind := range kinds {
 		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{
-			ID: callID(reply, i), Name: kind, Input: "{}", Awaits: awaits[kind],
+			ID: callID(reply, i), Name: kind, Input: "{}", RequiresAction: requires[kind],
 		}})
 	}
 	return parts
 }
 
-// awaiting counts the calls that Parley must not run at once.
-func awaiting(kinds []string) int {
-	return len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return awaits[kind] == "" }))
+// requiring counts the calls that Parley must not run at once.
+func requiring(kinds []string) int {
+	return len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return requires[kind] == "" }))
 }

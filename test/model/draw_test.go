@@ -164,7 +164,7 @@ func (d *drawer) calls(name string) []any {
 func (d *drawer) action() operation {
 	var client, approval []string
 	for _, call := range d.chat.Asked {
-		if call.Awaits == v1alpha1.AwaitsClient {
+		if call.RequiresAction == v1alpha1.RequiresClient {
 			client = append(client, call.ID)
 		} else {
 			approval = append(approval, call.ID)

@@ -92,7 +92,7 @@ func fill(m *v1alpha1.ChatMessage, key string, kinds []string, contextStart int6
 	m.Spec.Generation.Context = &v1alpha1.ContextStatus{Replies: 1}
 	m.Spec.Parts = append([]v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}}, toolCalls(key, kinds)...)
 	m.Spec.Generation.Preview = "Fine."
-	m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = int32(len(kinds)), int32(awaiting(kinds))
+	m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = int32(len(kinds)), int32(requiring(kinds))
 }
 
 // unanswered is the index of the first message at the end of the history that nobody has answered,

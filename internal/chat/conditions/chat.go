@@ -107,7 +107,7 @@ func requiredOf(required *v1alpha1.RequiresActionStatus) string {
 	if required != nil {
 		for _, call := range required.ToolCalls {
 			switch {
-			case call.Kind == v1alpha1.AwaitsClient:
+			case call.Kind == v1alpha1.RequiresClient:
 				results++
 			case call.Decision == nil:
 				approvals++
@@ -160,7 +160,7 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case machine.Suspended:
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
 	case machine.SubChatsAtWork:
-		return Working(v1alpha1.ReasonWaitingForSubChats, waitsOf(st.Turn.WaitsFor))
+		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
 	case machine.RetryNotDue:
 		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().
 			Format(time.RFC3339))
@@ -183,8 +183,8 @@ func retryOf(retry *v1alpha1.RetryStatus) string {
 // maxNamedChats is how many of the chats that are waited for a condition names.
 const maxNamedChats = 3
 
-// waitsOf says for which sub-chats calls wait. It changes only with the waits themselves.
-func waitsOf(waits []v1alpha1.PendingWait) string {
+// waitingFor says for which sub-chats calls wait. It changes only with the waits themselves.
+func waitingFor(waits []v1alpha1.WaitingCallStatus) string {
 	latest, chats := metav1.Time{}, []string{}
 	for _, w := range waits {
 		if w.Deadline == nil {

@@ -25,8 +25,8 @@ type Facts struct {
 	NoCapacity bool
 	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.
 	PodRefused bool
-	// RetryWaits (RecordAttempt) is true until the time that was set for the next attempt.
-	RetryWaits bool
+	// RetryNotDue (RecordAttempt) is true until the time that was set for the next attempt.
+	RetryNotDue bool
 	// Compactable (RequestCompaction, ContextTooLong) is true when at least one Assistant message follows the last
 	// boundary.
 	Compactable bool

@@ -59,7 +59,7 @@ var guardSpecs = []guardSpec{
 	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,
 		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
-		func(f Facts) bool { return !f.RetryWaits }},
+		func(f Facts) bool { return !f.RetryNotDue }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,
 		func(f Facts) bool { return !f.NoCapacity }},
 	{PodIsAllowed, "A generation pod has room, or the API server allows another one.", PodRefused,

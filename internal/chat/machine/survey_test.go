@@ -23,7 +23,7 @@ func allFacts() iter.Seq[Facts] {
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
-			f.PodRefused, f.RetryWaits = flag(), flag()
+			f.PodRefused, f.RetryNotDue = flag(), flag()
 			if !yield(f) {
 				return
 			}
@@ -244,7 +244,7 @@ func TestARefusalSaysWhy(t *testing.T) {
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt without capacity", Running, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
 		{"an attempt without a pod to make it", Running, RecordAttempt, Facts{PodRefused: true}, PodRefused},
-		{"an attempt before its time", Running, RecordAttempt, Facts{RetryWaits: true}, RetryNotDue},
+		{"an attempt before its time", Running, RecordAttempt, Facts{RetryNotDue: true}, RetryNotDue},
 		{"deleting a message of an archived chat", ArchivedWaiting, DeleteMessage, Facts{}, IsArchived},
 		{"a word that is no event", Waiting, "Dance", Facts{}, NotInThisState},
 	}

@@ -24,8 +24,8 @@ func (p action) decide() error {
 		call.Decision = new(approval.ToolDecision)
 		p.plan.Applied = append(p.plan.Applied, approval.Approval)
 	}
-	if p.status().Phase == v1alpha1.ChatRequiresAction && p.awaits(v1alpha1.AwaitsClient) == 0 &&
-		p.awaits(v1alpha1.AwaitsApproval) == 0 {
+	if p.status().Phase == v1alpha1.ChatRequiresAction && p.undecided(v1alpha1.RequiresClient) == 0 &&
+		p.undecided(v1alpha1.RequiresApproval) == 0 {
 		return p.complete(subject{})
 	}
 	return nil
@@ -38,7 +38,7 @@ func (p action) waiting(id string) *v1alpha1.PendingToolCall {
 		return nil
 	}
 	i := slices.IndexFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
-		return c.ID == id && c.Kind == v1alpha1.AwaitsApproval && c.Decision == nil
+		return c.ID == id && c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
 	})
 	if i < 0 {
 		return nil
@@ -46,8 +46,8 @@ func (p action) waiting(id string) *v1alpha1.PendingToolCall {
 	return &required.ToolCalls[i]
 }
 
-// awaits counts the calls that still wait for what kind says.
-func (p action) awaits(kind v1alpha1.CallAwaits) (n int) {
+// undecided counts the calls of a kind that nobody has decided about or answered yet.
+func (p action) undecided(kind v1alpha1.RequiredAction) (n int) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Kind == kind && call.Decision == nil {
@@ -62,7 +62,7 @@ func (p action) awaits(kind v1alpha1.CallAwaits) (n int) {
 func (p action) answer() error {
 	for _, message := range p.facts.Results {
 		given := p.resultsOf(message)
-		if p.awaits(v1alpha1.AwaitsApproval) > 0 && given.problem == "" {
+		if p.undecided(v1alpha1.RequiresApproval) > 0 && given.problem == "" {
 			p.early = append(p.early, given)
 			continue // They stay open until then.
 		}
@@ -189,7 +189,7 @@ func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
 		return
 	}
 	t.CallsGivenUp = why
-	t.PendingCalls, t.AwaitingCalls, t.WaitsFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
+	t.PendingCalls, t.CallsRequiringAction, t.WaitingFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
@@ -202,7 +202,7 @@ func (p action) appendResults(given *clientResults) {
 		}
 	}
 	st.Turn.Decisions = decided
-	st.Turn.PendingCalls, st.Turn.AwaitingCalls = int32(len(decided)), 0 // At most 512, as the API bounds parts.
+	st.Turn.PendingCalls, st.Turn.CallsRequiringAction = int32(len(decided)), 0 // At most 512, as the API bounds parts.
 	if given == nil {
 		return
 	}

@@ -14,13 +14,13 @@ import (
 )
 
 // asks is a reply with calls of which some wait for people.
-func asks(pending, awaiting int32) func(*v1alpha1.ChatMessage) {
+func asks(pending, requiring int32) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.AwaitingCalls = pending, awaiting
+		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = pending, requiring
 	}
 }
 
-func pending(kind v1alpha1.CallAwaits, ids ...string) (all []v1alpha1.PendingToolCall) {
+func pending(kind v1alpha1.RequiredAction, ids ...string) (all []v1alpha1.PendingToolCall) {
 	for _, id := range ids {
 		all = append(all, v1alpha1.PendingToolCall{ID: id, Name: "tool", Kind: kind})
 	}
@@ -73,7 +73,7 @@ func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
 func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {
-		f.Result, f.Calls = result(w.chat, asks(1, 1)), pending(v1alpha1.AwaitsApproval, "1")
+		f.Result, f.Calls = result(w.chat, asks(1, 1)), pending(v1alpha1.RequiresApproval, "1")
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Approval: "early"}}}
 	})
 	again, err := Advance(w.f)
@@ -83,7 +83,7 @@ func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
 }
 
 func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
+	w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...)
 	if got := w.chat.Status.RequiresAction; len(got.ToolCalls) != 2 || !got.Deadline.Equal(new(got.Deadline)) ||
 		got.Deadline.Sub(now) != v1alpha1.DefaultActionDeadline {
 		t.Errorf("required is %+v", got)
@@ -110,7 +110,7 @@ func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
 		"one that is no JSON": {[]v1alpha1.ToolResult{{ID: "1"}, {ID: "2", Output: "{"}},
 			"The output for tool call 2 is not valid JSON"},
 	} {
-		w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...)
+		w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...)
 		w.pass(func(f *Facts) { f.Results = []*v1alpha1.ChatMessage{bringing("results", c.results...)} }).
 			want("RequiresAction v2 c-1-1/2 - []")
 		got, says := w.last.Rejected, c.says+": delete this message and create a right one"
@@ -126,13 +126,15 @@ func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
 
 func TestParleysOwnCallsRunBeforePeopleAreAsked(t *testing.T) {
 	w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
-	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2", "3") })
+	w.pass(func(f *Facts) {
+		f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.RequiresClient, "2", "3")
+	})
 	w.want("RequiresAction v3 c-2-1/3 - []")
 	w.bring("2", "3").want("Running v4 results/4 1:GenerateAssistant []")
 }
 
 func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	w := waits(t, pending(v1alpha1.RequiresApproval, "1", "2")...)
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
 	w.approve("2", v1alpha1.DecisionDeny).want("Running v3 c-1-1/2 1:ExecuteTools []")
 	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove ||
@@ -146,7 +148,7 @@ func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
 }
 
 func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsApproval, "1", "2")...)
+	w := waits(t, pending(v1alpha1.RequiresApproval, "1", "2")...)
 	for name, id := range map[string]string{"another call": "9", "the same call again": "1"} {
 		w.approve("1", v1alpha1.DecisionApprove)
 		w.approve(id, v1alpha1.DecisionDeny)
@@ -154,12 +156,12 @@ func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
 			t.Errorf("%s: applied %v, refused %v", name, w.last.Applied, w.last.NotPending)
 		}
 	}
-	waits(t, pending(v1alpha1.AwaitsClient, "1")...).approve("1", v1alpha1.DecisionApprove).
+	waits(t, pending(v1alpha1.RequiresClient, "1")...).approve("1", v1alpha1.DecisionApprove).
 		want("RequiresAction v2 c-1-1/2 - []")
 }
 
 func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
-	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 	w.bring("2").want("RequiresAction v2 c-1-1/2 - []")
 	if len(w.last.Rejected)+len(w.last.Taken) != 0 {
 		t.Errorf("rejected %v, took %v", w.last.Rejected, w.last.Taken)
@@ -175,7 +177,7 @@ func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *
 		"a message that cuts in": func(f *Facts) { f.Open = messages(true, "b") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+			w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 			w.pass(func(f *Facts) {
 				f.Results = []*v1alpha1.ChatMessage{bringing("early", v1alpha1.ToolResult{ID: "2"})}
 				cancel(f)
@@ -188,15 +190,15 @@ func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *
 }
 
 func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) {
-	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 	w.pass(func(f *Facts) {
 		f.Results = []*v1alpha1.ChatMessage{brought("2")}
 		// The reply that made the calls is deleted, and the calls of the one before it are asked for again.
 		f.Truncated = &Truncated{Head: "before", Length: 2, Unanswered: true, Turn: &v1alpha1.TurnStatus{
-			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, AwaitingCalls: 1,
+			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, CallsRequiringAction: 1,
 			CallingMessage: "before",
 		}}
-		f.Calls = pending(v1alpha1.AwaitsClient, "0")
+		f.Calls = pending(v1alpha1.RequiresClient, "0")
 	}).want("RequiresAction v3 before/2 - []")
 	if got := w.last.Rejected; len(got) != 1 ||
 		got[0].Note != "No tool call 2 waits for a client: delete this message and create a right one" {
@@ -205,7 +207,7 @@ func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) 
 }
 
 func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
+	w := waits(t, pending(v1alpha1.RequiresClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
 	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" ||
 		ended[0].Result != v1alpha1.TurnInterrupted {
@@ -214,7 +216,7 @@ func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
 }
 
 func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
-	w := waits(t, append(pending(v1alpha1.AwaitsApproval, "1"), pending(v1alpha1.AwaitsClient, "2")...)...)
+	w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 	w.pass(func(f *Facts) {
 		f.Results = []*v1alpha1.ChatMessage{bringing("right", v1alpha1.ToolResult{ID: "2"}),
 			bringing("wrong", v1alpha1.ToolResult{ID: "3"})}
@@ -226,13 +228,13 @@ func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
 
 func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
 	w := newWorld(t).say("a").answer(asks(2, 1))
-	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.AwaitsClient, "2") })
+	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.RequiresClient, "2") })
 	w.want("RequiresAction v3 c-2-1/3 - []")
 	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	calling := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
 		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
-			PendingCalls: 2, AwaitingCalls: 1},
+			PendingCalls: 2, CallsRequiringAction: 1},
 	}}
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).
 		want("Running v4 c-1-1/2 1:ExecuteTools []")
@@ -246,13 +248,13 @@ func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
 		"an interruption": func(w *world) *world { return w.ask(v1alpha1.RequestInterrupt) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := waits(t, pending(v1alpha1.AwaitsClient, "1")...)
+			w := waits(t, pending(v1alpha1.RequiresClient, "1")...)
 			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).
 				want("RequiresAction v2 c-1-1/2 - []")
 			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
 			w.answer(nil).want("Waiting v4 c-3-1/3 - []")
 		})
 	}
-	w := waits(t, pending(v1alpha1.AwaitsApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
+	w := waits(t, pending(v1alpha1.RequiresApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
 	w.answer(nil).want("Running v5 b/4 1:GenerateAssistant []")
 }

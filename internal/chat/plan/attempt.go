@@ -80,15 +80,15 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	st.History.Length++
 	st.Turn.LastRole = result.Spec.Role
 	if result.Spec.Role == v1alpha1.RoleAssistant {
-		st.Turn.PendingCalls, st.Turn.AwaitingCalls, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls,
-			g.AwaitingCalls, "", ""
+		st.Turn.PendingCalls, st.Turn.CallsRequiringAction, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls,
+			g.CallsRequiringAction, "", ""
 		if g.PendingCalls > 0 {
 			st.Turn.CallingMessage = result.Name
 		}
-		st.Turn.WaitsFor = pendingWaits(g.WaitsFor)
+		st.Turn.WaitingFor = waitingCalls(g.WaitingFor)
 	} else {
-		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.AwaitingCalls, nil
-		st.Turn.WaitsFor = waitsLeft(st.Turn)
+		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.CallsRequiringAction, nil
+		st.Turn.WaitingFor = stillWaiting(st.Turn)
 		recordStopTool(st.Turn, g.StoppedBy)
 	}
 	p.account(result)
@@ -129,8 +129,8 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 		HasSubChats: p.facts.HasSubChats, Compaction: p.compaction().cause(action),
 	}
 	if last := st.Retry; last != nil {
-		next.Attempt, next.LostAttempts, next.RuledOut, next.Waits = last.Attempt+1, last.LostAttempts, last.RuledOut,
-			last.Waits
+		next.Attempt, next.LostAttempts, next.RuledOut, next.RetryAfter = last.Attempt+1, last.LostAttempts, last.RuledOut,
+			last.RetryAfter
 	}
 	st.Generation, st.Retry = next, nil
 	st.Model = model.Name

@@ -307,11 +307,11 @@ func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *test
 	user.Name, user.Status.Index, user.Status.HistoryVersion = "a", new(int64(0)), 1
 	calling := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Index: new(int64(1)),
 		Generation: &v1alpha1.MessageGeneration{
-			HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, AwaitingCalls: 1,
+			HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, CallsRequiringAction: 1,
 		}}}
 	calling.Name = "c-1-1"
 	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
-	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.PendingCalls != 0 || got.AwaitingCalls != 0 {
+	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.PendingCalls != 0 || got.CallsRequiringAction != 0 {
 		t.Fatalf("the turn is %+v", got)
 	}
 	w := newWorld(t).say("a").answer(nil).say("b")

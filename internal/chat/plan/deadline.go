@@ -17,7 +17,7 @@ func Deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
 		return st.Retry.At.Sub(now)
 	}
-	return Sooner(interruptionEnds(st, now), waitEnds(st, now))
+	return Sooner(interruptionEnds(st, now), waitingEnds(st, now))
 }
 
 // interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.
@@ -36,12 +36,12 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// waitEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.
-func waitEnds(st *v1alpha1.ChatStatus, now time.Time) (in time.Duration) {
+// waitingEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.
+func waitingEnds(st *v1alpha1.ChatStatus, now time.Time) (in time.Duration) {
 	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.Turn == nil {
 		return 0
 	}
-	for _, w := range st.Turn.WaitsFor {
+	for _, w := range st.Turn.WaitingFor {
 		if w.Deadline != nil && now.Before(w.Deadline.Time) {
 			in = Sooner(in, w.Deadline.Sub(now))
 		}

@@ -68,7 +68,7 @@ func (p *pass) machineFacts(event machine.Event) machine.Facts {
 		SubChatsAtWork: event == machine.RecordAttempt && p.turn().subChatsAtWork(),
 		NoCapacity:     p.facts.NoCapacity != "",
 		PodRefused:     p.facts.PodRefused != "",
-		RetryWaits:     st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
+		RetryNotDue:    st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
 		FamilyBusy:     p.facts.FamilyAtWork != "",
 		ParentArchived: p.facts.ParentArchived,
 		Clearable:      st.History.Length > st.History.ContextStart,

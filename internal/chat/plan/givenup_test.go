@@ -22,7 +22,7 @@ func (w *world) wantGivenUp(now, before v1alpha1.CallsGivenUp) *world {
 
 func waitsForApproval(t *testing.T) *world {
 	t.Helper()
-	return waits(t, pending(v1alpha1.AwaitsApproval, "1")...)
+	return waits(t, pending(v1alpha1.RequiresApproval, "1")...)
 }
 
 func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {

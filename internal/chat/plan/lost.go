@@ -31,7 +31,8 @@ func (p attempt) lose() error {
 	retry := &v1alpha1.RetryStatus{
 		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
 		Message: message,
-		At:      metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut, Waits: lost.Waits,
+		At:      metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut,
+		RetryAfter: lost.RetryAfter,
 	}
 	if model, _ := p.models().answering(); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))

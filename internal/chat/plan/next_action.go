@@ -61,8 +61,8 @@ type progress struct {
 	// outstandingCalls is the number of tool calls of the last Assistant message that Parley must run and that have no
 	// result. Calls that the provider runs itself do not count.
 	outstandingCalls int
-	// awaitingCalls is how many of them wait for a client or for approval.
-	awaitingCalls int
+	// callsRequiringAction is how many of them require a client's result or approval.
+	callsRequiringAction int
 	// headIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
 	// results of calls.
 	headIsAssistant bool
@@ -100,11 +100,11 @@ type actionRule struct {
 var actionRules = []actionRule{
 	{decision{"calls are outstanding", executeTools, ""}, "No provider takes a history in which a call has no result, " +
 		"so the results come first, even in the last step of a turn.",
-		func(f progress) bool { return f.outstandingCalls > f.awaitingCalls }},
+		func(f progress) bool { return f.outstandingCalls > f.callsRequiringAction }},
 	{decision{"calls wait for people", requireAction, ""},
 		"What Parley can do itself comes first, so that people wait for as little as " +
 			"possible.",
-		func(f progress) bool { return f.awaitingCalls > 0 }},
+		func(f progress) bool { return f.callsRequiringAction > 0 }},
 	{decision{"the budget is used up before a compaction", failTurn, budgetExceeded}, "A summary costs money too.",
 		func(f progress) bool { return f.compactionAsked && f.budgetUsedUp }},
 	{decision{"a compaction is asked for", compact, ""},

@@ -16,12 +16,12 @@ func allProgress() iter.Seq[progress] {
 			counts, rest := bits/48, bits%48
 			f := progress{
 				maxSteps: counts/72 + 1, stepsInTurn: counts / 18 % 4, outstandingCalls: counts / 6 % 3,
-				awaitingCalls:   counts / 2 % 3,
-				headIsAssistant: counts%2 == 1, turnOver: rest%2 == 1, compactionAsked: rest/2%2 == 1, fill: fills[rest/4%3],
+				callsRequiringAction: counts / 2 % 3,
+				headIsAssistant:      counts%2 == 1, turnOver: rest%2 == 1, compactionAsked: rest/2%2 == 1, fill: fills[rest/4%3],
 				budgetUsedUp:  rest/12%2 == 1,
 				stoppedByTool: rest >= 24,
 			}
-			f.awaitingCalls = min(f.awaitingCalls, f.outstandingCalls)
+			f.callsRequiringAction = min(f.callsRequiringAction, f.outstandingCalls)
 			if !yield(f) {
 				return
 			}
@@ -40,7 +40,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		settled := !calls && !f.compactionAsked
 		runs := settled && !f.turnOver && !f.stoppedByTool
 		goesOn := runs && !f.headIsAssistant && f.stepsInTurn < f.maxSteps
-		own := f.outstandingCalls > f.awaitingCalls
+		own := f.outstandingCalls > f.callsRequiringAction
 		for _, c := range []struct {
 			action nextAction
 			ending ending
@@ -122,7 +122,7 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 			stoppedByTool: true},
 			decision{"calls are outstanding", executeTools, ""}},
 		{"nor before people have answered theirs",
-			progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, awaitingCalls: 1, stoppedByTool: true},
+			progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, callsRequiringAction: 1, stoppedByTool: true},
 			decision{"calls wait for people", requireAction, ""}},
 		{"nor before a compaction that somebody asks for", progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true,
 			compactionAsked: true},

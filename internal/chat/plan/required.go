@@ -17,9 +17,10 @@ func RequiredCalls(t *v1alpha1.TurnStatus, message *v1alpha1.ChatMessage) (calls
 	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
 	for i := range message.Spec.Parts {
 		call := message.Spec.Parts[i].ToolCall
-		if call != nil && (call.Awaits == v1alpha1.AwaitsApproval || call.Awaits == v1alpha1.AwaitsClient && !answered) {
+		if call != nil && (call.RequiresAction == v1alpha1.RequiresApproval ||
+			call.RequiresAction == v1alpha1.RequiresClient && !answered) {
 			calls = append(calls, v1alpha1.PendingToolCall{
-				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.Awaits,
+				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.RequiresAction,
 			})
 		}
 	}

@@ -46,7 +46,7 @@ func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 func (p action) waitingForClient() (waiting []v1alpha1.PendingToolCall) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
-			if call.Kind == v1alpha1.AwaitsClient {
+			if call.Kind == v1alpha1.RequiresClient {
 				waiting = append(waiting, call)
 			}
 		}

@@ -35,7 +35,7 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason,
 		Message:  e.Message,
 		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut),
-		Waits: waitsAfter(failed, e, now),
+		RetryAfter: retryAfters(failed, e, now),
 	}
 	if !e.Retryable {
 		if !slices.Contains(fallbackReasons, e.Reason) {
@@ -71,8 +71,8 @@ func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, n
 		if at >= 0 && next <= at {
 			ready = again
 		}
-		if wait := waitOf(retry.Waits, name); wait.After(ready) {
-			ready = wait
+		if asked := retryAfterOf(retry.RetryAfter, name); asked.After(ready) {
+			ready = asked
 		}
 		if !slices.Contains(retry.RuledOut, name) && (retry.ModelConfig == "" || ready.Before(retry.At.Time)) {
 			retry.ModelConfig, retry.At = name, metav1.NewMicroTime(ready)
@@ -80,25 +80,27 @@ func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, n
 	}
 }
 
-// waitsAfter are the waits that providers have asked for in the step and that are not over.
-func waitsAfter(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError, now time.Time) []v1alpha1.ModelWait {
-	var waits []v1alpha1.ModelWait
-	for _, wait := range failed.Waits {
-		if wait.ModelConfig != failed.ModelConfig && wait.Until.After(now) {
-			waits = append(waits, wait)
+// retryAfters are what providers have asked for in the step, as far as it is not over.
+func retryAfters(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError,
+	now time.Time) []v1alpha1.ModelRetryAfter {
+	var asked []v1alpha1.ModelRetryAfter
+	for _, before := range failed.RetryAfter {
+		if before.ModelConfig != failed.ModelConfig && before.Time.After(now) {
+			asked = append(asked, before)
 		}
 	}
 	if after := e.RetryAfter(); after > 0 {
-		waits = append(waits, v1alpha1.ModelWait{ModelConfig: failed.ModelConfig, Until: metav1.NewMicroTime(now.Add(after))})
+		asked = append(asked, v1alpha1.ModelRetryAfter{ModelConfig: failed.ModelConfig,
+			Time: metav1.NewMicroTime(now.Add(after))})
 	}
-	return waits[max(0, len(waits)-v1alpha1.MaxModelWaits):]
+	return asked[max(0, len(asked)-v1alpha1.MaxModelRetryAfters):]
 }
 
-// waitOf is the end of the wait that the provider of a model asked for; zero if it did not.
-func waitOf(waits []v1alpha1.ModelWait, config string) time.Time {
-	for _, wait := range waits {
-		if wait.ModelConfig == config {
-			return wait.Until.Time
+// retryAfterOf is until when the provider of a model asked to be left alone; zero if it did not.
+func retryAfterOf(asked []v1alpha1.ModelRetryAfter, config string) time.Time {
+	for _, a := range asked {
+		if a.ModelConfig == config {
+			return a.Time.Time
 		}
 	}
 	return time.Time{}

@@ -144,11 +144,11 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 			w.later(time.Duration(c.seconds) * time.Second)
 		}
 	}
-	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(got.Waits) != 3 {
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(got.RetryAfter) != 3 {
 		t.Errorf("the last one asked is %+v", got)
 	}
 	w.pass(func(f *Facts) { f.PodLost = true })
-	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(got.Waits) != 3 {
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(got.RetryAfter) != 3 {
 		t.Errorf("after its pod was lost: %+v", got)
 	}
 }

@@ -26,7 +26,7 @@ func (w *world) bringStopping(tool string) *world {
 	var ids []string
 	calls := w.chat.Status.RequiresAction.ToolCalls
 	for i := range calls {
-		if calls[i].Kind == v1alpha1.AwaitsClient {
+		if calls[i].Kind == v1alpha1.RequiresClient {
 			if calls[i].Name = "tool"; tool != "" && len(ids) == 0 {
 				calls[i].Name, w.chat.Spec.Tools = tool, &v1alpha1.ChatTools{StopAfter: []string{tool}}
 			}
@@ -65,16 +65,17 @@ func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
 }
 
 func TestAClientsResultEndsTheTurn(t *testing.T) {
-	w := waits(t, pending(v1alpha1.AwaitsClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
+	w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
 		wantStopped("ticket")
 	if got := w.chat.Status.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
 		t.Errorf("the results are placed at %+v", got)
 	}
-	waits(t, pending(v1alpha1.AwaitsClient, "1")...).bringStopping("").want("Running v3 results/3 1:GenerateAssistant []")
+	waits(t, pending(v1alpha1.RequiresClient, "1")...).bringStopping("").
+		want("Running v3 results/3 1:GenerateAssistant []")
 }
 
 func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
-	ofPeople := append(pending(v1alpha1.AwaitsApproval, "2"), pending(v1alpha1.AwaitsClient, "3")...)
+	ofPeople := append(pending(v1alpha1.RequiresApproval, "2"), pending(v1alpha1.RequiresClient, "3")...)
 	asked := func(t *testing.T, first string) *world {
 		t.Helper()
 		w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
@@ -115,7 +116,9 @@ func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(asks(2, 1))
-			w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops("plan")), pending(v1alpha1.AwaitsClient, "2") })
+			w.pass(func(f *Facts) {
+				f.Result, f.Calls = result(w.chat, stops("plan")), pending(v1alpha1.RequiresClient, "2")
+			})
 			c.giveUp(w).want(c.want)
 			if ended := append(w.last.Replaced, w.chat.Status.Turn)[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
 				t.Errorf("the turn ended as %s", ended.Result)
@@ -150,7 +153,8 @@ func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
 			Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &g}}
 	}
 	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1})
-	ofClient := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1, AwaitingCalls: 1})
+	ofClient := generated("call", v1alpha1.RoleAssistant,
+		v1alpha1.MessageGeneration{PendingCalls: 1, CallsRequiringAction: 1})
 	own := generated("own", v1alpha1.RoleTool, v1alpha1.MessageGeneration{StoppedBy: "plan"})
 	summary := generated("summary", v1alpha1.RoleSystem, v1alpha1.MessageGeneration{})
 	client := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "client"}, Spec: v1alpha1.ChatMessageSpec{
@@ -213,8 +217,8 @@ func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
 			chat := busy()
 			chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: c.stopAfter}
 			chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{ToolCalls: []v1alpha1.PendingToolCall{
-				{ID: "0", Name: "approved", Kind: v1alpha1.AwaitsApproval},
-				{ID: "1", Name: "ticket", Kind: v1alpha1.AwaitsClient}, {ID: "2", Name: "page", Kind: v1alpha1.AwaitsClient},
+				{ID: "0", Name: "approved", Kind: v1alpha1.RequiresApproval},
+				{ID: "1", Name: "ticket", Kind: v1alpha1.RequiresClient}, {ID: "2", Name: "page", Kind: v1alpha1.RequiresClient},
 			}}
 			p := &pass{chat: chat, plan: Plan{Status: chat.Status}}
 			if got := p.action().resultsOf(bringing("results", c.results...)); got.problem != "" || got.stoppedBy != c.want {
@@ -237,7 +241,7 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	reply := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
 		Role: v1alpha1.RoleAssistant, Parent: "a", Index: new(int64(1)),
 		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: 1, Outcome: v1alpha1.OutcomeCompleted,
-			PendingCalls: 1, AwaitingCalls: 1},
+			PendingCalls: 1, CallsRequiringAction: 1},
 	}}
 	kept, missing := Whole(chat, []v1alpha1.ChatMessage{user, reply, *bringing("results", v1alpha1.ToolResult{ID: "1"})})
 	if missing != 3 || len(kept) != 3 {

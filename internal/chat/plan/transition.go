@@ -115,7 +115,7 @@ func (p attempt) lost() *AttemptEnd {
 
 func clientCalls(required *v1alpha1.RequiresActionStatus) (n int) {
 	for i := range required.ToolCalls {
-		if required.ToolCalls[i].Kind == v1alpha1.AwaitsClient {
+		if required.ToolCalls[i].Kind == v1alpha1.RequiresClient {
 			n++
 		}
 	}

@@ -174,11 +174,11 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 		}, said{Capacity: 5 * time.Second}},
 		"calls that nobody answered": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation = v1alpha1.ChatRequiresAction, nil
-			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.AwaitingCalls, f.Chat.Status.Turn.LastRole = 2, 2,
+			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.CallsRequiringAction, f.Chat.Status.Turn.LastRole = 2, 2,
 				v1alpha1.RoleAssistant
 			f.Chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(now),
 				ToolCalls: []v1alpha1.PendingToolCall{
-					{ID: "1", Kind: v1alpha1.AwaitsClient}, {ID: "2", Kind: v1alpha1.AwaitsApproval},
+					{ID: "1", Kind: v1alpha1.RequiresClient}, {ID: "2", Kind: v1alpha1.RequiresApproval},
 				}}
 		}, said{Clients: 1}},
 	} {

@@ -62,8 +62,9 @@ func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	g := m.Spec.Generation
 	t.LastReply, t.Context = g.Preview, g.Context
 	t.Turn.Steps++
-	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.AwaitingCalls = v1alpha1.RoleAssistant, g.PendingCalls, g.AwaitingCalls
-	t.Turn.CallingMessage, t.Turn.CallsGivenUp, t.Turn.WaitsFor = "", "", pendingWaits(g.WaitsFor)
+	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.CallsRequiringAction = v1alpha1.RoleAssistant, g.PendingCalls,
+		g.CallsRequiringAction
+	t.Turn.CallingMessage, t.Turn.CallsGivenUp, t.Turn.WaitingFor = "", "", waitingCalls(g.WaitingFor)
 	if g.PendingCalls > 0 {
 		t.Turn.CallingMessage = m.Name
 	}
@@ -79,19 +80,19 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		n := history.NodeOf(m)
 		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version,
 			StoppedBy: m.Status.StoppedBy}
-		left := max(0, t.Turn.AwaitingCalls-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
-		t.Turn.PendingCalls, t.Turn.AwaitingCalls = left, left
-	case t.Turn.PendingCalls > t.Turn.AwaitingCalls:
-		t.Turn.PendingCalls = t.Turn.AwaitingCalls
+		left := max(0, t.Turn.CallsRequiringAction-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
+		t.Turn.PendingCalls, t.Turn.CallsRequiringAction = left, left
+	case t.Turn.PendingCalls > t.Turn.CallsRequiringAction:
+		t.Turn.PendingCalls = t.Turn.CallsRequiringAction
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	default:
-		t.Turn.PendingCalls, t.Turn.AwaitingCalls = 0, 0
+		t.Turn.PendingCalls, t.Turn.CallsRequiringAction = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
 	if m.Spec.Generation != nil {
 		t.Turn.Advice += m.Spec.Generation.Advice
 	}
-	t.Turn.WaitsFor = waitsLeft(t.Turn)
+	t.Turn.WaitingFor = stillWaiting(t.Turn)
 	recordStopTool(t.Turn, stoppedBy(m))
 }
 

@@ -25,7 +25,7 @@ func (p turn) proceed() error {
 func (p turn) nextAction() error {
 	switch next := nextOf(actionRules, p.progress()); next.action {
 	case executeTools:
-		p.beginWaits()
+		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
 	case failTurn:
 		return p.fail(p.models().whyNot(next.ending))
@@ -46,16 +46,16 @@ func (p turn) nextAction() error {
 func (p turn) progress() progress {
 	t := p.status().Turn
 	return progress{
-		maxSteps:         int(p.chat.Spec.MaxStepsOrDefault()),
-		stepsInTurn:      int(t.Steps),
-		outstandingCalls: int(t.PendingCalls),
-		awaitingCalls:    int(t.AwaitingCalls),
-		headIsAssistant:  t.LastRole == v1alpha1.RoleAssistant,
-		stoppedByTool:    t.StoppedBy != "",
-		turnOver:         t.Result != "",
-		compactionAsked:  p.status().Compaction != "",
-		fill:             p.compaction().fill(),
-		budgetUsedUp:     p.models().budgetUsedUp(),
+		maxSteps:             int(p.chat.Spec.MaxStepsOrDefault()),
+		stepsInTurn:          int(t.Steps),
+		outstandingCalls:     int(t.PendingCalls),
+		callsRequiringAction: int(t.CallsRequiringAction),
+		headIsAssistant:      t.LastRole == v1alpha1.RoleAssistant,
+		stoppedByTool:        t.StoppedBy != "",
+		turnOver:             t.Result != "",
+		compactionAsked:      p.status().Compaction != "",
+		fill:                 p.compaction().fill(),
+		budgetUsedUp:         p.models().budgetUsedUp(),
 	}
 }
 

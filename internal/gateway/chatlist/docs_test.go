@@ -28,7 +28,7 @@ var sections = map[string]any{
 	"status":                 follow.Status{},
 	"error":                  follow.Error{},
 	"retry":                  follow.Retry{},
-	"action_required":        follow.ActionRequired{},
+	"requires_action":        follow.RequiresAction{},
 	"preview_reset":          follow.PreviewReset{},
 	"history_reset":          struct{}{},
 	"deleted":                struct{}{},

@@ -250,7 +250,7 @@ func (w *world) act(calls ...v1alpha1.PendingToolCall) {
 func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 	w := newWorld()
 	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
-		Kind: v1alpha1.AwaitsClient}
+		Kind: v1alpha1.RequiresClient}
 	w.change(func() {
 		w.user("first", true)
 		w.attempt(1)
@@ -260,12 +260,12 @@ func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	c := w.follow(t, Position{}, 0)
-	got := c.waitName(EventAction)
-	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", EventQueueUpdate, EventStatus, EventError, EventAction},
+	got := c.waitName(EventRequiresAction)
+	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", EventQueueUpdate, EventStatus, EventError, EventRequiresAction},
 		show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	a := decode[ActionRequired](t, got[len(got)-1])
+	a := decode[RequiresAction](t, got[len(got)-1])
 	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" ||
 		!cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {
 		t.Errorf("got %+v", a)
@@ -279,8 +279,8 @@ func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 	c.wait("the queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 2 })
 	w.change(func() { w.chat.Status.RequiresAction = nil; w.chat.Status.History.Version++; w.attempt(1) })
 	w.change(func() { w.step(v1alpha1.RoleAssistant); w.act(call) })
-	got = c.wait("another action", func(events []Event) bool { return count(events, EventAction) >= 2 })
-	if n := count(got, EventAction); n != 2 {
+	got = c.wait("another action", func(events []Event) bool { return count(events, EventRequiresAction) >= 2 })
+	if n := count(got, EventRequiresAction); n != 2 {
 		t.Errorf("%d actions in %v", n, show(got))
 	}
 }

@@ -15,7 +15,7 @@
 //     N is the length of the history that it builds on.
 //   - queue_update: the messages that wait, next first, and how each begins.
 //   - status: how the chat stands.
-//   - error, action_required: why the last turn failed, and what the turn waits for,
+//   - error, requires_action: why the last turn failed, and what the turn waits for,
 //     once per history version and stream.
 //   - retry: an attempt has failed and another one is due.
 //   - preview_reset: the parts of an attempt are void. A message that the attempt yielded voids them too,

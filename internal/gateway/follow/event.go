@@ -15,17 +15,17 @@ import (
 
 // Names of the events.
 const (
-	EventMessagePart  = "message_part"
-	EventMessage      = "message"
-	EventQueueUpdate  = "queue_update"
-	EventStatus       = "status"
-	EventError        = "error"
-	EventAction       = "action_required"
-	EventRetry        = "retry"
-	EventPreviewReset = "preview_reset"
-	EventHistoryReset = "history_reset"
-	EventDeleted      = "deleted"
-	EventClosing      = "closing"
+	EventMessagePart    = "message_part"
+	EventMessage        = "message"
+	EventQueueUpdate    = "queue_update"
+	EventStatus         = "status"
+	EventError          = "error"
+	EventRequiresAction = "requires_action"
+	EventRetry          = "retry"
+	EventPreviewReset   = "preview_reset"
+	EventHistoryReset   = "history_reset"
+	EventDeleted        = "deleted"
+	EventClosing        = "closing"
 )
 
 // Event is one event of the stream.
@@ -135,8 +135,8 @@ func (e *Error) Text() string {
 	return (&v1alpha1.GenerationError{Message: e.Message, Advice: e.Advice}).Text()
 }
 
-// ActionRequired is the data of EventAction.
-type ActionRequired struct {
+// RequiresAction is the data of EventRequiresAction.
+type RequiresAction struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	// Deadline is when the calls are cancelled.
 	Deadline metav1.Time `json:"deadline"`
@@ -247,9 +247,9 @@ func errorOf(chat *v1alpha1.Chat) Error {
 	}
 }
 
-func actionOf(chat *v1alpha1.Chat) ActionRequired {
+func actionOf(chat *v1alpha1.Chat) RequiresAction {
 	required := chat.Status.RequiresAction
-	a := ActionRequired{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
+	a := RequiresAction{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
 		ToolCalls: required.ToolCalls}
 	if chat.Status.Turn != nil {
 		a.Message = chat.Status.Turn.CallingMessage

@@ -240,7 +240,7 @@ func (f *Follower) sendAction(chat *v1alpha1.Chat) error {
 	if chat.Status.RequiresAction == nil || f.shown.actionVersion == version {
 		return nil
 	}
-	if err := f.send(EventAction, "", actionOf(chat)); err != nil {
+	if err := f.send(EventRequiresAction, "", actionOf(chat)); err != nil {
 		return err
 	}
 	f.shown.actionVersion = version

@@ -217,10 +217,10 @@ type Step struct {
 	FinishReason string
 	Preview      string
 	PendingCalls int32
-	// AwaitingCalls is how many of the pending calls wait for a client or for approval.
-	AwaitingCalls int32
-	// WaitsFor are the calls that wait for sub-chats.
-	WaitsFor []v1alpha1.CallWait
+	// CallsRequiringAction is how many of the pending calls require a client's result or approval.
+	CallsRequiringAction int32
+	// WaitingFor are the calls that wait for sub-chats.
+	WaitingFor []v1alpha1.WaitingCall
 	// StoppedBy is the tool of the first result that ends the turn.
 	StoppedBy string
 	Truncated bool

@@ -215,8 +215,8 @@ func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
 	})
 	c.ask("greedy-1", "Clean up the archive.")
 	reply := c.result()
-	if g := reply.Spec.Generation; g.PendingCalls != 3 || g.AwaitingCalls != 0 {
-		t.Errorf("%d of %d calls wait for somebody", g.AwaitingCalls, g.PendingCalls)
+	if g := reply.Spec.Generation; g.PendingCalls != 3 || g.CallsRequiringAction != 0 {
+		t.Errorf("%d of %d calls wait for somebody", g.CallsRequiringAction, g.PendingCalls)
 	}
 	answer := c.asked(reply)
 	for i, want := range []string{"must be called alone", "was skipped", "was skipped"} {

@@ -69,8 +69,8 @@ func TestAChatCannotTakeAwayTheApprovalThatItsModelDemands(t *testing.T) {
 			chat.config = strict.Name
 			chat.ask(name+"-u", "What time is it?")
 			reply := chat.result()
-			if got := reply.Spec.Parts[0].ToolCall; got == nil || got.Awaits != v1alpha1.AwaitsApproval ||
-				reply.Spec.Generation.AwaitingCalls != 1 {
+			if got := reply.Spec.Parts[0].ToolCall; got == nil || got.RequiresAction != v1alpha1.RequiresApproval ||
+				reply.Spec.Generation.CallsRequiringAction != 1 {
 				t.Errorf("the call is %+v", got)
 			}
 		})

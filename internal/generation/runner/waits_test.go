@@ -53,8 +53,8 @@ func TestACallThatWaitsForASubChatIsNotedAndAnsweredFromTheCluster(t *testing.T)
 	})
 	asked := root.result()
 	g := asked.Spec.Generation
-	if len(g.WaitsFor) != 1 || g.PendingCalls != 1 || g.AwaitingCalls != 0 ||
-		g.WaitsFor[0] != (v1alpha1.CallWait{ID: asked.Spec.Parts[0].ToolCall.ID, Chat: "sub", TimeoutSeconds: 60}) {
+	if len(g.WaitingFor) != 1 || g.PendingCalls != 1 || g.CallsRequiringAction != 0 ||
+		g.WaitingFor[0] != (v1alpha1.WaitingCall{ID: asked.Spec.Parts[0].ToolCall.ID, Chat: "sub", TimeoutSeconds: 60}) {
 		t.Fatalf("the account is %+v", g)
 	}
 

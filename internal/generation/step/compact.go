@@ -88,7 +88,7 @@ func compactionSource(chat *v1alpha1.Chat) v1alpha1.CompactionSource {
 // onlyText is the text of a step as its only part.
 func onlyText(s collect.Step) collect.Step {
 	text := (&v1alpha1.ChatMessageSpec{Parts: s.Parts}).Text()
-	s.Parts, s.PendingCalls, s.AwaitingCalls, s.Preview = nil, 0, 0, ""
+	s.Parts, s.PendingCalls, s.CallsRequiringAction, s.Preview = nil, 0, 0, ""
 	if said := strings.TrimSpace(text); said != "" {
 		s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &said}}
 	}

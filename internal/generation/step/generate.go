@@ -34,7 +34,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
-		o.Content = p.withAwaits(t, o.Content)
+		o.Content = p.withRequired(t, o.Content)
 	}
 	p.context = p.contextOf(o.Content, messages)
 	return o
@@ -45,21 +45,22 @@ func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
 	return func(part parts.Part) { to.Publish(string(role), part) }
 }
 
-// withAwaits says of each call what it waits for besides Parley.
-func (p *Performer) withAwaits(t *models.Target, s collect.Step) collect.Step {
+// withRequired says of each call whose action it requires besides Parley's.
+func (p *Performer) withRequired(t *models.Target, s collect.Step) collect.Step {
 	if p.steps.options.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			if call.Awaits = tools.Awaits(p.chat.Spec.Tools, t.Config.Spec.Tools, call.Name); call.Awaits != "" {
-				s.AwaitingCalls++
+			call.RequiresAction = tools.RequiresAction(p.chat.Spec.Tools, t.Config.Spec.Tools, call.Name)
+			if call.RequiresAction != "" {
+				s.CallsRequiringAction++
 			}
 			calls = append(calls, *call)
 		}
 	}
-	s.WaitsFor = p.steps.options.Tools.Waits(p.chat.Spec.Tools, calls)
+	s.WaitingFor = p.steps.options.Tools.WaitingCalls(p.chat.Spec.Tools, calls)
 	return s
 }
 

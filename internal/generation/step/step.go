@@ -145,8 +145,8 @@ func (p *Performer) Target() *models.Target { return p.target }
 func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Truncated, g.FinishReason = o.Content.Truncated, o.Content.FinishReason
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
-	g.PendingCalls, g.AwaitingCalls = o.Content.PendingCalls, o.Content.AwaitingCalls
-	g.WaitsFor, g.StoppedBy = o.Content.WaitsFor, o.Content.StoppedBy
+	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
+	g.WaitingFor, g.StoppedBy = o.Content.WaitingFor, o.Content.StoppedBy
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

@@ -76,8 +76,8 @@ func waitArgumentsOf(input string) (waitArguments, error) {
 	return arguments, nil
 }
 
-// WaitsFor is the sub-chat of the call, and its time within 0 and v1alpha1.MaxWaitSeconds.
-func (WaitAgent) WaitsFor(input string) (chat string, seconds int32) {
+// WaitingFor is the sub-chat of the call, and its time within 0 and v1alpha1.MaxWaitSeconds.
+func (WaitAgent) WaitingFor(input string) (chat string, seconds int32) {
 	arguments, err := waitArgumentsOf(input)
 	if err != nil {
 		return "", 0

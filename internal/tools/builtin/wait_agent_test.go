@@ -170,7 +170,7 @@ func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
 		``:   {"", 0},
 		`{"chat":"` + strings.Repeat("x", 254) + `"}`: {"", 0},
 	} {
-		if chat, seconds := (builtin.WaitAgent{}).WaitsFor(input); chat != want.chat || seconds != want.seconds {
+		if chat, seconds := (builtin.WaitAgent{}).WaitingFor(input); chat != want.chat || seconds != want.seconds {
 			t.Errorf("%.60s: waits for %q for %d s", input, chat, seconds)
 		}
 	}

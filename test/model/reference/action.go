@@ -37,7 +37,7 @@ func (c *Chat) Bring(name string, results ...Result) {
 
 // fits reports whether the results answer each call that waits for a client once, and no other, in JSON.
 func (c *Chat) fits(results []Result) bool {
-	left := c.asked(v1alpha1.AwaitsClient)
+	left := c.asked(v1alpha1.RequiresClient)
 	if c.Phase != v1alpha1.ChatRequiresAction {
 		return false
 	}
@@ -51,10 +51,10 @@ func (c *Chat) fits(results []Result) bool {
 	return len(left) == 0
 }
 
-// asked are the ids of the calls that still wait for what awaits says.
-func (c *Chat) asked(awaits v1alpha1.CallAwaits) (ids []string) {
+// asked are the ids of the calls that still wait for what requires says.
+func (c *Chat) asked(requires v1alpha1.RequiredAction) (ids []string) {
 	for _, call := range c.Asked {
-		if call.Awaits == awaits && call.Decision == "" {
+		if call.RequiresAction == requires && call.Decision == "" {
 			ids = append(ids, call.ID)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *Chat) asked(awaits v1alpha1.CallAwaits) (ids []string) {
 
 // Decide creates a ToolApproval for a call. It counts if the call waits for approval and nobody was quicker.
 func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
-	applied := slices.Contains(c.asked(v1alpha1.AwaitsApproval), id)
+	applied := slices.Contains(c.asked(v1alpha1.RequiresApproval), id)
 	c.approvals = append(c.approvals, approval{name, applied})
 	if !applied {
 		return
@@ -79,10 +79,10 @@ func (c *Chat) Decide(name, id string, decision v1alpha1.ApprovalDecision) {
 // complete goes on when every call has what it waits for. Results are committed first; Parley runs or answers the calls
 // that were decided next.
 func (c *Chat) complete() {
-	if len(c.asked(v1alpha1.AwaitsApproval)) > 0 {
+	if len(c.asked(v1alpha1.RequiresApproval)) > 0 {
 		return
 	}
-	if client := c.asked(v1alpha1.AwaitsClient); len(client) > 0 {
+	if client := c.asked(v1alpha1.RequiresClient); len(client) > 0 {
 		m := c.pending()
 		if m == nil {
 			return

@@ -105,8 +105,8 @@ type Turn struct {
 // Call is a tool call that the model asks for.
 type Call struct {
 	ID string
-	// Awaits is what it waits for besides Parley; empty for a call that Parley runs at once.
-	Awaits v1alpha1.CallAwaits
+	// RequiresAction is what it waits for besides Parley; empty for a call that Parley runs at once.
+	RequiresAction v1alpha1.RequiredAction
 	// Decision about a call that is asked for; empty until somebody has made it.
 	Decision v1alpha1.ApprovalDecision
 }

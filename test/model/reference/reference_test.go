@@ -14,9 +14,9 @@ import (
 
 func newChat() *Chat { return New(Limits{MaxQueue: 20, MaxSteps: 1200}) }
 
-func client(id string) Call { return Call{ID: id, Awaits: v1alpha1.AwaitsClient} }
+func client(id string) Call { return Call{ID: id, RequiresAction: v1alpha1.RequiresClient} }
 
-func person(id string) Call { return Call{ID: id, Awaits: v1alpha1.AwaitsApproval} }
+func person(id string) Call { return Call{ID: id, RequiresAction: v1alpha1.RequiresApproval} }
 
 func own(id string) Call { return Call{ID: id} }
 

@@ -97,7 +97,7 @@ func (c *Chat) outstanding() (own, asked []Call) {
 		return nil, nil
 	}
 	for _, call := range Unanswered(c.sinceUser()) {
-		if call.Awaits == "" || slices.Contains(turn.Decided, call.ID) {
+		if call.RequiresAction == "" || slices.Contains(turn.Decided, call.ID) {
 			own = append(own, call)
 		} else {
 			asked = append(asked, call)

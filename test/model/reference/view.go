@@ -54,7 +54,7 @@ func (c *Chat) See() View {
 		v.Attempt = Words(a.Number, a.Action)
 	}
 	for _, call := range c.Asked {
-		v.Asked = append(v.Asked, Words(call.ID, call.Awaits, call.Decision))
+		v.Asked = append(v.Asked, Words(call.ID, call.RequiresAction, call.Decision))
 	}
 	for kind, request := range c.Requests {
 		v.Requests[string(kind)] = Words(request.Token, request.Outcome)

@@ -26,7 +26,7 @@ func waitFor(chats ...string) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.PendingCalls = int32(len(chats))
 		for i, chat := range chats {
-			m.Spec.Generation.WaitsFor = append(m.Spec.Generation.WaitsFor, v1alpha1.CallWait{
+			m.Spec.Generation.WaitingFor = append(m.Spec.Generation.WaitingFor, v1alpha1.WaitingCall{
 				ID: "call " + chat, Chat: chat, TimeoutSeconds: int32(60 * (i + 1)),
 			})
 		}
@@ -64,7 +64,7 @@ func TestAChatWaitsWithoutAnAttemptUntilAllItsSubChatsAreDone(t *testing.T) {
 	w.working("y").want("Running v2 c-1-1/2 - []")
 	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
-	if w.chat.Status.Turn.WaitsFor != nil {
+	if w.chat.Status.Turn.WaitingFor != nil {
 		t.Error("the waits outlive their calls")
 	}
 }
@@ -121,15 +121,15 @@ func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
 func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 	ask := func(m *v1alpha1.ChatMessage) {
 		waitFor("own", "x", "y")(m)
-		m.Spec.Generation.AwaitingCalls = 2
-		for i := range m.Spec.Generation.WaitsFor[1:] {
-			m.Spec.Generation.WaitsFor[i+1].Awaits = v1alpha1.AwaitsApproval
+		m.Spec.Generation.CallsRequiringAction = 2
+		for i := range m.Spec.Generation.WaitingFor[1:] {
+			m.Spec.Generation.WaitingFor[i+1].RequiresAction = v1alpha1.RequiresApproval
 		}
 	}
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) { f.Result, f.SubChats = result(w.chat, ask), atWork("x", "y") })
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // The one that waits for nobody runs first.
-	calls := pending(v1alpha1.AwaitsApproval, "call x", "call y")
+	calls := pending(v1alpha1.RequiresApproval, "call x", "call y")
 	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), calls }).want("RequiresAction v3 c-2-1/3 - []")
 	w.approve("call x", v1alpha1.DecisionApprove)
 	w.now = now.Add(time.Hour)
@@ -138,8 +138,8 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "call y", Decision: v1alpha1.DecisionDeny, Approval: "no"}}}
 	}).want("Running v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonWaitingForSubChats)
 	w.working("y").want("Running v4 c-2-1/3 1:ExecuteTools []") // The denied one waits for nothing.
-	if w.answer(results); w.chat.Status.Turn.WaitsFor != nil {
-		t.Errorf("left are %+v", w.chat.Status.Turn.WaitsFor)
+	if w.answer(results); w.chat.Status.Turn.WaitingFor != nil {
+		t.Errorf("left are %+v", w.chat.Status.Turn.WaitingFor)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestADeletedResultIsWaitedForAnew(t *testing.T) {
 	question := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
 	question.Name = "a"
 	rest := Rest([]*v1alpha1.ChatMessage{question, reply})
-	if got := rest.Turn.WaitsFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
+	if got := rest.Turn.WaitingFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
 		t.Fatalf("left are %+v", got)
 	}
 	w := newWorld(t).say("a").answer(nil)

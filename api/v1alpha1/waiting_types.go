@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// MaxCallWaits is how many calls of one reply can wait for sub-chats: 64. Further ones are answered at once.
-	MaxCallWaits = 64
+	// MaxWaitingCalls is how many calls of one reply can wait for sub-chats: 64. Further ones are answered at once.
+	MaxWaitingCalls = 64
 	// DefaultWaitSeconds is how long a call waits for a sub-chat unless it says otherwise: 300.
 	DefaultWaitSeconds = 300
 	// MaxWaitSeconds is the longest that a call may wait for a sub-chat: 3600.
 	MaxWaitSeconds = 3600
 )
 
-// CallWait is a tool call that is not run before a sub-chat is done, or the time is up.
-type CallWait struct {
+// WaitingCall is a tool call that is not run before a sub-chat is done, or the time is up.
+type WaitingCall struct {
 	// id of the call.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -36,14 +36,14 @@ type CallWait struct {
 	// +required
 	TimeoutSeconds int32 `json:"timeoutSeconds"`
 
-	// awaits is Approval for a call that must be approved first: it waits for the sub-chat from then on.
+	// requiresAction is Approval for a call that must be approved first: it waits for the sub-chat from then on.
 	// +optional
-	Awaits CallAwaits `json:"awaits,omitempty"`
+	RequiresAction RequiredAction `json:"requiresAction,omitempty"`
 }
 
-// PendingWait is a call that has no result yet because it waits for a sub-chat.
-type PendingWait struct {
-	CallWait `json:",inline"`
+// WaitingCallStatus is a call that has no result yet because it waits for a sub-chat, and until when.
+type WaitingCallStatus struct {
+	WaitingCall `json:",inline"`
 
 	// deadline is when the time is up; absent until the wait begins.
 	// +optional

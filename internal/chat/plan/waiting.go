@@ -1,0 +1,74 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// beginWaiting notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here
+// on, and not from when the model asked: people may have taken theirs to approve it.
+func (p turn) beginWaiting() {
+	t := p.status().Turn
+	for i := range t.WaitingFor {
+		if w := &t.WaitingFor[i]; w.Deadline == nil && due(t, w) {
+			w.Deadline = new(metav1.NewTime(p.facts.Now.Add(time.Duration(w.TimeoutSeconds) * time.Second)))
+		}
+	}
+}
+
+// due reports whether the call is one of those that are to be run next: it requires nobody, or was approved.
+func due(t *v1alpha1.TurnStatus, w *v1alpha1.WaitingCallStatus) bool {
+	return w.RequiresAction == "" || slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool {
+		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove
+	})
+}
+
+// subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go
+// on to. Calls whose attempt was lost have waited before it began.
+func (p turn) subChatsAtWork() bool {
+	t := p.status().Turn
+	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
+		return false
+	}
+	for i := range t.WaitingFor {
+		if w := &t.WaitingFor[i]; w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && p.atWork(w.Chat) {
+			return true
+		}
+	}
+	return false
+}
+
+// atWork reports whether the sub-chat is at work, and asks if that is not known.
+func (p turn) atWork(chat string) bool {
+	works, known := p.facts.SubChats[chat]
+	if !known && !slices.Contains(p.plan.Asks.SubChats, chat) {
+		p.plan.Asks.SubChats = append(p.plan.Asks.SubChats, chat)
+	}
+	return works
+}
+
+// waitingCalls are a reply's calls that wait for sub-chats, before the time of any of them runs.
+func waitingCalls(calls []v1alpha1.WaitingCall) (waiting []v1alpha1.WaitingCallStatus) {
+	for _, c := range calls {
+		waiting = append(waiting, v1alpha1.WaitingCallStatus{WaitingCall: c})
+	}
+	return waiting
+}
+
+// stillWaiting are the calls that wait for sub-chats after a batch of calls was answered: those that people have yet to
+// approve.
+func stillWaiting(t *v1alpha1.TurnStatus) (left []v1alpha1.WaitingCallStatus) {
+	for _, w := range t.WaitingFor {
+		if t.PendingCalls > 0 && w.RequiresAction != "" {
+			left = append(left, w)
+		}
+	}
+	return left
+}
