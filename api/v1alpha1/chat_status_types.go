@@ -68,11 +68,6 @@ type ChatStatus struct {
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
-	// parentUID of the chat that parentRef names, as it was first met: when that one goes, this one goes too.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	ParentUID string `json:"parentUID,omitempty"`
-
 	// waitingSince is since when the next step waits because as many chats are generating as may; absent when it does not.
 	// +optional
 	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`
@@ -103,14 +98,6 @@ type ChatStatus struct {
 	// context is how full the model's context was at the newest reply; absent until there is one.
 	// +optional
 	Context *ContextStatus `json:"context,omitempty"`
-
-	// learnedContextLimit is what a provider said of its model's context when it last refused one as too long.
-	// +optional
-	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
-
-	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
-	// +optional
-	Compaction CompactionSource `json:"compaction,omitempty"`
 
 	// requiresAction is what a client or a person must do for the turn to go on;
 	// absent unless the phase is RequiresAction.
@@ -154,6 +141,11 @@ type ChatStatus struct {
 	// +optional
 	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`
 
+	// internal is the operator's own memory between reconciles. It is not API: it may change in any release. Do not read
+	// it.
+	// +optional
+	Internal ChatInternalStatus `json:"internal,omitempty,omitzero"`
+
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -179,34 +171,10 @@ type HistoryStatus struct {
 	// +optional
 	Length int64 `json:"length,omitempty"`
 
-	// superseded names the messages that have left the history and have yet to be put aside; absent once they are.
-	// +optional
-	Superseded *SupersededRange `json:"superseded,omitempty"`
-
 	// contextStart is the index of the first message that the model sees.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ContextStart int64 `json:"contextStart,omitempty"`
-
-	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes
-	// the chat back to the one that it was part of. The oldest of more than 64 are forgotten.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=atomic
-	// +optional
-	ContextBoundaries []ContextBoundary `json:"contextBoundaries,omitempty"`
-}
-
-// SupersededRange names messages by their former place: from an index on, committed before a version.
-type SupersededRange struct {
-	// fromIndex is the index of the first of them.
-	// +kubebuilder:validation:Minimum=0
-	// +required
-	FromIndex int64 `json:"fromIndex"`
-
-	// beforeVersion is the version of the history that they are no longer part of.
-	// +kubebuilder:validation:Minimum=1
-	// +required
-	BeforeVersion int64 `json:"beforeVersion"`
 }
 
 // QueuedMessage is a message that waits for the turn to end.
@@ -230,11 +198,6 @@ type GenerationStatus struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// lostAttempts is how many earlier tries of this step were lost with their generation pods: gone, or never started.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	LostAttempts int32 `json:"lostAttempts,omitempty"`
-
 	// action that the pod performs.
 	// +required
 	Action GenerationAction `json:"action"`
@@ -251,31 +214,9 @@ type GenerationStatus struct {
 	// +required
 	ModelConfig string `json:"modelConfig"`
 
-	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
-	// +optional
-	HasSubChats bool `json:"hasSubChats,omitempty"`
-
-	// compaction is why the context is to be summarised, if that is the action.
-	// +optional
-	Compaction *CompactionCause `json:"compaction,omitempty"`
-
 	// startedAt is when the attempt was assigned.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
-
-	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
-	// +kubebuilder:validation:MaxItems=9
-	// +kubebuilder:validation:items:MaxLength=253
-	// +listType=atomic
-	// +optional
-	RuledOut []string `json:"ruledOut,omitempty"`
-
-	// retryAfter is until when providers asked to be left alone in this step.
-	// +kubebuilder:validation:MaxItems=9
-	// +listType=map
-	// +listMapKey=modelConfig
-	// +optional
-	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
 
 	// interruptedAt is when the attempt was told to stop and to hand over what it has; absent unless it was.
 	// +optional

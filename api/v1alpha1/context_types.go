@@ -7,7 +7,7 @@ package v1alpha1
 // compaction.thresholdPercent says otherwise.
 const DefaultCompactionThresholdPercent = 70
 
-// MaxContextBoundaries bounds HistoryStatus.ContextBoundaries.
+// MaxContextBoundaries bounds ChatInternalStatus.ContextBoundaries.
 const MaxContextBoundaries = 64
 
 // CompactionSource is what asks for a compaction.

@@ -23,10 +23,6 @@ const (
 	MaxSilenceTimeout = 3300 * time.Second
 )
 
-// MaxModelRetryAfters bounds what a status remembers of what providers asked for: one entry for each model that a step
-// can ask.
-const MaxModelRetryAfters = 9
-
 // RetryPolicy says how a failed attempt is tried again. A wait is never shorter than what the provider asks for.
 type RetryPolicy struct {
 	// maxAttempts is how often a step is tried, the first time included, before its turn fails. All models that
@@ -73,11 +69,6 @@ type RetryStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// lostAttempts is how many of the step's attempts were lost with their generation pods: gone, or never started.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	LostAttempts int32 `json:"lostAttempts,omitempty"`
-
 	// provider that answered, such as openai.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
@@ -93,34 +84,6 @@ type RetryStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ModelConfig string `json:"modelConfig,omitempty"`
-
-	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
-	// +kubebuilder:validation:MaxItems=9
-	// +kubebuilder:validation:items:MaxLength=253
-	// +listType=atomic
-	// +optional
-	RuledOut []string `json:"ruledOut,omitempty"`
-
-	// retryAfter is until when providers asked to be left alone in this step, as far as that was not over when the last
-	// attempt failed.
-	// +kubebuilder:validation:MaxItems=9
-	// +listType=map
-	// +listMapKey=modelConfig
-	// +optional
-	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
-}
-
-// ModelRetryAfter is until when the provider of a model asked to be left alone.
-type ModelRetryAfter struct {
-	// modelConfig is the name of the ChatModelConfig that is not asked before.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	ModelConfig string `json:"modelConfig"`
-
-	// time from which on it may be asked again.
-	// +required
-	Time metav1.MicroTime `json:"time"`
 }
 
 // MaxAttemptsOrDefault is maxAttempts, or DefaultMaxAttempts.

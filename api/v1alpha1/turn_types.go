@@ -44,8 +44,7 @@ const (
 	CallsEdited CallsGivenUp = "Edited"
 )
 
-// TurnStatus is the turn that is under way, or else the last one. It carries what the user message's own status must
-// say, so that a crash between the two writes loses nothing.
+// TurnStatus is the turn that is under way, or else the last one.
 type TurnStatus struct {
 	// message is the name of the User message that began the turn.
 	// +kubebuilder:validation:MaxLength=253
@@ -66,18 +65,6 @@ type TurnStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
-
-	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted
-	// or after a compaction that its error asked for; absent if it never was. It is greater than historyVersion.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	ResumedVersion int64 `json:"resumedVersion,omitempty"`
-
-	// contentHash is of the User message's content as it was committed. A message whose content has another hash has been
-	// edited since.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	ContentHash string `json:"contentHash,omitempty"`
 
 	// modelConfig is the ChatModelConfig that the User message named; empty: the chat's.
 	// +kubebuilder:validation:MaxLength=253
@@ -122,20 +109,6 @@ type TurnStatus struct {
 	// +optional
 	Advice int32 `json:"advice,omitempty"`
 
-	// lastRole is the role of the newest message.
-	// +optional
-	LastRole MessageRole `json:"lastRole,omitempty"`
-
-	// pendingCalls is the number of tool calls of the turn's newest reply that have no result yet.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	PendingCalls int32 `json:"pendingCalls,omitempty"`
-
-	// callsRequiringAction is how many of the pending calls require a client's result or approval.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	CallsRequiringAction int32 `json:"callsRequiringAction,omitempty"`
-
 	// waitingFor lists those of the pending calls that are not run before a sub-chat is done.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -143,29 +116,9 @@ type TurnStatus struct {
 	// +optional
 	WaitingFor []WaitingCallStatus `json:"waitingFor,omitempty"`
 
-	// callingMessage is the reply that made the pending calls.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	CallingMessage string `json:"callingMessage,omitempty"`
-
 	// callsGivenUp is why calls of the turn's newest reply have no result; absent if none was given up.
 	// +optional
 	CallsGivenUp CallsGivenUp `json:"callsGivenUp,omitempty"`
-
-	// callsGivenUpBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
-	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
-
-	// decisions are those of people about calls that are about to be run or answered.
-	// +kubebuilder:validation:MaxItems=512
-	// +listType=map
-	// +listMapKey=id
-	// +optional
-	Decisions []ToolDecision `json:"decisions,omitempty"`
-
-	// results is the place of the newest message with a client's results in the history.
-	// +optional
-	Results *MessagePlace `json:"results,omitempty"`
 
 	// stoppedBy is the tool of the turn's first result that ends the turn, as tools.stopAfter said when the result was
 	// made; empty if none does.
@@ -174,36 +127,13 @@ type TurnStatus struct {
 	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
-// MessagePlace is where a person's message stands in the history.
-type MessagePlace struct {
-	// message is its name.
+// RequiresActionStatus is what a client or a person must do for the turn to go on.
+type RequiresActionStatus struct {
+	// message is the name of the reply that made the calls.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Message string `json:"message"`
 
-	// parent is the name of the message before it.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Parent string `json:"parent,omitempty"`
-
-	// index in the history, from 0.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	Index int64 `json:"index"`
-
-	// historyVersion that its commit made.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	HistoryVersion int64 `json:"historyVersion,omitempty"`
-
-	// stoppedBy is the tool of the first of its results that ends the turn; empty if none does.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	StoppedBy string `json:"stoppedBy,omitempty"`
-}
-
-// RequiresActionStatus is what a client or a person must do for the turn to go on.
-type RequiresActionStatus struct {
 	// deadline is when the calls are cancelled.
 	// +required
 	Deadline metav1.Time `json:"deadline"`
@@ -230,7 +160,7 @@ type PendingToolCall struct {
 	Name string `json:"name"`
 
 	// input is the JSON object of the arguments, cut at 16384 characters; the whole is in the ChatMessage that
-	// status.turn.callingMessage names.
+	// status.requiresAction.message names.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	Input string `json:"input,omitempty"`

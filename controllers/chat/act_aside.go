@@ -60,7 +60,7 @@ func (a *actuator) putRecordingsAside(ctx context.Context, s *scope, todo *plan.
 	}
 	for i := range steps.Items {
 		step := &steps.Items[i]
-		if !recordsLeft(chat.Status.History.Superseded, step.Annotations[v1alpha1.AnnotationHistory]) {
+		if !recordsLeft(chat.Status.Internal.Superseded, step.Annotations[v1alpha1.AnnotationHistory]) {
 			continue
 		}
 		if err := a.client.Delete(ctx, step, client.Preconditions{UID: &step.UID}); err != nil && !apierrors.IsNotFound(err) {

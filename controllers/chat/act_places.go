@@ -18,15 +18,15 @@ import (
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the
 // turn record, which says the same, is replaced. As a rule the message controller has long written it.
 func (a *actuator) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
-	for _, ended := range todo.Replaced {
-		if err := a.recordTurn(ctx, s, ended); err != nil {
+	for i := range todo.Replaced {
+		if err := a.recordTurn(ctx, s, &todo.Replaced[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.TurnStatus) error {
+func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *plan.TurnRecord) error {
 	chat := s.facts.Chat
 	for _, reader := range []client.Reader{a.client, a.live} {
 		message, err := readMessage(ctx, reader, chat.Namespace, ended.Message)
@@ -39,8 +39,9 @@ func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.Tur
 		if message == nil || reader == a.client {
 			continue
 		}
-		conditions.Commit(&message.Status, string(chat.UID), ended)
-		conditions.Message(&message.Status, conditions.OfTurn(ended, chat.Status.LastError), message.Generation, s.facts.Now)
+		conditions.Commit(&message.Status, string(chat.UID), ended.TurnStatus, &ended.Internal)
+		conditions.Message(&message.Status, conditions.OfTurn(ended.TurnStatus, chat.Status.LastError), message.Generation,
+			s.facts.Now)
 		if err := a.client.Status().Update(ctx, message); err != nil {
 			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
 		}
@@ -48,20 +49,20 @@ func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *v1alpha1.Tur
 	return nil
 }
 
-func saysHowItEnded(m *v1alpha1.ChatMessage, ended *v1alpha1.TurnStatus) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && conditions.Compare(ended, &m.Status) == 0 &&
-		conditions.MessageSettled(m)
+func saysHowItEnded(m *v1alpha1.ChatMessage, ended *plan.TurnRecord) bool {
+	return m.Status.State == v1alpha1.MessageCommitted &&
+		conditions.Compare(ended.TurnStatus, &ended.Internal, &m.Status) == 0 && conditions.MessageSettled(m)
 }
 
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's
 // status stops saying it.
 func (a *actuator) recordResults(ctx context.Context, s *scope, todo *plan.Plan) error {
-	places := []*v1alpha1.MessagePlace{plan.PlaceOfResults(s.facts.Chat.Status.Turn)}
-	for _, ended := range todo.Replaced {
-		places = append(places, plan.PlaceOfResults(ended))
+	places := []*v1alpha1.MessagePlace{s.facts.Chat.Status.Internal.Turn.Results}
+	for i := range todo.Replaced {
+		places = append(places, todo.Replaced[i].Internal.Results)
 	}
 	for _, place := range places {
-		next := plan.PlaceOfResults(todo.Status.Turn)
+		next := todo.Status.Internal.Turn.Results
 		if place == nil || next != nil && next.Message == place.Message {
 			continue
 		}

@@ -140,7 +140,7 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error
 
 // requeueAfter is when time alone may change something; zero: never.
 func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
-	if todo.Status.History.Superseded != nil { // The messages that left the history can be put aside now.
+	if todo.Status.Internal.Superseded != nil { // The messages that left the history can be put aside now.
 		return time.Nanosecond
 	}
 	look := s.lookAgain

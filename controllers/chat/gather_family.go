@@ -47,7 +47,7 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	if chat.Spec.ParentRef == nil {
 		return nil
 	}
-	f.ParentUID = chat.Status.ParentUID
+	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)
 	}
@@ -58,7 +58,8 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 func (r *familyReader) judgePlace(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat := s.facts.Chat
-	if chat.Status.ParentUID != "" && (len(above) == 0 || string(above[0].UID) != chat.Status.ParentUID) {
+	if chat.Status.Internal.ParentUID != "" &&
+		(len(above) == 0 || string(above[0].UID) != chat.Status.Internal.ParentUID) {
 		gone, err := r.parentIsGone(ctx, chat)
 		s.orphan = gone
 		return err
@@ -95,7 +96,7 @@ func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (b
 	if err != nil {
 		return false, fmt.Errorf("reading chat %s: %w", chat.Spec.ParentRef.Name, err)
 	}
-	return string(parent.UID) != chat.Status.ParentUID, nil
+	return string(parent.UID) != chat.Status.Internal.ParentUID, nil
 }
 
 // readSubChats finds out whether there are sub-chats.

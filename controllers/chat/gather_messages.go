@@ -191,7 +191,7 @@ func (g *gatherer) readCalls(ctx context.Context, s *scope, todo *plan.Plan) err
 	}
 	s.facts.CallsOf, s.facts.Calls = todo.Asks.Calls, nil
 	if message != nil {
-		s.facts.Calls = plan.RequiredCalls(todo.Status.Turn, message)
+		s.facts.Calls = plan.RequiredCalls(todo.Status.Internal.Turn.Results, message)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 			return nil
 		}
 	}
-	s.facts.Model = plan.ModelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
+	s.facts.Model = plan.ModelOf(s.configs, config, s.facts.Chat.Status.Internal.LearnedContextLimit)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string)
 	case config.Spec.Disabled:
 		s.facts.Named[name] = &plan.Model{Disabled: true}
 	default:
-		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat.Status.LearnedContextLimit)
+		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat.Status.Internal.LearnedContextLimit)
 	}
 	return nil
 }

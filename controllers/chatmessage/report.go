@@ -46,7 +46,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 // the chat controller may have recorded the end since.
 func settled(s *scope) bool {
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
-		switch age := conditions.Compare(s.chat.Status.Turn, &s.message.Status); {
+		switch age := conditions.Compare(s.chat.Status.Turn, &s.chat.Status.Internal.Turn, &s.message.Status); {
 		case age < 0:
 			return true
 		case age > 0:
@@ -75,7 +75,7 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 	}
 	switch {
 	case isTurn(chat, s.message):
-		return describeTurn(st, s), chat.Turn.ContentHash == content.Of(s.message)
+		return describeTurn(st, s), chat.Internal.Turn.ContentHash == content.Of(s.message)
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
@@ -89,8 +89,8 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 // describeTurn says how the turn stands that the message began.
 func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 	chat := &s.chat.Status
-	told := toldEnd(chat.Turn, st)
-	conditions.Commit(st, string(s.chat.UID), chat.Turn)
+	told := toldEnd(chat, st)
+	conditions.Commit(st, string(s.chat.UID), chat.Turn, &chat.Internal.Turn)
 	// The message alone still knows how, or why.
 	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil {
 		return asBefore(st)
@@ -128,18 +128,19 @@ func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
 }
 
 // toldEnd reports whether the message says already how the turn ended, and the chat, in an older view, does not.
-func toldEnd(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) bool {
+func toldEnd(chat *v1alpha1.ChatStatus, st *v1alpha1.ChatMessageStatus) bool {
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	return turn.Result == "" && conditions.Compare(turn, st) == 0 && ready != nil &&
+	return chat.Turn.Result == "" && conditions.Compare(chat.Turn, &chat.Internal.Turn, st) == 0 && ready != nil &&
 		ready.Status != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
 func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
+	results := chat.Internal.Turn.Results
 	switch {
-	case chat.Turn != nil && chat.Turn.Results != nil && chat.Turn.Results.Message == s.message.Name:
-		return conditions.CommitResults(st, string(s.chat.UID), chat.Turn.Results), true
+	case results != nil && results.Message == s.message.Name:
+		return conditions.CommitResults(st, string(s.chat.UID), results), true
 	case st.State == v1alpha1.MessageCommitted || chat.Phase != v1alpha1.ChatRequiresAction:
 		return conditions.Summary{}, false
 	}

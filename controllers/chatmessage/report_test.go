@@ -17,23 +17,25 @@ import (
 )
 
 // told is a User message that says how the turn ended which was resumed at that version, if it was.
-func told(turn *v1alpha1.TurnStatus, result v1alpha1.TurnResult) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: turn.Message, Generation: 1}}
+func told(chat v1alpha1.ChatStatus, result v1alpha1.TurnResult) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: chat.Turn.Message, Generation: 1}}
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
-	ended := turn.DeepCopy()
-	ended.Result, ended.ContentHash = result, content.Hash(&m.Spec)
-	conditions.Commit(&m.Status, "uid", ended)
-	conditions.Message(&m.Status, conditions.OfTurn(ended, nil), 1, time.Time{})
+	chat.Turn.Result, chat.Internal.Turn.ContentHash = result, content.Hash(&m.Spec)
+	conditions.Commit(&m.Status, "uid", chat.Turn, &chat.Internal.Turn)
+	conditions.Message(&m.Status, conditions.OfTurn(chat.Turn, nil), 1, time.Time{})
 	return m
 }
 
 func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
-	turn := func(version, resumed int64) *v1alpha1.TurnStatus {
-		return &v1alpha1.TurnStatus{Message: "q", HistoryVersion: version, ResumedVersion: resumed}
+	turn := func(version, resumed int64) v1alpha1.ChatStatus {
+		return v1alpha1.ChatStatus{
+			Turn:     &v1alpha1.TurnStatus{Message: "q", HistoryVersion: version},
+			Internal: v1alpha1.ChatInternalStatus{Turn: v1alpha1.TurnInternalStatus{ResumedVersion: resumed}},
+		}
 	}
 	for name, c := range map[string]struct {
 		message *v1alpha1.ChatMessage
-		view    *v1alpha1.TurnStatus
+		view    v1alpha1.ChatStatus
 		changed bool // The message was changed since, in another way than its content.
 		want    string
 	}{
@@ -58,9 +60,8 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 			if c.changed {
 				c.message.Generation = 2
 			}
-			c.view.ContentHash = c.message.Status.ContentHash
-			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"},
-				Status: v1alpha1.ChatStatus{Turn: c.view}}}
+			c.view.Internal.Turn.ContentHash = c.message.Status.ContentHash
+			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: c.view}}
 			next := c.message.DeepCopy()
 			if !settled(s) {
 				if summary, ok := describe(&next.Status, s); ok {

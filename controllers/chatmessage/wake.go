@@ -53,7 +53,7 @@ func wasCut(before, after client.Object) bool {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)
 	return ok && also && (chat.Status.History.Length < old.Status.History.Length ||
-		(chat.Status.History.Superseded == nil) != (old.Status.History.Superseded == nil))
+		(chat.Status.Internal.Superseded == nil) != (old.Status.Internal.Superseded == nil))
 }
 
 // wake wakes the chat's messages that the indexes find.

@@ -115,7 +115,7 @@ func (c *conversation) results(output string) *v1alpha1.ChatMessage {
 			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: output}}}}}
 	c.in.create(msg)
 	h := &c.chat.Status.History
-	c.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length,
+	c.chat.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length,
 		HistoryVersion: h.Version + 1}
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, h.Length+1
 	c.chat.Status.Phase, c.chat.Status.RequiresAction = v1alpha1.ChatRunning, nil
@@ -152,7 +152,7 @@ func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
 	}
 	h := &c.chat.Status.History
 	h.Version, h.Head, h.Length = 4, "chat-1-1", 2
-	c.chat.Status.Turn.Results = nil
+	c.chat.Status.Internal.Turn.Results = nil
 	c.wantTicket()
 	c.commit()
 	c.results("4712")

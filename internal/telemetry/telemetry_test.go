@@ -154,7 +154,7 @@ func TestAStreamIsOpenUntilItIsClosed(t *testing.T) {
 		"# HELP parley_gateway_streams_open Streams that clients are following.\n# TYPE parley_gateway_streams_open " +
 		"gauge\nparley_gateway_streams_open 1\n" +
 		"# HELP parley_gateway_streams_total Streams that were begun.\n" +
-			"# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
+		"# TYPE parley_gateway_streams_total counter\nparley_gateway_streams_total 2\n"
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}

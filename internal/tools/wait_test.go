@@ -22,7 +22,7 @@ func (waiter) WaitingFor(input string) (chat string, seconds int32) {
 	return input, 60
 }
 
-func (waiter) Suits(chat *v1alpha1.Chat) bool { return chat.Status.Generation.HasSubChats }
+func (waiter) Suits(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats }
 
 func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
@@ -38,7 +38,7 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: c.spec}}
-			chat.Status.Generation = &v1alpha1.GenerationStatus{HasSubChats: c.subs}
+			chat.Status.Internal.Attempt.HasSubChats = c.subs
 			names := []string{}
 			for _, offered := range tools.Suited(registry.Active(c.spec), chat) {
 				names = append(names, offered.Name())

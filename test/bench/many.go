@@ -112,8 +112,9 @@ func (b *bench) fill(ctx context.Context, name string) error {
 	chat.Status.Turn = &v1alpha1.TurnStatus{
 		Message: fmt.Sprintf("%s-m%d", name, messages-2), Parent: fmt.Sprintf("%s-m%d", name, messages-3),
 		Index:          messages - 2,
-		HistoryVersion: messages - 1, Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant,
+		HistoryVersion: messages - 1, Result: v1alpha1.TurnAnswered,
 	}
+	chat.Status.Internal.Turn.LastRole = v1alpha1.RoleAssistant
 	if err := b.client.Status().Update(ctx, chat); err != nil {
 		return fmt.Errorf("filling chat %s: %w", name, err)
 	}

@@ -45,7 +45,7 @@ func atRest(s *snapshot) bool {
 		return false
 	}
 	// What has left the history is being put aside for as long as the chat says so.
-	return st.History.Superseded == nil && allSettled(s) && (s.sub == nil || atRest(s.sub))
+	return st.Internal.Superseded == nil && allSettled(s) && (s.sub == nil || atRest(s.sub))
 }
 
 func allSettled(s *snapshot) bool {

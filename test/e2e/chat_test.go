@@ -96,11 +96,11 @@ func (w *world) history(name string) []v1alpha1.ChatMessage {
 		chain = append([]v1alpha1.ChatMessage{m}, chain...)
 		at = m.Spec.Parent
 		if m.Spec.Generation == nil {
-			switch t := chat.Status.Turn; {
+			switch t, results := chat.Status.Turn, chat.Status.Internal.Turn.Results; {
 			case t.Message == m.Name:
 				at = t.Parent
-			case t.Results != nil && t.Results.Message == m.Name:
-				at = t.Results.Parent
+			case results != nil && results.Message == m.Name:
+				at = results.Parent
 			default:
 				at = m.Status.Parent
 			}

@@ -104,7 +104,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 	w.patch(&v1alpha1.ChatMessage{ObjectMeta: w.meta("c-prompt")}, `{"spec":{"content":"something else"}}`)
 	w.eventually("only the edited message and its answer are left", func() bool {
 		st := w.chat("c").Status
-		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 2 && st.History.Superseded == nil
+		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 2 && st.Internal.Superseded == nil
 	})
 	requests := w.requests()
 	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "something else") ||

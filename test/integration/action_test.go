@@ -87,7 +87,7 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	required := chatIn(t, ns, "c").Status.RequiresAction
 	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` ||
-		required.ToolCalls[0].Kind != v1alpha1.RequiresClient {
+		required.ToolCalls[0].Kind != v1alpha1.RequiresClient || required.Message != "c-1-1" {
 		t.Fatalf("required is %+v", required)
 	}
 	for name, outputs := range map[string][]string{
@@ -129,7 +129,7 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	waitForApproval(t, yes, metav1.ConditionTrue, v1alpha1.ReasonApplied)
 	create(t, no)
 	chat := assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || len(got.Turn.Decisions) != 2 ||
+	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || len(got.Internal.Turn.Decisions) != 2 ||
 		got.RequiresAction != nil {
 		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
 	}

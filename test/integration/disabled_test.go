@@ -164,7 +164,7 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 			ContextLimit: 8192}
 	}))
 	compacting := assigned(t, ns, "c", 4, 1)
-	learned, cause := compacting.Status.LearnedContextLimit, compacting.Status.Generation.Compaction
+	learned, cause := compacting.Status.Internal.LearnedContextLimit, compacting.Status.Internal.Attempt.Compaction
 	if learned == nil || learned.ModelConfig != "default" || learned.Tokens != 8192 {
 		t.Errorf("learned %+v", learned)
 	}
@@ -181,9 +181,10 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	}))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "third")) // 6000 are more than 70 % of 8192.
-	third := assigned(t, ns, "c", 7, 1).Status.Generation
+	third := assigned(t, ns, "c", 7, 1).Status
 	want := v1alpha1.CompactionCause{ThresholdPercent: 70, UsagePercent: 73, ContextTokens: 6000, ContextLimit: 8192}
-	if third.Action != v1alpha1.ActionCompact || third.Compaction == nil || *third.Compaction != want {
-		t.Errorf("generation %+v, %+v", third, third.Compaction)
+	if got := third.Internal.Attempt.Compaction; third.Generation.Action != v1alpha1.ActionCompact || got == nil ||
+		*got != want {
+		t.Errorf("generation %+v, %+v", third.Generation, got)
 	}
 }

@@ -120,13 +120,13 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 	create(t, answer(stopped, failed(v1alpha1.ErrorAuthenticationFailed)))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	create(t, say(ns, "c", "next"))
-	if got := assigned(t, ns, "c", 6, 1).Status.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
+	if got := assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
 		t.Errorf("the next turn says %q", got)
 	}
 	create(t, answer(chatIn(t, ns, "c"), nil))
 	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	edit(t, ns, "next", "Something else.")
-	if got := assigned(t, ns, "c", 8, 1).Status.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
+	if got := assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
 		t.Errorf("the edited turn says %q", got)
 	}
 	if got := messageIn(t, ns, "next").Status.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {

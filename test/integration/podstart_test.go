@@ -46,7 +46,8 @@ func TestAPodThatDoesNotStartIsReplacedAndTheChatSaysWhatTheKubeletSays(t *testi
 	hasNoImage(t, ns, second)
 	eventually(t, "the next attempt waits", func() bool {
 		st := chatIn(t, ns, "c").Status
-		return st.Retry != nil && st.Retry.Reason == v1alpha1.ErrorGenerationPodLost && st.Retry.LostAttempts == 2 &&
+		return st.Retry != nil && st.Retry.Reason == v1alpha1.ErrorGenerationPodLost &&
+			st.Internal.Attempt.LostAttempts == 2 &&
 			strings.Contains(st.Retry.Message, "it did not start within 4s: container relay: ImagePullBackOff no such tag")
 	})
 	if notes := eventsOf(t, ns, "c", "AttemptLost"); len(notes) == 0 ||

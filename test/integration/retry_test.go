@@ -103,7 +103,8 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
 	chat := assigned(t, ns, "c", 3, 1)
-	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact || st.Compaction != v1alpha1.CompactionManual ||
+	if st := chat.Status; st.Generation.Action != v1alpha1.ActionCompact ||
+		st.Internal.Compaction != v1alpha1.CompactionManual ||
 		readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
 		t.Errorf("status is %+v", st)
 	}
@@ -112,7 +113,8 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 	}
 	create(t, answer(chat, summary(2)))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 3)
-	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted || st.Compaction != "" ||
+	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted ||
+		st.Internal.Compaction != "" ||
 		st.Turn.Result != v1alpha1.TurnAnswered {
 		t.Errorf("status is %+v", st)
 	}

@@ -150,7 +150,7 @@ func TestAnEditedMessageIsAnsweredAnewAndWhatFollowedIsPutAside(t *testing.T) {
 		return st.HistoryVersion == 7 && readyReason(st.Conditions) == v1alpha1.ReasonAnswered
 	})
 	eventually(t, "nothing is left to put aside",
-		func() bool { return chatIn(t, ns, "c").Status.History.Superseded == nil })
+		func() bool { return chatIn(t, ns, "c").Status.Internal.Superseded == nil })
 	if m := messageIn(t, ns, "second"); m.Status.HistoryVersion != 7 || m.Status.ObservedGeneration != m.Generation {
 		t.Errorf("status of the edited message is %+v", m.Status)
 	}

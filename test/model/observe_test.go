@@ -42,7 +42,7 @@ func (d *driver) observe(o objects) (v reference.View, wrong []string) {
 		v.Approvals[d.key(name)] = conditions(a.Status.Conditions, a.Generation, a.Status.ObservedGeneration)
 	}
 	v.History, wrong = d.walk(o)
-	if st.History.Superseded != nil {
+	if st.Internal.Superseded != nil {
 		wrong = append(wrong, "messages have yet to be put aside")
 	}
 	return v, wrong
@@ -150,13 +150,14 @@ func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
 // placeOf is where a message says that it is. The chat's turn says so before its own messages do.
 func placeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) v1alpha1.MessagePlace {
 	index, parent, version := m.Status.Index, m.Status.Parent, m.Status.HistoryVersion
+	results := chat.Status.Internal.Turn.Results
 	switch t := chat.Status.Turn; {
 	case m.Spec.Generation != nil:
 		index, parent, version = m.Spec.Index, m.Spec.Parent, m.Spec.Generation.HistoryVersion+1
 	case t != nil && t.Message == m.Name:
 		index, parent, version = &t.Index, t.Parent, t.HistoryVersion
-	case t != nil && t.Results != nil && t.Results.Message == m.Name:
-		index, parent, version = &t.Results.Index, t.Results.Parent, t.Results.HistoryVersion
+	case results != nil && results.Message == m.Name:
+		index, parent, version = &results.Index, results.Parent, results.HistoryVersion
 	}
 	if index == nil {
 		index = new(int64(-1))

@@ -149,7 +149,7 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	case st.Generation.Action == v1alpha1.ActionCompact:
 		return Working(v1alpha1.ReasonCompacting, "Asking "+st.Model+" for a summary of the conversation")
 	case st.Generation.Action == v1alpha1.ActionExecuteTools:
-		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Turn.PendingCalls))
+		return Working(v1alpha1.ReasonExecutingTools, fmt.Sprintf("Running %d tool calls", st.Internal.Turn.PendingCalls))
 	}
 	return Working(v1alpha1.ReasonGenerating, "Asking "+st.Model)
 }

@@ -15,13 +15,14 @@ import (
 )
 
 // Commit records in a User message's status the place in the history that the turn record gives it.
-func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnStatus) {
+func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnStatus,
+	in *v1alpha1.TurnInternalStatus) {
 	st.State = v1alpha1.MessageCommitted
 	st.ChatUID = chatUID
 	st.Parent = turn.Parent
 	st.Index = new(turn.Index)
-	st.HistoryVersion, st.ResumedVersion = turn.HistoryVersion, turn.ResumedVersion
-	st.ContentHash, st.CallsGivenUpBefore = turn.ContentHash, turn.CallsGivenUpBefore
+	st.HistoryVersion, st.ResumedVersion = turn.HistoryVersion, in.ResumedVersion
+	st.ContentHash, st.CallsGivenUpBefore = in.ContentHash, in.CallsGivenUpBefore
 	st.CreatedVersion = ""
 }
 
@@ -43,8 +44,8 @@ func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 // Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the
 // status, as in an old view of the chat, and positive when the turn was committed or resumed since the status was
 // written.
-func Compare(turn *v1alpha1.TurnStatus, st *v1alpha1.ChatMessageStatus) int {
-	return cmp.Compare(max(turn.HistoryVersion, turn.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
+func Compare(turn *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, st *v1alpha1.ChatMessageStatus) int {
+	return cmp.Compare(max(turn.HistoryVersion, in.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
 }
 
 // MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,

@@ -13,7 +13,7 @@ func RefOf(chat *v1alpha1.Chat) Ref {
 		return ref
 	}
 	ref.Turn = Turn{Message: t.Message, Parent: t.Parent, Index: t.Index, Version: t.HistoryVersion}
-	if r := t.Results; r != nil {
+	if r := chat.Status.Internal.Turn.Results; r != nil {
 		ref.Results = Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
 	}
 	return ref
@@ -66,7 +66,7 @@ func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 
 // HasLeft reports whether the message was part of the end of the history that was cut off, and has yet to be put aside.
 func HasLeft(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
-	cut := chat.Status.History.Superseded
+	cut := chat.Status.Internal.Superseded
 	if cut == nil || ChatUID(m) != string(chat.UID) {
 		return false
 	}

@@ -16,13 +16,10 @@ import (
 // was behind index 6 before version 9 has been cut off.
 func chat() *v1alpha1.Chat {
 	c := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
-	c.Status.History = v1alpha1.HistoryStatus{
-		Head: "r", Length: 6, Version: 9, Superseded: &v1alpha1.SupersededRange{FromIndex: 6, BeforeVersion: 9},
-	}
-	c.Status.Turn = &v1alpha1.TurnStatus{
-		Message: "q", Parent: "c-3-1", Index: 3, HistoryVersion: 5,
-		Results: &v1alpha1.MessagePlace{Message: "r", Parent: "c-6-1", Index: 5, HistoryVersion: 8},
-	}
+	c.Status.History = v1alpha1.HistoryStatus{Head: "r", Length: 6, Version: 9}
+	c.Status.Turn = &v1alpha1.TurnStatus{Message: "q", Parent: "c-3-1", Index: 3, HistoryVersion: 5}
+	c.Status.Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: 6, BeforeVersion: 9}
+	c.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: "r", Parent: "c-6-1", Index: 5, HistoryVersion: 8}
 	return c
 }
 

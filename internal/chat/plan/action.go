@@ -139,6 +139,7 @@ func (p action) clearDeadline(s subject) {
 
 func (p action) setDeadline() {
 	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
+		Message:   p.status().Internal.Turn.CallingMessage,
 		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
 		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
 	}
@@ -146,8 +147,9 @@ func (p action) setDeadline() {
 
 // giveUp gives the calls up that have no result.
 func (p action) giveUp() {
-	if t := p.status().Turn; t != nil {
-		giveUpCalls(t, whyGivenUp(p.firing.Event, t.Result))
+	st := p.status()
+	if t := st.Turn; t != nil {
+		giveUpCalls(t, &st.Internal.Turn, whyGivenUp(p.firing.Event, t.Result))
 	}
 }
 
@@ -184,12 +186,12 @@ func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 
 // giveUpCalls counts the turn's calls without a result as answered,
 // and keeps why they have none. They are given up once.
-func giveUpCalls(t *v1alpha1.TurnStatus, why v1alpha1.CallsGivenUp) {
-	if t.PendingCalls == 0 {
+func giveUpCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsGivenUp) {
+	if in.PendingCalls == 0 {
 		return
 	}
-	t.CallsGivenUp = why
-	t.PendingCalls, t.CallsRequiringAction, t.WaitingFor, t.Decisions, t.LastRole = 0, 0, nil, nil, v1alpha1.RoleTool
+	t.CallsGivenUp, t.WaitingFor = why, nil
+	in.PendingCalls, in.CallsRequiringAction, in.Decisions, in.LastRole = 0, 0, nil, v1alpha1.RoleTool
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
@@ -201,17 +203,18 @@ func (p action) appendResults(given *clientResults) {
 			decided = append(decided, *call.Decision)
 		}
 	}
-	st.Turn.Decisions = decided
-	st.Turn.PendingCalls, st.Turn.CallsRequiringAction = int32(len(decided)), 0 // At most 512, as the API bounds parts.
+	in := &st.Internal.Turn
+	in.Decisions = decided
+	in.PendingCalls, in.CallsRequiringAction = int32(len(decided)), 0 // At most 512, as the API bounds parts.
 	if given == nil {
 		return
 	}
-	st.Turn.Results = &v1alpha1.MessagePlace{
+	in.Results = &v1alpha1.MessagePlace{
 		Message: given.message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
 		StoppedBy: given.stoppedBy,
 	}
 	recordStopTool(st.Turn, given.stoppedBy)
-	st.Turn.LastRole = v1alpha1.RoleTool
+	in.LastRole = v1alpha1.RoleTool
 	st.History.Head = given.message
 	st.History.Length++
 }

@@ -89,7 +89,7 @@ func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
 		t.Errorf("required is %+v", got)
 	}
 	w.bring("1", "2").want("Running v3 results/3 1:GenerateAssistant []")
-	if got := w.chat.Status.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 ||
+	if got := w.chat.Status.Internal.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 ||
 		got.HistoryVersion != 3 {
 		t.Errorf("results are placed at %+v", got)
 	}
@@ -137,12 +137,12 @@ func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresApproval, "1", "2")...)
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
 	w.approve("2", v1alpha1.DecisionDeny).want("Running v3 c-1-1/2 1:ExecuteTools []")
-	if got := w.chat.Status.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove ||
+	if got := w.chat.Status.Internal.Turn.Decisions; len(got) != 2 || got[0].Decision != v1alpha1.DecisionApprove ||
 		got[1].Decision != v1alpha1.DecisionDeny {
 		t.Errorf("decisions are %+v", got)
 	}
 	w.answer(results).want("Running v4 c-3-1/3 1:GenerateAssistant []")
-	if w.chat.Status.Turn.Decisions != nil {
+	if w.chat.Status.Internal.Turn.Decisions != nil {
 		t.Error("decisions outlive their calls")
 	}
 }
@@ -194,9 +194,10 @@ func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) 
 	w.pass(func(f *Facts) {
 		f.Results = []*v1alpha1.ChatMessage{brought("2")}
 		// The reply that made the calls is deleted, and the calls of the one before it are asked for again.
-		f.Truncated = &Truncated{Head: "before", Length: 2, Unanswered: true, Turn: &v1alpha1.TurnStatus{
-			Message: "a", HistoryVersion: 1, LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, CallsRequiringAction: 1,
-			CallingMessage: "before",
+		f.Truncated = &Truncated{Head: "before", Length: 2, Unanswered: true, Turn: TurnRecord{
+			&v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1},
+			v1alpha1.TurnInternalStatus{LastRole: v1alpha1.RoleAssistant, PendingCalls: 1, CallsRequiringAction: 1,
+				CallingMessage: "before"},
 		}}
 		f.Calls = pending(v1alpha1.RequiresClient, "0")
 	}).want("RequiresAction v3 before/2 - []")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +67,16 @@ func (w *world) pass(change func(*Facts)) *world {
 	}
 	w.last, w.chat = w.decide(), w.chat.DeepCopy()
 	w.chat.Status = w.last.Status
+	st := &w.chat.Status
+	if st.Turn == nil && !reflect.ValueOf(st.Internal.Turn).IsZero() ||
+		st.Generation == nil && st.Retry == nil && !reflect.ValueOf(st.Internal.Attempt).IsZero() {
+		w.t.Errorf("a turn or an attempt that is no more is remembered: %+v", st.Internal)
+	}
 	return w
 }
+
+// remembered is what the status remembers of the attempts at the step.
+func (w *world) remembered() *v1alpha1.AttemptInternalStatus { return &w.chat.Status.Internal.Attempt }
 
 // decide provides what the plan asks for until it is final, as the reconciler does:
 // what the test does not know is not there.

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -78,17 +80,13 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	}
 	st.History.Head = result.Name
 	st.History.Length++
-	st.Turn.LastRole = result.Spec.Role
+	in := &st.Internal.Turn
+	in.LastRole = result.Spec.Role
 	if result.Spec.Role == v1alpha1.RoleAssistant {
-		st.Turn.PendingCalls, st.Turn.CallsRequiringAction, st.Turn.CallingMessage, st.Turn.CallsGivenUp = g.PendingCalls,
-			g.CallsRequiringAction, "", ""
-		if g.PendingCalls > 0 {
-			st.Turn.CallingMessage = result.Name
-		}
-		st.Turn.WaitingFor = waitingCalls(g.WaitingFor)
+		noteCalls(st.Turn, in, result)
 	} else {
-		st.Turn.PendingCalls, st.Turn.Decisions = st.Turn.CallsRequiringAction, nil
-		st.Turn.WaitingFor = stillWaiting(st.Turn)
+		in.PendingCalls, in.Decisions = in.CallsRequiringAction, nil
+		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
 	}
 	p.account(result)
@@ -101,6 +99,16 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		p.notice(v1alpha1.ReasonReplyTooLarge, "Commit",
 			"Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
 	}
+}
+
+// noteCalls notes the calls that a reply of the turn makes.
+func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v1alpha1.ChatMessage) {
+	g := reply.Spec.Generation
+	in.PendingCalls, in.CallsRequiringAction, in.CallingMessage = g.PendingCalls, g.CallsRequiringAction, ""
+	if g.PendingCalls > 0 {
+		in.CallingMessage = reply.Name
+	}
+	t.CallsGivenUp, t.WaitingFor = "", waitingCalls(g.WaitingFor)
 }
 
 // account adds what a step has used up.
@@ -126,12 +134,20 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 	st, model := p.status(), p.retry().nextModel(action)
 	next := &v1alpha1.GenerationStatus{
 		Attempt: 1, Action: action, ModelConfig: model.Config, Pod: p.facts.Pod, StartedAt: metav1.NewMicroTime(p.facts.Now),
-		HasSubChats: p.facts.HasSubChats, Compaction: p.compaction().cause(action),
 	}
+	var internal v1alpha1.AttemptInternalStatus
 	if last := st.Retry; last != nil {
-		next.Attempt, next.LostAttempts, next.RuledOut, next.RetryAfter = last.Attempt+1, last.LostAttempts, last.RuledOut,
-			last.RetryAfter
+		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
 	}
-	st.Generation, st.Retry = next, nil
+	internal.HasSubChats, internal.Compaction = p.facts.HasSubChats, p.compaction().cause(action)
+	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
+}
+
+// inherited is what the next attempt inherits from the one before: what is known of the step, and nothing that was of
+// that attempt alone.
+func inherited(last *v1alpha1.AttemptInternalStatus) v1alpha1.AttemptInternalStatus {
+	return v1alpha1.AttemptInternalStatus{
+		LostAttempts: last.LostAttempts, RuledOut: slices.Clone(last.RuledOut), RetryAfter: slices.Clone(last.RetryAfter),
+	}
 }

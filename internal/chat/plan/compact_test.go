@@ -201,12 +201,12 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 			c.end(w)
 			w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestDone)
 			if w.chat.Status.Generation.Action != v1alpha1.ActionCompact ||
-				w.chat.Status.Compaction != v1alpha1.CompactionManual {
+				w.chat.Status.Internal.Compaction != v1alpha1.CompactionManual {
 				t.Errorf("status is %+v", w.chat.Status)
 			}
 			w.answer(summary(w.chat.Status.History.Length)).want(c.want)
-			if st := w.chat.Status; st.Turn.Result != c.result || st.Compaction != "" {
-				t.Errorf("the turn ended as %s, asked is %q", st.Turn.Result, st.Compaction)
+			if st := w.chat.Status; st.Turn.Result != c.result || st.Internal.Compaction != "" {
+				t.Errorf("the turn ended as %s, asked is %q", st.Turn.Result, st.Internal.Compaction)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
 			w.pass(func(f *Facts) { c.hold(f); f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} })
 			w.pass(func(f *Facts) { c.hold(f); f.Open = messages(false, "b") })
 			w.pass(func(f *Facts) { c.hold(f); f.Queued = nil })
-			if st := w.chat.Status; st.Phase != v1alpha1.ChatRunning || st.Compaction != v1alpha1.CompactionManual ||
+			if st := w.chat.Status; st.Phase != v1alpha1.ChatRunning || st.Internal.Compaction != v1alpha1.CompactionManual ||
 				len(st.Queue) != 0 {
 				t.Errorf("the status is %+v", st)
 			}
@@ -238,7 +238,7 @@ func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
 	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).
 		want("Error v3 b/3 - []")
 	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []")
-	if got := w.chat.Status.Turn; got.Result != "" || got.HistoryVersion != 3 || got.ResumedVersion != 4 {
+	if got := recordOf(&w.chat.Status); got.Result != "" || got.HistoryVersion != 3 || got.Internal.ResumedVersion != 4 {
 		t.Errorf("its message is not told that it is being answered again: %+v", got)
 	}
 	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
@@ -296,8 +296,8 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 		}
 	}
 	w := history().pass(func(f *Facts) {
-		f.Truncated = &Truncated{Head: "c-4-1", Length: 4, Turn: &v1alpha1.TurnStatus{Message: "b", Index: 2},
-			Unanswered: true}
+		f.Truncated = &Truncated{Head: "c-4-1", Length: 4, Unanswered: true,
+			Turn: TurnRecord{TurnStatus: &v1alpha1.TurnStatus{Message: "b", Index: 2}}}
 	})
 	w.contextStart(2)
 }
@@ -311,7 +311,8 @@ func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *test
 		}}}
 	calling.Name = "c-1-1"
 	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
-	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.PendingCalls != 0 || got.CallsRequiringAction != 0 {
+	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.Internal.PendingCalls != 0 ||
+		got.Internal.CallsRequiringAction != 0 {
 		t.Fatalf("the turn is %+v", got)
 	}
 	w := newWorld(t).say("a").answer(nil).say("b")
@@ -373,10 +374,10 @@ func TestACompactionSaysHowFullTheContextWas(t *testing.T) {
 	w.facts = limit(1000, 70)
 	w.say("a").answer(uses(905, 1, false)).say("b")
 	want := v1alpha1.CompactionCause{ThresholdPercent: 70, UsagePercent: 90, ContextTokens: 905, ContextLimit: 1000}
-	if got := w.chat.Status.Generation.Compaction; got == nil || *got != want {
+	if got := w.chat.Status.Internal.Attempt.Compaction; got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := w.answer(summary(2)).chat.Status.Generation.Compaction; got != nil {
+	if got := w.answer(summary(2)).chat.Status.Internal.Attempt.Compaction; got != nil {
 		t.Errorf("the reply after it says %+v", got)
 	}
 }
@@ -388,10 +389,11 @@ func TestARefusalThatNamesTheLimitIsRemembered(t *testing.T) {
 		ContextLimit: 8192}))
 	w.want("Running v4 b/3 1:Compact []")
 	want := v1alpha1.LearnedContextLimit{ModelConfig: w.f.Model.Config, Model: w.f.Model.Name, Tokens: 8192}
-	if got := w.chat.Status.LearnedContextLimit; got == nil || *got != want {
+	if got := w.chat.Status.Internal.LearnedContextLimit; got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := w.answer(summary(2)).answer(uses(10, 1, true)).chat.Status.LearnedContextLimit; got == nil || *got != want {
+	if got := w.answer(summary(2)).answer(uses(10, 1, true)).chat.Status.Internal.LearnedContextLimit; got == nil ||
+		*got != want {
 		t.Errorf("after the compaction there is %+v", got)
 	}
 }

@@ -59,7 +59,7 @@ func (p compaction) learn(e *v1alpha1.GenerationError) {
 	config := p.status().Generation.ModelConfig
 	for _, asked := range model.forAction(p.status().Generation.Action) {
 		if asked.Config == config {
-			p.status().LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name,
+			p.status().Internal.LearnedContextLimit = &v1alpha1.LearnedContextLimit{ModelConfig: config, Model: asked.Name,
 				Tokens: e.ContextLimit}
 		}
 	}
@@ -114,7 +114,7 @@ func (p compaction) stillOverLimit() v1alpha1.GenerationError {
 // ask asks for a compaction. A turn that failed goes on after it.
 func (p compaction) ask(source v1alpha1.CompactionSource) {
 	st := p.status()
-	st.Compaction = source
+	st.Internal.Compaction = source
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
 		p.cut().resume()
@@ -127,7 +127,7 @@ func (p compaction) forget(s subject) {
 		Phase == v1alpha1.ChatRunning {
 		return
 	}
-	p.status().Compaction = ""
+	p.status().Internal.Compaction = ""
 }
 
 // appendSummary makes a summary the head, and the beginning of what the model sees. The turn stands as it stood.
@@ -142,24 +142,25 @@ func (p compaction) appendSummary(result *v1alpha1.ChatMessage) {
 
 // beginContext makes the message at start the first that the model sees.
 func (p compaction) beginContext(start int64) {
-	h := &p.status().History
+	h, in := &p.status().History, &p.status().Internal
 	h.ContextStart = start
-	h.ContextBoundaries = append(h.ContextBoundaries, v1alpha1.ContextBoundary{Start: start, Length: h.Length})
-	if over := len(h.ContextBoundaries) - v1alpha1.MaxContextBoundaries; over > 0 {
-		h.ContextBoundaries = slices.Delete(h.ContextBoundaries, 0, over)
+	in.ContextBoundaries = append(in.ContextBoundaries, v1alpha1.ContextBoundary{Start: start, Length: h.Length})
+	if over := len(in.ContextBoundaries) - v1alpha1.MaxContextBoundaries; over > 0 {
+		in.ContextBoundaries = slices.Delete(in.ContextBoundaries, 0, over)
 	}
 }
 
 // backToContext takes a history that was cut back to the context that its newest message was part of.
 func (p compaction) backToContext() {
-	h := &p.status().History
-	for n := len(h.ContextBoundaries); n > 0 && h.ContextBoundaries[n-1].Length > h.Length; n = len(h.ContextBoundaries) {
-		h.ContextBoundaries = h.ContextBoundaries[:n-1]
+	h, in := &p.status().History, &p.status().Internal
+	n := len(in.ContextBoundaries)
+	for n > 0 && in.ContextBoundaries[n-1].Length > h.Length {
+		n--
 	}
 	h.ContextStart = 0
-	if n := len(h.ContextBoundaries); n > 0 {
-		h.ContextStart = h.ContextBoundaries[n-1].Start
+	if in.ContextBoundaries = in.ContextBoundaries[:n]; n > 0 {
+		h.ContextStart = in.ContextBoundaries[n-1].Start
 	} else {
-		h.ContextBoundaries = nil
+		in.ContextBoundaries = nil
 	}
 }

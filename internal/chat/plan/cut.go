@@ -37,10 +37,11 @@ func (p cut) edit() error {
 func (p cut) carryOut() {
 	h := &p.status().History
 	from := int64(0)
-	begun := p.status().Turn
+	begun := recordOf(p.status())
 	if t := p.facts.Truncated; t != nil {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
-		p.status().Turn, p.status().LastReply, p.status().Context = t.Turn.DeepCopy(), t.LastReply, t.Context
+		setTurn(p.status(), TurnRecord{t.Turn.TurnStatus.DeepCopy(), *t.Turn.Internal.DeepCopy()})
+		p.status().LastReply, p.status().Context = t.LastReply, t.Context
 		if t.Unanswered {
 			p.resume()
 		}
@@ -49,22 +50,22 @@ func (p cut) carryOut() {
 		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
 		p.status().Context = nil // The next reply tells.
 	}
-	p.dropTurn(begun, from)
+	p.dropTurn(begun.TurnStatus, from)
 	p.noteEnd(begun)
 	p.captions().dropTitle()
 	p.compaction().backToContext()
 	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
 		p.status().Context = nil
 	}
-	h.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
+	p.status().Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 
 // resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it
 // stood, so its message does, too: versions only grow along a chain.
 func (p cut) resume() {
-	t := p.status().Turn
-	t.ResumedVersion = p.status().History.Version + 1
-	t.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
+	st := p.status()
+	st.Internal.Turn.ResumedVersion = st.History.Version + 1
+	st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 }
 
 // dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was
@@ -77,27 +78,27 @@ func (p cut) dropTurn(begun *v1alpha1.TurnStatus, from int64) {
 
 // noteEnd says of the turn that was under way that it has ended,
 // unless it continues where what is left of the history ends.
-func (p cut) noteEnd(begun *v1alpha1.TurnStatus) {
-	if begun == nil || begun.Result != "" {
+func (p cut) noteEnd(begun TurnRecord) {
+	if begun.TurnStatus == nil || begun.Result != "" {
 		return
 	}
-	if left := p.status().Turn; p.facts.Truncated != nil && sameTurn(begun, left) {
+	if left := recordOf(p.status()); p.facts.Truncated != nil && sameTurn(begun, left) {
 		if left.Result == "" {
 			return
 		}
 		begun = left
 	}
-	p.firing.Ended = &TurnEnd{Turn: begun.DeepCopy()}
+	p.firing.Ended = &TurnEnd{Turn: begun.TurnStatus.DeepCopy()}
 }
 
-func sameTurn(a, b *v1alpha1.TurnStatus) bool {
-	return b != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion &&
-		a.ResumedVersion == b.ResumedVersion
+func sameTurn(a, b TurnRecord) bool {
+	return b.TurnStatus != nil && a.Message == b.Message && a.HistoryVersion == b.HistoryVersion &&
+		a.Internal.ResumedVersion == b.Internal.ResumedVersion
 }
 
 // putAside asks for the messages that left the history in an earlier pass.
 func (p cut) putAside() error {
-	p.plan.PutAside = p.status().History.Superseded != nil
-	p.status().History.Superseded = nil
+	p.plan.PutAside = p.status().Internal.Superseded != nil
+	p.status().Internal.Superseded = nil
 	return nil
 }

@@ -21,7 +21,8 @@ type subject struct {
 	results *clientResults
 	action  v1alpha1.GenerationAction
 	err     *v1alpha1.GenerationError
-	retry   *v1alpha1.RetryStatus
+	// retry is the next attempt at the step, and what is remembered for it.
+	retry *attemptRecord
 	// compaction is what asks for one.
 	compaction v1alpha1.CompactionSource
 	// ending is how the turn ends, for an event that ends one.
@@ -104,13 +105,13 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.AppendStep:    func(p *pass, s subject) { p.attempt().appendStep(s.result) },
 	machine.BumpHistory:   func(p *pass, _ subject) { p.status().History.Version++ },
 	machine.ResetAttempt: func(p *pass, _ subject) {
-		p.status().Generation, p.status().Retry = nil, nil
+		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
 		case machine.RetryNotDue, machine.SubChatsAtWork, machine.CallsUnread: // That held a step that is no more.
 			p.held = ""
 		}
 	},
-	machine.SetRetry:        func(p *pass, s subject) { p.status().Retry, p.status().Generation = s.retry, nil },
+	machine.SetRetry:        func(p *pass, s subject) { setAttempt(p.status(), *s.retry) },
 	machine.SetCompaction:   func(p *pass, s subject) { p.compaction().ask(s.compaction) },
 	machine.NextAttempt:     func(p *pass, s subject) { p.attempt().begin(s.action) },
 	machine.SetError:        func(p *pass, s subject) { p.turn().setError(s.err) },

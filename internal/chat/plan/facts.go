@@ -206,12 +206,13 @@ type Plan struct {
 	Applied, NotPending []string
 	// Superseded names the queued messages that are dropped, because the conversation that they continued is no more.
 	Superseded []string
-	// PutAside is true when the messages of Chat.status.history.superseded must be put aside before the status is written.
+	// PutAside is true when the messages of Chat.status.internal.superseded must be put aside before the status is
+	// written.
 	PutAside bool
 	// Transitions of the state machine that the plan makes, in their order.
 	Transitions []Transition
 	// Replaced are the turns that this pass replaced by the next one, in their order.
-	Replaced []*v1alpha1.TurnStatus
+	Replaced []TurnRecord
 	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
 	CapacityWait *time.Duration
 	// Notices are worth an Event.

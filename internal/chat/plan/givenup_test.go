@@ -13,9 +13,9 @@ import (
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
 func (w *world) wantGivenUp(now, before v1alpha1.CallsGivenUp) *world {
 	w.t.Helper()
-	if got := w.chat.Status.Turn; got.CallsGivenUp != now || got.CallsGivenUpBefore != before {
+	if got := recordOf(&w.chat.Status); got.CallsGivenUp != now || got.Internal.CallsGivenUpBefore != before {
 		w.t.Errorf("calls were given up because of %q, and before the turn because of %q; want %q and %q", got.CallsGivenUp,
-			got.CallsGivenUpBefore, now, before)
+			got.Internal.CallsGivenUpBefore, now, before)
 	}
 	return w
 }
@@ -98,7 +98,7 @@ func TestVersionsGrowAlongAChainAlsoAfterItsTurnWasResumed(t *testing.T) {
 	question.Status.HistoryVersion = 1
 	w.answer(results).answer(nil)
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, calling}) })
-	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Turn.ResumedVersion != got.History.Version {
+	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Internal.Turn.ResumedVersion != got.History.Version {
 		t.Errorf("the turn is %+v at version %d", got.Turn, got.History.Version)
 	}
 }

@@ -21,7 +21,7 @@ func (p attempt) stop() error {
 	st := p.status()
 	switch {
 	case st.Generation == nil || p.begins():
-		st.Generation = nil
+		setAttempt(st, attemptRecord{})
 		return p.finishInterruption(nil)
 	case st.Generation.InterruptedAt == nil:
 		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))

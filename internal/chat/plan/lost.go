@@ -21,23 +21,23 @@ func (p attempt) lose() error {
 		p.held = machine.Suspended
 		return nil
 	}
-	lost := *p.status().Generation
-	losses := lost.LostAttempts + 1
+	lost, internal := *p.status().Generation, inherited(&p.status().Internal.Attempt)
+	internal.LostAttempts++
+	losses := internal.LostAttempts
 	reason, message := p.lossOf(&lost)
 	p.notice("AttemptLost", "Generate", message)
 	if lost.Attempt >= p.maxAttempts() {
 		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
 	}
 	retry := &v1alpha1.RetryStatus{
-		Attempt: lost.Attempt, LostAttempts: losses, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
-		Message: message,
-		At:      metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig, RuledOut: lost.RuledOut,
-		RetryAfter: lost.RetryAfter,
+		Attempt: lost.Attempt, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason, Message: message,
+		At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig,
 	}
 	if model, _ := p.models().answering(); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))
 	}
-	if err := p.fire(machine.AttemptLost, subject{retry: retry, attempt: p.lost()}); err != nil {
+	if err := p.fire(machine.AttemptLost, subject{retry: &attemptRecord{next: retry, internal: internal},
+		attempt: p.lost()}); err != nil {
 		return err
 	}
 	return p.turn().proceed()

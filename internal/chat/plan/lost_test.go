@@ -21,22 +21,23 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 	w := newWorld(t).say("a").pass(lost("")).want("Running v1 a/1 2:GenerateAssistant []")
 	for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		w.pass(lost("it did not start: no image")).want("Running v1 a/1 - []")
-		retry := w.chat.Status.Retry
-		if retry == nil || int(retry.LostAttempts) != i+2 || !retry.At.Equal(w.at(wait)) ||
+		retry, losses := w.chat.Status.Retry, int(w.remembered().LostAttempts)
+		if retry == nil || losses != i+2 || !retry.At.Equal(w.at(wait)) ||
 			retry.Reason != v1alpha1.ErrorGenerationPodLost {
-			t.Fatalf("after loss %d the retry is %+v", i+2, retry)
+			t.Fatalf("after loss %d the retry is %+v, after %d losses", i+2, retry, losses)
 		}
 		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
 		if ready.Reason != v1alpha1.ReasonRetrying || !strings.Contains(ready.Message, "it did not start: no image") {
 			t.Errorf("Ready is %+v", ready)
 		}
 		w.later(wait)
-		if g := w.chat.Status.Generation; g == nil || int(g.LostAttempts) != i+2 || int(g.Attempt) != i+3 {
-			t.Fatalf("the attempt after it is %+v", g)
+		losses = int(w.remembered().LostAttempts)
+		if g := w.chat.Status.Generation; g == nil || losses != i+2 || int(g.Attempt) != i+3 {
+			t.Fatalf("the attempt after it is %+v, after %d losses", g, losses)
 		}
 	}
 	w.answer(calls(1))
-	if g := w.chat.Status.Generation; g == nil || g.LostAttempts != 0 {
+	if g := w.chat.Status.Generation; g == nil || w.remembered().LostAttempts != 0 {
 		t.Errorf("the next step begins with %+v", g)
 	}
 }
@@ -44,7 +45,8 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).
 		answer(fails(v1alpha1.ErrorOverloaded, true, 0))
-	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) || retry.LostAttempts != 2 {
+	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) ||
+		w.remembered().LostAttempts != 2 {
 		t.Errorf("the retry after the first failure is %+v", retry)
 	}
 }
@@ -87,7 +89,7 @@ func TestAnAttemptWhoseResultWasDeletedBeforeItWasCommittedIsMadeAgainAtOnce(t *
 	w := newWorld(t).say("a")
 	w.pass(deleted(w, nil)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.pass(deleted(w, nil)).want("Running v1 a/1 - []") // The second in a row waits.
-	if r := w.chat.Status.Retry; r == nil || r.LostAttempts != 2 ||
+	if r := w.chat.Status.Retry; r == nil || w.remembered().LostAttempts != 2 ||
 		!strings.Contains(r.Message, "message c-1-2 was deleted before it was in the history") {
 		t.Errorf("the retry is %+v", r)
 	}

@@ -32,7 +32,7 @@ func (p report) settle() {
 	}
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
-	st.ParentUID = p.facts.ParentUID
+	st.Internal.ParentUID = p.facts.ParentUID
 	p.captions().settleTitle()
 	p.captions().settleSummary()
 	p.recordWaiting()

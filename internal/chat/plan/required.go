@@ -10,10 +10,10 @@ import (
 	"parley.dev/parley/internal/clip"
 )
 
-// RequiredCalls are the calls of the message that people and clients are to be asked for in the turn.
-func RequiredCalls(t *v1alpha1.TurnStatus, message *v1alpha1.ChatMessage) (calls []v1alpha1.PendingToolCall) {
+// RequiredCalls are the calls of the message that people and clients are to be asked for in the turn of which place is
+// that of a client's newest results; nil if there are none.
+func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) (calls []v1alpha1.PendingToolCall) {
 	// A client's results come all at once, behind the calls.
-	place := PlaceOfResults(t)
 	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
 	for i := range message.Spec.Parts {
 		call := message.Spec.Parts[i].ToolCall
@@ -36,7 +36,6 @@ func Recorded(chat *v1alpha1.Chat, approval *v1alpha1.ToolApproval) bool {
 			}
 		}
 	}
-	t := chat.Status.Turn
-	return t != nil &&
-		slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
+	return slices.ContainsFunc(chat.Status.Internal.Turn.Decisions,
+		func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
 }

@@ -78,11 +78,3 @@ func stoppedByClient(tools *v1alpha1.ChatTools, waiting []v1alpha1.PendingToolCa
 	}
 	return tools.StoppedBy(inOrder)
 }
-
-// PlaceOfResults is where a client's results of the turn stand; nil if there are none.
-func PlaceOfResults(t *v1alpha1.TurnStatus) *v1alpha1.MessagePlace {
-	if t == nil {
-		return nil
-	}
-	return t.Results
-}

@@ -29,26 +29,26 @@ var fallbackReasons = []v1alpha1.ErrorReason{
 // again in this step. The models are asked in their order, one at once after the other; before the first comes again
 // there is a wait, which doubles with each round. One whose provider asked to wait is passed over for as long as
 // another one can be asked sooner.
-func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha1.GenerationStatus,
-	e *v1alpha1.GenerationError, now time.Time) *v1alpha1.RetryStatus {
-	retry := &v1alpha1.RetryStatus{
-		Attempt: failed.Attempt, LostAttempts: failed.LostAttempts, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason,
-		Message:  e.Message,
-		Provider: e.Provider, StatusCode: e.StatusCode, RuledOut: slices.Clone(failed.RuledOut),
-		RetryAfter: retryAfters(failed, e, now),
-	}
+func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRecord, e *v1alpha1.GenerationError,
+	now time.Time) *attemptRecord {
+	failed := last.underWay
+	retry := &attemptRecord{internal: inherited(&last.internal), next: &v1alpha1.RetryStatus{
+		Attempt: failed.Attempt, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason, Message: e.Message,
+		Provider: e.Provider, StatusCode: e.StatusCode,
+	}}
+	retry.internal.RetryAfter = retryAfters(last, e, now)
 	if !e.Retryable {
 		if !slices.Contains(fallbackReasons, e.Reason) {
 			return nil
 		}
-		retry.RuledOut = append(retry.RuledOut, failed.ModelConfig)
+		retry.internal.RuledOut = append(retry.internal.RuledOut, failed.ModelConfig)
 	}
 	if failed.Attempt >= policy.MaxAttemptsOrDefault() {
 		return nil
 	}
 	again := now.Add(backoff(policy, round(models, retry)))
 	setNext(retry, models, failed.ModelConfig, now, again)
-	if retry.ModelConfig == "" {
+	if retry.next.ModelConfig == "" {
 		return nil
 	}
 	return retry
@@ -56,14 +56,15 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, failed *v1alpha
 
 // round counts how often all the models that can still be asked have failed,
 // from 0. A lost attempt says nothing about a model.
-func round(models []Alternative, retry *v1alpha1.RetryStatus) int {
-	left := len(models) - len(retry.RuledOut)
-	return max(0, int(retry.Attempt-retry.LostAttempts)-1-len(retry.RuledOut)) / max(1, left)
+func round(models []Alternative, retry *attemptRecord) int {
+	in := &retry.internal
+	left := len(models) - len(in.RuledOut)
+	return max(0, int(retry.next.Attempt-in.LostAttempts)-1-len(in.RuledOut)) / max(1, left)
 }
 
 // setNext chooses the model that can be asked soonest: those behind the one that failed now,
 // the others again after a wait.
-func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, now, again time.Time) {
+func setNext(retry *attemptRecord, models []Alternative, failed string, now, again time.Time) {
 	at := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == failed })
 	for i := range models { // In the order in which they follow the one that failed, which is the last itself.
 		next := (at + 1 + i) % len(models)
@@ -71,27 +72,27 @@ func setNext(retry *v1alpha1.RetryStatus, models []Alternative, failed string, n
 		if at >= 0 && next <= at {
 			ready = again
 		}
-		if asked := retryAfterOf(retry.RetryAfter, name); asked.After(ready) {
+		if asked := retryAfterOf(retry.internal.RetryAfter, name); asked.After(ready) {
 			ready = asked
 		}
-		if !slices.Contains(retry.RuledOut, name) && (retry.ModelConfig == "" || ready.Before(retry.At.Time)) {
-			retry.ModelConfig, retry.At = name, metav1.NewMicroTime(ready)
+		if !slices.Contains(retry.internal.RuledOut, name) &&
+			(retry.next.ModelConfig == "" || ready.Before(retry.next.At.Time)) {
+			retry.next.ModelConfig, retry.next.At = name, metav1.NewMicroTime(ready)
 		}
 	}
 }
 
 // retryAfters are what providers have asked for in the step, as far as it is not over.
-func retryAfters(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError,
-	now time.Time) []v1alpha1.ModelRetryAfter {
+func retryAfters(last attemptRecord, e *v1alpha1.GenerationError, now time.Time) []v1alpha1.ModelRetryAfter {
+	failed := last.underWay.ModelConfig
 	var asked []v1alpha1.ModelRetryAfter
-	for _, before := range failed.RetryAfter {
-		if before.ModelConfig != failed.ModelConfig && before.Time.After(now) {
+	for _, before := range last.internal.RetryAfter {
+		if before.ModelConfig != failed && before.Time.After(now) {
 			asked = append(asked, before)
 		}
 	}
 	if after := e.RetryAfter(); after > 0 {
-		asked = append(asked, v1alpha1.ModelRetryAfter{ModelConfig: failed.ModelConfig,
-			Time: metav1.NewMicroTime(now.Add(after))})
+		asked = append(asked, v1alpha1.ModelRetryAfter{ModelConfig: failed, Time: metav1.NewMicroTime(now.Add(after))})
 	}
 	return asked[max(0, len(asked)-v1alpha1.MaxModelRetryAfters):]
 }
@@ -122,13 +123,14 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 func (p retry) after(e v1alpha1.GenerationError) error {
 	st := p.status()
 	p.compaction().learn(&e)
-	failed, end := *st.Generation, p.attempt().endOf(p.facts.Result)
+	last, end := attemptsOf(st), p.attempt().endOf(p.facts.Result)
+	failed := last.underWay
 	if p.compaction().instead(&e, end) {
 		return p.turn().proceed()
 	}
-	var retry *v1alpha1.RetryStatus
+	var retry *attemptRecord
 	if model, _ := p.models().answering(); model != nil {
-		retry = nextTry(model.forAction(failed.Action), model.Retry, &failed, &e, p.facts.Now)
+		retry = nextTry(model.forAction(failed.Action), model.Retry, last, &e, p.facts.Now)
 	}
 	if retry == nil {
 		if failed.Attempt > 1 {
@@ -136,7 +138,7 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 		}
 		return p.turn().failAfter(e, end)
 	}
-	p.compaction().noticeSummarizer(&failed, &e)
+	p.compaction().noticeSummarizer(failed, &e)
 	end.Retried = true
 	if err := p.fire(machine.RecordRetry, subject{retry: retry, attempt: end}); err != nil {
 		return err
@@ -159,9 +161,9 @@ func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
 		return models[i]
 	}
 	// The one that was wanted has been taken out of the configuration since.
-	if retry := st.Retry; retry != nil {
+	if st.Retry != nil {
 		if i := slices.IndexFunc(models,
-			func(m Alternative) bool { return !slices.Contains(retry.RuledOut, m.Config) }); i >= 0 {
+			func(m Alternative) bool { return !slices.Contains(st.Internal.Attempt.RuledOut, m.Config) }); i >= 0 {
 			return models[i]
 		}
 	}

@@ -144,12 +144,12 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 			w.later(time.Duration(c.seconds) * time.Second)
 		}
 	}
-	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(got.RetryAfter) != 3 {
-		t.Errorf("the last one asked is %+v", got)
+	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "default" || len(w.remembered().RetryAfter) != 3 {
+		t.Errorf("the last one asked is %+v, with %+v", got, w.remembered())
 	}
 	w.pass(func(f *Facts) { f.PodLost = true })
-	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(got.RetryAfter) != 3 {
-		t.Errorf("after its pod was lost: %+v", got)
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || len(w.remembered().RetryAfter) != 3 {
+		t.Errorf("after its pod was lost: %+v, with %+v", got, w.remembered())
 	}
 }
 
@@ -175,16 +175,16 @@ func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
 	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 ||
-		len(got.RuledOut) != 1 {
-		t.Fatalf("asked %+v", got)
+		len(w.remembered().RuledOut) != 1 {
+		t.Fatalf("asked %+v, with %+v", got, w.remembered())
 	}
 	w.pass(func(f *Facts) { f.PodLost = true })
-	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(got.RuledOut) != 1 {
-		t.Errorf("after its pod was lost: %+v", got)
+	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(w.remembered().RuledOut) != 1 {
+		t.Errorf("after its pod was lost: %+v, with %+v", got, w.remembered())
 	}
 	w.answer(calls(1)).answer(results)
-	if got := w.chat.Status.Generation; got.ModelConfig != "default" || got.RuledOut != nil {
-		t.Errorf("the next step begins with %+v", got)
+	if got := w.chat.Status.Generation; got.ModelConfig != "default" || w.remembered().RuledOut != nil {
+		t.Errorf("the next step begins with %+v and %+v", got, w.remembered())
 	}
 }
 

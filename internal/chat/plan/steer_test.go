@@ -199,17 +199,17 @@ func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 			version, queue := w.chat.Status.History.Version, w.chat.Status.Queue
 			w.edit("a", "", 0).want(fmt.Sprintf("Running v%d a/1 1:GenerateAssistant []", version+1))
 			st := w.chat.Status
-			if st.Turn.Message != "a" || st.Turn.ContentHash != "new" || st.Turn.Index != 0 || st.LastError != nil {
+			if st.Turn.Message != "a" || st.Internal.Turn.ContentHash != "new" || st.Turn.Index != 0 || st.LastError != nil {
 				t.Errorf("turn is %+v", st.Turn)
 			}
-			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.History.Superseded == nil ||
-				*st.History.Superseded != want {
-				t.Errorf("superseded are %+v", st.History.Superseded)
+			if want := (v1alpha1.SupersededRange{FromIndex: 1, BeforeVersion: version + 1}); st.Internal.Superseded == nil ||
+				*st.Internal.Superseded != want {
+				t.Errorf("superseded are %+v", st.Internal.Superseded)
 			}
 			if len(w.last.Superseded) != len(queue)+1 || !slices.Contains(w.last.Superseded, "b") || w.last.Replaced != nil {
 				t.Errorf("dropped %v, ended %+v", w.last.Superseded, w.last.Replaced)
 			}
-			if w.pass(nil); !w.last.PutAside || w.chat.Status.History.Superseded != nil {
+			if w.pass(nil); !w.last.PutAside || w.chat.Status.Internal.Superseded != nil {
 				t.Error("what left the history is not put aside")
 			}
 		})
@@ -255,7 +255,7 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").answer(nil).say("b").answer(nil).want("Waiting v4 c-3-1/4 - []")
 			w.pass(func(f *Facts) { f.Truncated = Rest(slices.Clone(c.kept)) }).want(c.want)
-			if got := w.chat.Status.History.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) ||
+			if got := w.chat.Status.Internal.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) ||
 				got.BeforeVersion != 5 {
 				t.Errorf("superseded are %+v", got)
 			}

@@ -67,7 +67,7 @@ func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
 func TestAClientsResultEndsTheTurn(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
 		wantStopped("ticket")
-	if got := w.chat.Status.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
+	if got := w.chat.Status.Internal.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
 		t.Errorf("the results are placed at %+v", got)
 	}
 	waits(t, pending(v1alpha1.RequiresClient, "1")...).bringStopping("").
@@ -120,7 +120,7 @@ func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
 				f.Result, f.Calls = result(w.chat, stops("plan")), pending(v1alpha1.RequiresClient, "2")
 			})
 			c.giveUp(w).want(c.want)
-			if ended := append(w.last.Replaced, w.chat.Status.Turn)[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
+			if ended := append(w.last.Replaced, recordOf(&w.chat.Status))[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
 				t.Errorf("the turn ended as %s", ended.Result)
 			}
 		})
@@ -231,8 +231,9 @@ func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
 func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	chat := busy()
 	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
-	chat.Status.Turn = &v1alpha1.TurnStatus{
-		Message: "a", HistoryVersion: 1, ContentHash: "hash",
+	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1}
+	chat.Status.Internal.Turn = v1alpha1.TurnInternalStatus{
+		ContentHash: "hash",
 		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3,
 			StoppedBy: "ticket"},
 	}
@@ -247,8 +248,8 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	if missing != 3 || len(kept) != 3 {
 		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
 	}
-	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Results.StoppedBy != "ticket" ||
-		got.ContentHash != "hash" {
+	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Internal.Results.StoppedBy != "ticket" ||
+		got.Internal.ContentHash != "hash" {
 		t.Errorf("the turn is %+v", got)
 	}
 }

@@ -45,7 +45,8 @@ func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *
 
 // compacting makes the attempt one that summarises, and its result a summary.
 func compacting(f *Facts) {
-	f.Chat.Status.Generation.Action, f.Chat.Status.Compaction = v1alpha1.ActionCompact, v1alpha1.CompactionThreshold
+	f.Chat.Status.Generation.Action = v1alpha1.ActionCompact
+	f.Chat.Status.Internal.Compaction = v1alpha1.CompactionThreshold
 	f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
 	f.Result.Spec.Role, f.Result.Spec.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
 }
@@ -150,12 +151,14 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 			f.Edited, f.Result = &Edited{Message: Message{Name: "a"}, Index: 2}, resultIs(v1alpha1.OutcomeCompleted, "")
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"a deletion that brings an older turn back": {func(f *Facts) {
-			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: &v1alpha1.TurnStatus{Message: "y", HistoryVersion: 1,
-				Result: v1alpha1.TurnAnswered, LastRole: v1alpha1.RoleAssistant}}
+			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: TurnRecord{
+				&v1alpha1.TurnStatus{Message: "y", HistoryVersion: 1, Result: v1alpha1.TurnAnswered},
+				v1alpha1.TurnInternalStatus{LastRole: v1alpha1.RoleAssistant}}}
 		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
 		"a deleted reply that is made again": {func(f *Facts) {
 			f.Truncated = &Truncated{Head: "a", Length: 3, Unanswered: true,
-				Turn: &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 3, LastRole: v1alpha1.RoleUser}}
+				Turn: TurnRecord{&v1alpha1.TurnStatus{Message: "a", HistoryVersion: 3},
+					v1alpha1.TurnInternalStatus{LastRole: v1alpha1.RoleUser}}}
 		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
 		"an interruption with a partial reply": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
@@ -174,8 +177,8 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 		}, said{Capacity: 5 * time.Second}},
 		"calls that nobody answered": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation = v1alpha1.ChatRequiresAction, nil
-			f.Chat.Status.Turn.PendingCalls, f.Chat.Status.Turn.CallsRequiringAction, f.Chat.Status.Turn.LastRole = 2, 2,
-				v1alpha1.RoleAssistant
+			f.Chat.Status.Internal.Turn = v1alpha1.TurnInternalStatus{PendingCalls: 2, CallsRequiringAction: 2,
+				LastRole: v1alpha1.RoleAssistant}
 			f.Chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(now),
 				ToolCalls: []v1alpha1.PendingToolCall{
 					{ID: "1", Kind: v1alpha1.RequiresClient}, {ID: "2", Kind: v1alpha1.RequiresApproval},

@@ -18,8 +18,8 @@ type Truncated struct {
 	Head string
 	// Length is the number of messages that are left.
 	Length int64
-	// Turn that the newest message belongs to; nil if none is left.
-	Turn *v1alpha1.TurnStatus
+	// Turn that the newest message belongs to; its TurnStatus is nil if none is left.
+	Turn TurnRecord
 	// LastReply is the preview of the newest reply that is left.
 	LastReply string
 	// Context is how full the context was at that reply, or after the summary that follows it; nil if it is not known.
@@ -42,7 +42,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 		case m.Spec.Role == v1alpha1.RoleUser:
 			t.Turn = turnOf(m)
 			t.Unanswered = true
-		case t.Turn == nil:
+		case t.Turn.TurnStatus == nil:
 		case m.Spec.Role == v1alpha1.RoleSystem: // The turn stands as it stood.
 			t.Context = &v1alpha1.ContextStatus{Compacted: true}
 		case m.Spec.Role == v1alpha1.RoleAssistant:
@@ -51,9 +51,10 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 			t.results(m)
 		}
 	}
-	if t.Turn != nil && !t.Unanswered {
+	if t.Turn.TurnStatus != nil && !t.Unanswered {
 		t.Turn.Result = resultOf(kept)
-		giveUpCalls(t.Turn, endedWithCalls(t.Turn.Result)) // As its end did: a compaction would wait for them for ever.
+		// As its end did: a compaction would wait for them for ever.
+		giveUpCalls(t.Turn.TurnStatus, &t.Turn.Internal, endedWithCalls(t.Turn.Result))
 	}
 	return t
 }
@@ -62,38 +63,35 @@ func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	g := m.Spec.Generation
 	t.LastReply, t.Context = g.Preview, g.Context
 	t.Turn.Steps++
-	t.Turn.LastRole, t.Turn.PendingCalls, t.Turn.CallsRequiringAction = v1alpha1.RoleAssistant, g.PendingCalls,
-		g.CallsRequiringAction
-	t.Turn.CallingMessage, t.Turn.CallsGivenUp, t.Turn.WaitingFor = "", "", waitingCalls(g.WaitingFor)
-	if g.PendingCalls > 0 {
-		t.Turn.CallingMessage = m.Name
-	}
+	t.Turn.Internal.LastRole = v1alpha1.RoleAssistant
+	noteCalls(t.Turn.TurnStatus, &t.Turn.Internal, m)
 	t.Unanswered = g.PendingCalls > 0 && g.Outcome != v1alpha1.OutcomeInterrupted
 }
 
 // results counts the calls that a Tool message answers. Those that wait for people are answered after the others.
 func (t *Truncated) results(m *v1alpha1.ChatMessage) {
-	t.Turn.LastRole = v1alpha1.RoleTool
+	in := &t.Turn.Internal
+	in.LastRole = v1alpha1.RoleTool
 	t.Unanswered = true
 	switch g := m.Spec.Generation; {
 	case g == nil:
 		n := history.NodeOf(m)
-		t.Turn.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version,
+		in.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version,
 			StoppedBy: m.Status.StoppedBy}
-		left := max(0, t.Turn.CallsRequiringAction-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
-		t.Turn.PendingCalls, t.Turn.CallsRequiringAction = left, left
-	case t.Turn.PendingCalls > t.Turn.CallsRequiringAction:
-		t.Turn.PendingCalls = t.Turn.CallsRequiringAction
+		left := max(0, in.CallsRequiringAction-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
+		in.PendingCalls, in.CallsRequiringAction = left, left
+	case in.PendingCalls > in.CallsRequiringAction:
+		in.PendingCalls = in.CallsRequiringAction
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	default:
-		t.Turn.PendingCalls, t.Turn.CallsRequiringAction = 0, 0
+		in.PendingCalls, in.CallsRequiringAction = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
 	if m.Spec.Generation != nil {
 		t.Turn.Advice += m.Spec.Generation.Advice
 	}
-	t.Turn.WaitingFor = stillWaiting(t.Turn)
-	recordStopTool(t.Turn, stoppedBy(m))
+	t.Turn.WaitingFor = stillWaiting(t.Turn.TurnStatus, in)
+	recordStopTool(t.Turn.TurnStatus, stoppedBy(m))
 }
 
 // stoppedBy is the tool of the first result in the message that ends the turn; empty if none does.
@@ -126,13 +124,14 @@ func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
 	return v1alpha1.TurnAnswered
 }
 
-func turnOf(m *v1alpha1.ChatMessage) *v1alpha1.TurnStatus {
+func turnOf(m *v1alpha1.ChatMessage) TurnRecord {
 	n := history.NodeOf(m)
-	t := &v1alpha1.TurnStatus{
-		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ResumedVersion: m.Status.ResumedVersion,
-		ContentHash: m.Status.ContentHash, CallsGivenUpBefore: m.Status.CallsGivenUpBefore,
-		LastRole: v1alpha1.RoleUser, ReasoningEffort: m.Spec.ReasoningEffort,
-	}
+	t := TurnRecord{&v1alpha1.TurnStatus{
+		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ReasoningEffort: m.Spec.ReasoningEffort,
+	}, v1alpha1.TurnInternalStatus{
+		ResumedVersion: m.Status.ResumedVersion, ContentHash: m.Status.ContentHash,
+		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: v1alpha1.RoleUser,
+	}}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		t.ModelConfig = ref.Name
 	}
@@ -155,7 +154,7 @@ func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 		m := byName[n.Name]
 		if m.Spec.Generation == nil {
 			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
-			recordOwn(m, chat.Status.Turn)
+			recordOwn(m, recordOf(&chat.Status))
 		}
 		kept = append(kept, m)
 	}
@@ -163,12 +162,12 @@ func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 }
 
 // recordOwn tells the message what its turn's record knows of it: its own status may say so later.
-func recordOwn(m *v1alpha1.ChatMessage, t *v1alpha1.TurnStatus) {
-	if t != nil && t.Message == m.Name {
-		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.ContentHash, t.ResumedVersion,
-			t.CallsGivenUpBefore
+func recordOwn(m *v1alpha1.ChatMessage, t TurnRecord) {
+	if t.TurnStatus != nil && t.Message == m.Name {
+		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.Internal.ContentHash,
+			t.Internal.ResumedVersion, t.Internal.CallsGivenUpBefore
 	}
-	if results := PlaceOfResults(t); results != nil && results.Message == m.Name {
+	if results := t.Internal.Results; results != nil && results.Message == m.Name {
 		m.Status.StoppedBy = results.StoppedBy
 	}
 }

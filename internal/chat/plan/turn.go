@@ -30,7 +30,7 @@ func (p turn) nextAction() error {
 	case failTurn:
 		return p.fail(p.models().whyNot(next.ending))
 	case requireAction:
-		if calling := p.status().Turn.CallingMessage; calling != p.facts.CallsOf {
+		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
 		}
 		// Without the message that made the calls nobody could be asked: it was deleted, which the next pass will find out.
@@ -44,16 +44,16 @@ func (p turn) nextAction() error {
 }
 
 func (p turn) progress() progress {
-	t := p.status().Turn
+	t, in := p.status().Turn, &p.status().Internal.Turn
 	return progress{
 		maxSteps:             int(p.chat.Spec.MaxStepsOrDefault()),
 		stepsInTurn:          int(t.Steps),
-		outstandingCalls:     int(t.PendingCalls),
-		callsRequiringAction: int(t.CallsRequiringAction),
-		headIsAssistant:      t.LastRole == v1alpha1.RoleAssistant,
+		outstandingCalls:     int(in.PendingCalls),
+		callsRequiringAction: int(in.CallsRequiringAction),
+		headIsAssistant:      in.LastRole == v1alpha1.RoleAssistant,
 		stoppedByTool:        t.StoppedBy != "",
 		turnOver:             t.Result != "",
-		compactionAsked:      p.status().Compaction != "",
+		compactionAsked:      p.status().Internal.Compaction != "",
 		fill:                 p.compaction().fill(),
 		budgetUsedUp:         p.models().budgetUsedUp(),
 	}
@@ -110,17 +110,18 @@ func (p turn) clearError() {
 func (p turn) begin(message string) {
 	st := p.status()
 	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
-		p.plan.Replaced = append(p.plan.Replaced, st.Turn)
+		p.plan.Replaced = append(p.plan.Replaced, recordOf(st))
 		p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
 	}
 	begins, before := p.queue().said(message), p.givenUpBefore(message)
 	p.captions().entitle(begins)
-	st.Turn = &v1alpha1.TurnStatus{
-		Message: message, Parent: st.History.Head, Index: st.History.Length, ContentHash: begins.ContentHash,
-		HistoryVersion: st.History.Version + 1, LastRole: v1alpha1.RoleUser,
+	setTurn(st, TurnRecord{&v1alpha1.TurnStatus{
+		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
-		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent, CallsGivenUpBefore: before,
-	}
+		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
+	}, v1alpha1.TurnInternalStatus{
+		ContentHash: begins.ContentHash, CallsGivenUpBefore: before, LastRole: v1alpha1.RoleUser,
+	}})
 	st.History.Head = message
 	st.History.Length++
 	p.firing.Began = st.Turn

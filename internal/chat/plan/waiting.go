@@ -15,17 +15,17 @@ import (
 // beginWaiting notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here
 // on, and not from when the model asked: people may have taken theirs to approve it.
 func (p turn) beginWaiting() {
-	t := p.status().Turn
+	t, in := p.status().Turn, &p.status().Internal.Turn
 	for i := range t.WaitingFor {
-		if w := &t.WaitingFor[i]; w.Deadline == nil && due(t, w) {
+		if w := &t.WaitingFor[i]; w.Deadline == nil && due(in, w) {
 			w.Deadline = new(metav1.NewTime(p.facts.Now.Add(time.Duration(w.TimeoutSeconds) * time.Second)))
 		}
 	}
 }
 
 // due reports whether the call is one of those that are to be run next: it requires nobody, or was approved.
-func due(t *v1alpha1.TurnStatus, w *v1alpha1.WaitingCallStatus) bool {
-	return w.RequiresAction == "" || slices.ContainsFunc(t.Decisions, func(d v1alpha1.ToolDecision) bool {
+func due(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
+	return w.RequiresAction == "" || slices.ContainsFunc(in.Decisions, func(d v1alpha1.ToolDecision) bool {
 		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove
 	})
 }
@@ -34,7 +34,7 @@ func due(t *v1alpha1.TurnStatus, w *v1alpha1.WaitingCallStatus) bool {
 // on to. Calls whose attempt was lost have waited before it began.
 func (p turn) subChatsAtWork() bool {
 	t := p.status().Turn
-	if last := p.status().Retry; last != nil && last.LostAttempts > 0 {
+	if p.status().Retry != nil && p.status().Internal.Attempt.LostAttempts > 0 {
 		return false
 	}
 	for i := range t.WaitingFor {
@@ -64,9 +64,9 @@ func waitingCalls(calls []v1alpha1.WaitingCall) (waiting []v1alpha1.WaitingCallS
 
 // stillWaiting are the calls that wait for sub-chats after a batch of calls was answered: those that people have yet to
 // approve.
-func stillWaiting(t *v1alpha1.TurnStatus) (left []v1alpha1.WaitingCallStatus) {
+func stillWaiting(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus) (left []v1alpha1.WaitingCallStatus) {
 	for _, w := range t.WaitingFor {
-		if t.PendingCalls > 0 && w.RequiresAction != "" {
+		if in.PendingCalls > 0 && w.RequiresAction != "" {
 			left = append(left, w)
 		}
 	}

@@ -199,7 +199,7 @@ func TestAListShowsWhatAListNeeds(t *testing.T) {
 		Phase: v1alpha1.ChatError, Title: "T", LastReply: "R", Model: "m", Archived: true,
 		History: v1alpha1.HistoryStatus{Length: 3, Version: 7},
 		Queue:   []v1alpha1.QueuedMessage{{Name: "q"}},
-		Turn:    &v1alpha1.TurnStatus{Message: "t", Summary: "S", ContentHash: "hash"},
+		Turn:    &v1alpha1.TurnStatus{Message: "t", Summary: "S"},
 		Cost:    []v1alpha1.Cost{{Currency: "EUR"}},
 		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RateLimited",
 			Message: "wait"}},

@@ -130,7 +130,7 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) Message {
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore = g.CallsGivenUpBefore
 	} else if t := chat.Status.Turn; t != nil && t.Message == msg.Name { // Its own status may not say it yet.
-		m.CallsGivenUpBefore = t.CallsGivenUpBefore
+		m.CallsGivenUpBefore = chat.Status.Internal.Turn.CallsGivenUpBefore
 	}
 	return m
 }

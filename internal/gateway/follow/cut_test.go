@@ -242,9 +242,8 @@ func TestAnInterruptedReplyIsAMessageThatEndsItsPreview(t *testing.T) {
 // act lets the turn wait for people, as it does once a step with calls is committed.
 func (w *world) act(calls ...v1alpha1.PendingToolCall) {
 	w.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	w.chat.Status.Turn.CallingMessage = w.chat.Status.History.Head
-	w.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)),
-		ToolCalls: calls}
+	w.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: w.chat.Status.History.Head,
+		Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)), ToolCalls: calls}
 }
 
 func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
@@ -293,7 +292,7 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 	w.change(func() {
 		h := &w.chat.Status.History
 		w.chat.Status.Turn = w.chat.Status.Turn.DeepCopy()
-		w.chat.Status.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length,
+		w.chat.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length,
 			HistoryVersion: h.Version + 1}
 		h.Version, h.Head, h.Length = h.Version+1, "results", h.Length+1
 		w.message("results", v1alpha1.RoleTool).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,

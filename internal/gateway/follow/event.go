@@ -249,10 +249,6 @@ func errorOf(chat *v1alpha1.Chat) Error {
 
 func actionOf(chat *v1alpha1.Chat) RequiresAction {
 	required := chat.Status.RequiresAction
-	a := RequiresAction{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
-		ToolCalls: required.ToolCalls}
-	if chat.Status.Turn != nil {
-		a.Message = chat.Status.Turn.CallingMessage
-	}
-	return a
+	return RequiresAction{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
+		Message: required.Message, ToolCalls: required.ToolCalls}
 }

@@ -105,7 +105,7 @@ func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	t := chat.Status.Turn
 	return m.Spec.Generation != nil ||
 		t != nil && t.Message == m.Name && t.HistoryVersion == m.Status.HistoryVersion &&
-			t.ContentHash == content.Hash(&m.Spec)
+			chat.Status.Internal.Turn.ContentHash == content.Hash(&m.Spec)
 }
 
 // from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an
@@ -220,7 +220,7 @@ func committedHash(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 	case m.Spec.Role != v1alpha1.RoleUser:
 		return ""
 	case t != nil && t.Message == m.Name:
-		return t.ContentHash
+		return chat.Status.Internal.Turn.ContentHash
 	}
 	return m.Status.ContentHash
 }
@@ -246,7 +246,7 @@ func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMess
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
 	}
 	if t := p.chat.Status.Turn; t != nil && t.Message == out.Name {
-		out.Status.CallsGivenUpBefore = t.CallsGivenUpBefore
+		out.Status.CallsGivenUpBefore = p.chat.Status.Internal.Turn.CallsGivenUpBefore
 	}
 	return out
 }

@@ -29,8 +29,8 @@ func (s *store) turnOf(m *v1alpha1.ChatMessage, version int64, n int) *v1alpha1.
 	chat.Status.History.Length, chat.Status.History.Head = int64(n), s.messages[n-1].Name
 	chat.Status.Turn = &v1alpha1.TurnStatus{
 		Message: m.Name, Parent: m.Status.Parent, Index: *m.Status.Index, HistoryVersion: version,
-		ContentHash: content.Hash(&m.Spec),
 	}
+	chat.Status.Internal.Turn.ContentHash = content.Hash(&m.Spec)
 	return chat
 }
 

@@ -36,7 +36,7 @@ func (c *conversation) compact(source v1alpha1.CompactionSource) *v1alpha1.ChatM
 	c.t.Helper()
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.History.Version++
-		s.Compaction = source
+		s.Internal.Compaction = source
 		s.Generation = c.assignment(v1alpha1.ActionCompact, 1)
 	})
 	return c.result()
@@ -49,7 +49,7 @@ func (c *conversation) goOn(summary *v1alpha1.ChatMessage) *v1alpha1.ChatMessage
 		s.History.Version++
 		s.History.Head, s.History.Length = summary.Name, s.History.Length+1
 		s.History.ContextStart = summary.Spec.Generation.Compaction.ContextStart
-		s.Compaction = ""
+		s.Internal.Compaction = ""
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
 	return c.result()

@@ -42,7 +42,7 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 			}
 			if c.decision != "" {
 				chat.write(func(s *v1alpha1.ChatStatus) {
-					s.Turn.Decisions = []v1alpha1.ToolDecision{{ID: calls.Spec.Parts[0].ToolCall.ID, Decision: c.decision,
+					s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{{ID: calls.Spec.Parts[0].ToolCall.ID, Decision: c.decision,
 						Approval: "a"}}
 				})
 			}

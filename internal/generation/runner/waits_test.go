@@ -49,7 +49,7 @@ func TestACallThatWaitsForASubChatIsNotedAndAnsweredFromTheCluster(t *testing.T)
 		s.Turn = &v1alpha1.TurnStatus{Message: "root-prompt"}
 		s.History = v1alpha1.HistoryStatus{Version: 1, Head: "root-prompt", Length: 1}
 		s.Generation = root.assignment(v1alpha1.ActionGenerateAssistant, 1)
-		s.Generation.HasSubChats = true
+		s.Internal.Attempt.HasSubChats = true
 	})
 	asked := root.result()
 	g := asked.Spec.Generation

@@ -47,7 +47,7 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 		Source: compactionSource(p.chat), Messages: int64(len(input)),
 		ContextStart: p.chat.Status.History.Length - int64(unanswered),
 	}
-	if cause := p.chat.Status.Generation.Compaction; cause != nil {
+	if cause := p.chat.Status.Internal.Attempt.Compaction; cause != nil {
 		p.compaction.CompactionCause = *cause
 	}
 	p.logCompaction(ctx, o.Content.Usage)
@@ -79,7 +79,7 @@ func (p *Performer) askSummary(ctx context.Context, messages, shown []v1alpha1.C
 }
 
 func compactionSource(chat *v1alpha1.Chat) v1alpha1.CompactionSource {
-	if source := chat.Status.Compaction; source != "" {
+	if source := chat.Status.Internal.Compaction; source != "" {
 		return source
 	}
 	return v1alpha1.CompactionThreshold

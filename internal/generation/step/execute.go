@@ -18,7 +18,7 @@ import (
 
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
-	calls := tools.Due(messages, p.chat.Status.Turn.Decisions)
+	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
 	live := &batch{
 		show: publishAs(v1alpha1.RoleTool, to), now: p.steps.options.Now, limit: tools.ResultLimitOf(p.chat),
 		ran: map[string]collect.Span{},
@@ -58,7 +58,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 	for _, result := range streamed {
 		kept[result.ID] = result
 	}
-	calls := tools.Due(messages, p.chat.Status.Turn.Decisions)
+	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
 	ended := false
 	results := make([]v1alpha1.ToolResult, 0, len(calls.Run)+len(calls.Denied))
 	for _, call := range calls.Run {

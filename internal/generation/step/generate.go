@@ -92,5 +92,5 @@ func (p *Performer) contextOf(s collect.Step, messages []v1alpha1.ChatMessage) *
 
 // limitOf is how many tokens the target's context holds, as far as it is known.
 func limitOf(chat *v1alpha1.Chat, t *models.Target) modelconfig.Limit {
-	return modelconfig.ContextLimit(t.Config, chat.Status.LearnedContextLimit)
+	return modelconfig.ContextLimit(t.Config, chat.Status.Internal.LearnedContextLimit)
 }

@@ -54,7 +54,7 @@ func (WaitAgent) InputSchema() map[string]any {
 
 // Suits a chat that has sub-chats.
 func (WaitAgent) Suits(chat *v1alpha1.Chat) bool {
-	return chat.Status.Generation != nil && chat.Status.Generation.HasSubChats
+	return chat.Status.Internal.Attempt.HasSubChats
 }
 
 type waitArguments struct {

@@ -187,7 +187,7 @@ func TestWaitAgentDescribesItselfAndSuitsParents(t *testing.T) {
 	if tool.Suits(chat) {
 		t.Error("a chat without an attempt has a use for it")
 	}
-	chat.Status.Generation = &v1alpha1.GenerationStatus{HasSubChats: true}
+	chat.Status.Internal.Attempt.HasSubChats = true
 	if !tool.Suits(chat) {
 		t.Error("a parent has no use for it")
 	}

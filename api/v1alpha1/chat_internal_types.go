@@ -1,0 +1,182 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ChatInternalStatus is the operator's own memory of a chat between reconciles. It is not API: it may change in any
+// release, and only Parley's own programs read it.
+type ChatInternalStatus struct {
+	// parentUID of the chat that parentRef names, as it was first met: when that one goes, this one goes too.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ParentUID string `json:"parentUID,omitempty"`
+
+	// superseded names the messages that have left the history and have yet to be put aside; absent once they are.
+	// +optional
+	Superseded *SupersededRange `json:"superseded,omitempty"`
+
+	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes
+	// the chat back to the one that it was part of. The oldest of more than 64 are forgotten.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=atomic
+	// +optional
+	ContextBoundaries []ContextBoundary `json:"contextBoundaries,omitempty"`
+
+	// learnedContextLimit is what a provider said of its model's context when it last refused one as too long.
+	// +optional
+	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
+
+	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
+	// +optional
+	Compaction CompactionSource `json:"compaction,omitempty"`
+
+	// turn is what belongs to status.turn: it comes and goes with that.
+	// +optional
+	Turn TurnInternalStatus `json:"turn,omitempty,omitzero"`
+
+	// attempt is what belongs to status.generation, or between two attempts to status.retry: it goes when neither is left.
+	// +optional
+	Attempt AttemptInternalStatus `json:"attempt,omitempty,omitzero"`
+}
+
+// SupersededRange names messages by their former place: from an index on, committed before a version.
+type SupersededRange struct {
+	// fromIndex is the index of the first of them.
+	// +kubebuilder:validation:Minimum=0
+	// +required
+	FromIndex int64 `json:"fromIndex"`
+
+	// beforeVersion is the version of the history that they are no longer part of.
+	// +kubebuilder:validation:Minimum=1
+	// +required
+	BeforeVersion int64 `json:"beforeVersion"`
+}
+
+// TurnInternalStatus is what the operator remembers of a turn. Part of it is what the User message's own status must
+// say, so that a crash between the two writes loses nothing.
+type TurnInternalStatus struct {
+	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted
+	// or after a compaction that its error asked for; absent if it never was. It is greater than historyVersion.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ResumedVersion int64 `json:"resumedVersion,omitempty"`
+
+	// contentHash is of the User message's content as it was committed. A message whose content has another hash has been
+	// edited since.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
+
+	// callsGivenUpBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
+	// lastRole is the role of the newest message.
+	// +optional
+	LastRole MessageRole `json:"lastRole,omitempty"`
+
+	// callingMessage is the reply that made the pending calls.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CallingMessage string `json:"callingMessage,omitempty"`
+
+	// pendingCalls is the number of tool calls of the turn's newest reply that have no result yet.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	PendingCalls int32 `json:"pendingCalls,omitempty"`
+
+	// callsRequiringAction is how many of the pending calls require a client's result or approval.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	CallsRequiringAction int32 `json:"callsRequiringAction,omitempty"`
+
+	// decisions are those of people about calls that are about to be run or answered.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Decisions []ToolDecision `json:"decisions,omitempty"`
+
+	// results is the place of the newest message with a client's results in the history.
+	// +optional
+	Results *MessagePlace `json:"results,omitempty"`
+}
+
+// MessagePlace is where a person's message stands in the history.
+type MessagePlace struct {
+	// message is its name.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// stoppedBy is the tool of the first of its results that ends the turn; empty if none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
+}
+
+// AttemptInternalStatus is what the operator remembers of the attempts at a step. The next attempt inherits what is
+// said of the step as a whole.
+type AttemptInternalStatus struct {
+	// lostAttempts is how many of the step's attempts were lost with their generation pods: gone, or never started.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	LostAttempts int32 `json:"lostAttempts,omitempty"`
+
+	// ruledOut names the ChatModelConfigs that failed in this step in a way that trying again would not change.
+	// +kubebuilder:validation:MaxItems=9
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=atomic
+	// +optional
+	RuledOut []string `json:"ruledOut,omitempty"`
+
+	// retryAfter is until when providers asked to be left alone in this step.
+	// +kubebuilder:validation:MaxItems=9
+	// +listType=map
+	// +listMapKey=modelConfig
+	// +optional
+	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
+
+	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
+	// +optional
+	HasSubChats bool `json:"hasSubChats,omitempty"`
+
+	// compaction is why the context is to be summarised, if that is the action of the attempt.
+	// +optional
+	Compaction *CompactionCause `json:"compaction,omitempty"`
+}
+
+// MaxModelRetryAfters bounds AttemptInternalStatus.RetryAfter: one entry for each model that a step can ask.
+const MaxModelRetryAfters = 9
+
+// ModelRetryAfter is until when the provider of a model asked to be left alone.
+type ModelRetryAfter struct {
+	// modelConfig is the name of the ChatModelConfig that is not asked before.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ModelConfig string `json:"modelConfig"`
+
+	// time from which on it may be asked again.
+	// +required
+	Time metav1.MicroTime `json:"time"`
+}

@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// allOfATurn is a memory of a turn in which everything is remembered that can be.
+func allOfATurn() v1alpha1.TurnInternalStatus {
+	return v1alpha1.TurnInternalStatus{
+		ResumedVersion: 1, ContentHash: "h", CallsGivenUpBefore: v1alpha1.CallsFailed, LastRole: v1alpha1.RoleAssistant,
+		CallingMessage: "c", PendingCalls: 2, CallsRequiringAction: 1, Decisions: []v1alpha1.ToolDecision{{ID: "1"}},
+		Results: &v1alpha1.MessagePlace{Message: "r"},
+	}
+}
+
+// allOfAnAttempt is the same of attempts.
+func allOfAnAttempt() v1alpha1.AttemptInternalStatus {
+	return v1alpha1.AttemptInternalStatus{
+		LostAttempts: 1, RuledOut: []string{"other"}, HasSubChats: true,
+		Compaction: &v1alpha1.CompactionCause{UsagePercent: 80},
+		RetryAfter: []v1alpha1.ModelRetryAfter{{ModelConfig: "third", Time: metav1.NewMicroTime(now.Add(time.Hour))}},
+	}
+}
+
+func TestTheMemoriesOfTheseTestsLackNothing(t *testing.T) {
+	for _, memory := range []any{allOfATurn(), allOfAnAttempt()} {
+		for v, i := reflect.ValueOf(memory), 0; i < v.NumField(); i++ {
+			if v.Field(i).IsZero() {
+				t.Errorf("%s.%s is not set", v.Type().Name(), v.Type().Field(i).Name)
+			}
+		}
+	}
+}
+
+func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(*Facts)
+		want    v1alpha1.TurnInternalStatus
+	}{
+		"the next message begins a turn": {
+			func(f *Facts) { f.Open = messages(false, "b") },
+			v1alpha1.TurnInternalStatus{ContentHash: "hash of b", CallsGivenUpBefore: v1alpha1.CallsInterrupted,
+				LastRole: v1alpha1.RoleUser},
+		},
+		"an edit begins the turn anew": {
+			func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} },
+			v1alpha1.TurnInternalStatus{ContentHash: "new", LastRole: v1alpha1.RoleUser},
+		},
+		"a deletion brings an older turn back": {
+			func(f *Facts) {
+				f.Truncated = &Truncated{Head: "z", Length: 1, Turn: TurnRecord{&v1alpha1.TurnStatus{Message: "z"},
+					v1alpha1.TurnInternalStatus{ContentHash: "hash of z"}}}
+			},
+			v1alpha1.TurnInternalStatus{ContentHash: "hash of z"},
+		},
+		"a deletion leaves no turn": {func(f *Facts) { f.Truncated = &Truncated{} }, v1alpha1.TurnInternalStatus{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a").answer(nil)
+			w.chat.Status.Internal.Turn = allOfATurn()
+			if diff := cmp.Diff(c.want, w.pass(c.happens).chat.Status.Internal.Turn); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
+	of := func(w *world, change func(*v1alpha1.ChatMessage)) func(*Facts) {
+		return func(f *Facts) { f.Result = result(w.chat, change) }
+	}
+	step := allOfAnAttempt()
+	step.HasSubChats, step.Compaction = false, nil
+	lostOnceMore := step
+	lostOnceMore.LostAttempts = 2
+	for name, c := range map[string]struct {
+		happens func(*world) func(*Facts)
+		want    v1alpha1.AttemptInternalStatus
+	}{
+		"an error that may pass": {func(w *world) func(*Facts) {
+			return of(w, fails(v1alpha1.ErrorOverloaded, true, 0))
+		}, step},
+		"its pod is lost": {func(*world) func(*Facts) { return lost("") }, lostOnceMore},
+		"the step is committed, and the next one begins": {func(w *world) func(*Facts) {
+			return of(w, calls(1))
+		}, v1alpha1.AttemptInternalStatus{}},
+		"the turn is answered": {func(w *world) func(*Facts) { return of(w, nil) }, v1alpha1.AttemptInternalStatus{}},
+		"the turn fails": {func(w *world) func(*Facts) {
+			return of(w, fails(v1alpha1.ErrorRequestRejected, false, 0))
+		}, v1alpha1.AttemptInternalStatus{}},
+		"the history is cut": {func(*world) func(*Facts) {
+			return func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} }
+		}, v1alpha1.AttemptInternalStatus{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			w.chat.Status.Internal.Attempt = allOfAnAttempt()
+			w.pass(c.happens(w))
+			if diff := cmp.Diff(c.want, *w.remembered()); diff != "" {
+				t.Errorf("%s\nafter %+v", diff, w.chat.Status.Generation)
+			}
+		})
+	}
+}
+
+func TestAnInterruptionForgetsTheAttemptThatNobodyHasBegun(t *testing.T) {
+	w := newWorld(t).say("a")
+	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	w.chat.Status.Internal.Attempt = allOfAnAttempt()
+	w.ask(v1alpha1.RequestInterrupt).want("Waiting v2 a/1 - []")
+	if !reflect.ValueOf(*w.remembered()).IsZero() {
+		t.Errorf("remembered is %+v", w.remembered())
+	}
+}
