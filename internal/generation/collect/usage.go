@@ -14,27 +14,15 @@ import (
 const maxCount = 1_000_000_000
 
 // UsageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part
-// of the output, and the total is the sum of all. Google counts the cache as input and the reasoning apart; so do some
-// servers that speak OpenAI's protocol with the reasoning, which their total shows, or more reasoning than output.
-// Where nothing but a total is told, it is that. No count is below 0 or above a thousand million.
+// of the output, as package provider sees to, and the total is the sum of all. Google counts the cache as input. Where
+// nothing but a total is told, it is that. No count is below 0 or above a thousand million.
 func UsageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
 	for _, count := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.ReasoningTokens, &u.CacheReadTokens,
 		&u.CacheCreationTokens} {
 		*count = min(max(0, *count), maxCount)
 	}
-	switch provider {
-	case v1alpha1.ProviderGoogle:
+	if provider == v1alpha1.ProviderGoogle {
 		u.InputTokens = max(0, u.InputTokens-u.CacheReadTokens)
-		u.OutputTokens += u.ReasoningTokens
-	case v1alpha1.ProviderOpenAICompatible:
-		if u.ReasoningTokens > u.OutputTokens || u.TotalTokens == u.InputTokens+u.CacheReadTokens+u.OutputTokens+
-			u.ReasoningTokens {
-			u.OutputTokens += u.ReasoningTokens
-		}
-	case v1alpha1.ProviderOpenRouter, v1alpha1.ProviderVercel:
-		if u.ReasoningTokens > u.OutputTokens {
-			u.OutputTokens += u.ReasoningTokens
-		}
 	}
 	if u.InputTokens+u.CacheReadTokens+u.CacheCreationTokens+u.OutputTokens == 0 { // Some servers tell the total alone.
 		return v1alpha1.TokenUsage{ReasoningTokens: u.ReasoningTokens, TotalTokens: max(0, u.TotalTokens)}

@@ -159,7 +159,8 @@ func newGoogle(s settings) (fantasy.Provider, error) {
 
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {
 	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
-		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent))
+		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent),
+		chatcompletions.CountOutput())
 }
 
 func newBedrock(s settings) (fantasy.Provider, error) {

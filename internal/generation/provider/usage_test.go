@@ -4,6 +4,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,24 +21,24 @@ import (
 	"parley.dev/parley/internal/testing/providertest"
 )
 
-// The streams that tell of usage, as the providers send them. The call read 100 tokens, 40 of them from the cache, and
-// produced 50, 20 of them reasoning.
+// chatCounts are those of a call by OpenAI's chat protocol that read 100 tokens, 40 of them from the cache.
+func chatCounts(completion, reasoning, total int) string {
+	return fmt.Sprintf(`{"prompt_tokens":100,"completion_tokens":%d,"total_tokens":%d,`+
+		`"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":%d}}`,
+		completion, total, reasoning)
+}
+
+// chatUsage is a stream that tells them.
+func chatUsage(completion, reasoning, total int) string {
+	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",`
+	return chunk + `"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}],"usage":null}` +
+		"\n\n" + chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}` + "\n\n" +
+		chunk + `"choices":[],"usage":` + chatCounts(completion, reasoning, total) + "}\n\ndata: [DONE]\n\n"
+}
+
+// The streams of the other protocols that tell of usage, as the providers send them. The call read 100 tokens, 40 of
+// them from the cache, and produced 50, 20 of them reasoning.
 const (
-	chatUsage = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}],"usage":null}
-
-data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}
-
-data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":20}}}
-
-data: [DONE]
-
-`
-	// apartUsage counts the reasoning beside the completion, as xAI does.
-	apartUsage = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":100,"completion_tokens":30,"total_tokens":150,"prompt_tokens_details":{"cached_tokens":40},"completion_tokens_details":{"reasoning_tokens":20}}}
-
-data: [DONE]
-
-`
 	responsesUsage = `event: response.created
 data: {"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","created_at":1,"status":"in_progress","model":"m","output":[]}}
 
@@ -77,32 +78,92 @@ data: [DONE]
 `
 )
 
-func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
-	same := v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: 20,
+var (
+	behindOpenRouter = providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}
+	behindVercel     = providertest.Protocol{Provider: v1alpha1.ProviderVercel}
+)
+
+// produced is the usage of a call that produced 50 tokens, so many of them reasoning.
+func produced(reasoning int64) v1alpha1.TokenUsage {
+	return v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, OutputTokens: 50, ReasoningTokens: reasoning,
 		TotalTokens: 150}
-	for _, c := range []struct {
+}
+
+func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
+	for name, c := range map[string]struct {
 		protocol providertest.Protocol
+		model    string
 		stream   string
 		want     v1alpha1.TokenUsage
 	}{
-		{providertest.Chat, chatUsage, same},
-		{providertest.Compatible, chatUsage, same},
-		{providertest.Compatible, apartUsage, same},
-		{providertest.Compatible, silentUsage, v1alpha1.TokenUsage{}},
-		{providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, chatUsage,
-			same},
-		{providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}, chatUsage, same},
-		{providertest.Protocol{Provider: v1alpha1.ProviderVercel}, chatUsage, same},
-		{providertest.Responses, responsesUsage, same},
-		{providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, responsesUsage,
-			same},
-		{providertest.Claude, claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5,
-			OutputTokens: 50,
-			TotalTokens:  155}},
-		{providertest.Gemini, geminiUsage, same},
+		"OpenAI's chat":                 {providertest.Chat, "", chatUsage(50, 20, 150), produced(20)},
+		"OpenAI's chat, mostly thought": {providertest.Chat, "", chatUsage(50, 45, 150), produced(45)},
+		"Azure's chat": {providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, "",
+			chatUsage(50, 20, 150), produced(20)},
+		"OpenAI's responses": {providertest.Responses, "", responsesUsage, produced(20)},
+		"Azure's responses": {providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, "",
+			responsesUsage, produced(20)},
+		"a server like OpenAI":                 {providertest.Compatible, "", chatUsage(50, 20, 150), produced(20)},
+		"a server like OpenAI, mostly thought": {providertest.Compatible, "", chatUsage(50, 45, 150), produced(45)},
+		"xAI counts the reasoning beside it":   {providertest.Compatible, "", chatUsage(30, 20, 150), produced(20)},
+		"xAI, half of it thought":              {providertest.Compatible, "", chatUsage(25, 25, 150), produced(25)},
+		"xAI, mostly thought":                  {providertest.Compatible, "", chatUsage(5, 45, 150), produced(45)},
+		"a server whose total lacks it":        {providertest.Compatible, "", chatUsage(5, 45, 105), produced(45)},
+		"a server that does not count":         {providertest.Compatible, "", silentUsage, v1alpha1.TokenUsage{}},
+		"OpenRouter":                           {behindOpenRouter, "", chatUsage(50, 20, 150), produced(20)},
+		"OpenRouter, whose total lacks it":     {behindOpenRouter, "", chatUsage(5, 45, 105), produced(45)},
+		"Vercel":                               {behindVercel, "openai/gpt-5", chatUsage(50, 20, 150), produced(20)},
+		"Gemini at Vercel":                     {behindVercel, "google/gemini-3-pro", chatUsage(30, 20, 130), produced(20)},
+		"Gemini at Vercel, half of it thought": {behindVercel, "google/gemini-3-pro", chatUsage(25, 25, 125), produced(25)},
+		"Gemini at Vercel, mostly thought":     {behindVercel, "google/gemini-3-pro", chatUsage(5, 45, 105), produced(45)},
+		"Claude": {providertest.Claude, "", claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5,
+			OutputTokens: 50, TotalTokens: 155}},
+		"Gemini counts the thoughts beside it": {providertest.Gemini, "", geminiUsage, produced(20)},
+		"Gemini counts the thoughts within it": {providertest.Gemini, "",
+			strings.ReplaceAll(geminiUsage, `"candidatesTokenCount":30`, `"candidatesTokenCount":50`), produced(20)},
 	} {
-		t.Run(fmt.Sprint(c.protocol), func(t *testing.T) {
-			if got := usageOver(t, c.protocol, c.stream); got != c.want {
+		t.Run(name, func(t *testing.T) {
+			if got := usageOver(t, c.protocol, c.model, c.stream); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestUsageMeansTheSameForAnAnswerThatComesAsAWhole: titles and summaries are asked for so.
+func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
+	chatAnswer := func(completion, reasoning, total int) string {
+		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
+			chatCounts(completion, reasoning, total) + `}`
+	}
+	geminiAnswer := func(candidates int) string {
+		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
+			candidates)
+	}
+	for name, c := range map[string]struct {
+		protocol providertest.Protocol
+		answer   string
+		want     v1alpha1.TokenUsage
+	}{
+		"OpenAI's chat":                        {providertest.Chat, chatAnswer(50, 20, 150), produced(20)},
+		"a server like OpenAI, mostly thought": {providertest.Compatible, chatAnswer(50, 45, 150), produced(45)},
+		"xAI counts the reasoning beside it":   {providertest.Compatible, chatAnswer(30, 20, 150), produced(20)},
+		"xAI, mostly thought":                  {providertest.Compatible, chatAnswer(5, 45, 150), produced(45)},
+		"OpenRouter, whose total lacks it":     {behindOpenRouter, chatAnswer(5, 45, 105), produced(45)},
+		"Gemini counts the thoughts beside it": {providertest.Gemini, geminiAnswer(30), produced(20)},
+		"Gemini counts the thoughts within it": {providertest.Gemini, geminiAnswer(50), produced(20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, c.answer) // The test fails below if this does.
+			}))
+			defer server.Close()
+			answer, err := modelAt(t, c.protocol, "", server.URL).Generate(t.Context(), question)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := collect.UsageOf(c.protocol.Provider, answer.Usage); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -122,7 +183,7 @@ func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
 				rest = rest[n:]
 			}
 		}))
-		if got := usageAt(t, providertest.Gemini, server.URL); got.OutputTokens != 50 || got.TotalTokens != 150 {
+		if got := usageAt(t, providertest.Gemini, "", server.URL); got.OutputTokens != 50 || got.TotalTokens != 150 {
 			t.Errorf("in pieces of %d: %+v", size, got)
 		}
 		server.Close()
@@ -130,28 +191,37 @@ func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
 }
 
 // usageOver is the usage of a call that is answered with the stream.
-func usageOver(t *testing.T, p providertest.Protocol, stream string) v1alpha1.TokenUsage {
+func usageOver(t *testing.T, p providertest.Protocol, name, stream string) v1alpha1.TokenUsage {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, stream) // The test fails below if this does.
 	}))
 	defer server.Close()
-	return usageAt(t, p, server.URL)
+	return usageAt(t, p, name, server.URL)
 }
 
-func usageAt(t *testing.T, p providertest.Protocol, address string) v1alpha1.TokenUsage {
+var question = fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}}
+
+// modelAt is the model of that name, or any if that is empty, which the server answers for.
+func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantasy.LanguageModel {
 	t.Helper()
 	to, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	model, err := provider.New(t.Context(), p.Spec("https://models.example.com"), providertest.Key,
-		&http.Client{Transport: redirect{to}})
+	spec := p.Spec("https://models.example.com")
+	spec.Model = cmp.Or(name, spec.Model)
+	model, err := provider.New(t.Context(), spec, key, &http.Client{Transport: redirect{to}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
+	return model
+}
+
+func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alpha1.TokenUsage {
+	t.Helper()
+	stream, err := modelAt(t, p, name, address).Stream(t.Context(), question)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ package chatcompletions
 
 import (
 	"bytes"
-	"strings"
 
 	"charm.land/fantasy"
 
@@ -18,21 +17,23 @@ import (
 // interceptor repairs a stream. fantasy takes one that ends behind a whole call for a whole reply; it is one only with
 // a finish_reason, or where the server says by [DONE] that it has sent everything. Some servers give all calls of a
 // reply the index 0, and fantasy makes one call of them. Of OpenRouter's reasoning in a form that fantasy has no name
-// for, it drops the first piece. Vercel counts Gemini's reasoning beside its output.
+// for, it drops the first piece.
 type interceptor struct {
 	ended bool
 	calls callIndexes
 	// first puts the first piece of reasoning where fantasy looks for it; nil: it does find it.
 	first *firstReasoning
-	// apart is true where the reasoning is not part of the output.
-	apart bool
+	// counts are those of a stream that counts the reasoning beside the output; nil: this one does not.
+	counts *apartCounts
 }
 
 // Repair returns the model of a configuration with what fantasy loses of a stream.
 func Repair(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	apart := spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(spec.Model, "google/")
 	return intercept.Model(model, func() intercept.Interceptor {
-		i := &interceptor{apart: apart}
+		i := &interceptor{}
+		if countsApart(spec) {
+			i.counts = &apartCounts{}
+		}
 		if spec.Provider == v1alpha1.ProviderOpenRouter {
 			i.first = &firstReasoning{}
 		}
@@ -49,6 +50,9 @@ func (i *interceptor) Line(line []byte) []byte {
 	i.ended = i.ended || bytes.Equal(data, intercept.EndOfEvents) || finishes(data)
 	if i.first != nil {
 		line = i.first.line(line, data)
+	}
+	if i.counts != nil {
+		i.counts.read(data)
 	}
 	if bytes.Contains(data, []byte(`"tool_calls"`)) {
 		line = i.calls.line(line)
@@ -78,8 +82,8 @@ func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPar
 		if !i.ended {
 			return yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: fantasy.NewIncompleteStreamError()})
 		}
-		if i.apart {
-			part.Usage.OutputTokens += part.Usage.ReasoningTokens
+		if i.counts != nil {
+			part.Usage = i.counts.in(part.Usage)
 		}
 	}
 	return yield(part)

@@ -35,8 +35,8 @@ func Repair(model fantasy.LanguageModel) fantasy.LanguageModel {
 	return intercept.Model(model, func() intercept.Interceptor { return &interceptor{} })
 }
 
-// usage is what the protocol tells. The prompt includes what came from the cache; the candidates do not include the
-// thoughts, and what Gemini's own tools brought to read is part of neither.
+// usage is what the protocol tells. The prompt includes what came from the cache, and what Gemini's own tools brought to
+// read is part of neither it nor the candidates.
 type usage struct {
 	Prompt     int64 `json:"promptTokenCount"`
 	ToolPrompt int64 `json:"toolUsePromptTokenCount"`
@@ -160,7 +160,16 @@ func (i *interceptor) counts(otherwise fantasy.Usage) fantasy.Usage {
 		return otherwise
 	}
 	return fantasy.Usage{
-		InputTokens: i.usage.Prompt + i.usage.ToolPrompt, CacheReadTokens: i.usage.Cached, OutputTokens: i.usage.Candidates,
+		InputTokens: i.usage.Prompt + i.usage.ToolPrompt, CacheReadTokens: i.usage.Cached, OutputTokens: i.usage.output(),
 		ReasoningTokens: i.usage.Thoughts, TotalTokens: i.usage.Total,
 	}
+}
+
+// output is what the model produced. Google counts the thoughts beside the candidates; some models were seen to count
+// them among these, which their total shows.
+func (u *usage) output() int64 {
+	if u.Prompt+u.ToolPrompt+u.Candidates == u.Total {
+		return u.Candidates
+	}
+	return u.Candidates + u.Thoughts
 }
