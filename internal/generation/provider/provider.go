@@ -67,14 +67,6 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 	return intercept.Client(transport.TakeNotes(client))
 }
 
-// streamedModel says of its streams that their answers are read as streams.
-type streamedModel struct{ fantasy.LanguageModel }
-
-// Stream implements fantasy.LanguageModel.
-func (m streamedModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	return m.LanguageModel.Stream(transport.WithStream(ctx), call)
-}
-
 // repaired is the model with what fantasy loses of its protocol. Bedrock's streams are binary, and are left as they
 // are.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {

@@ -5,6 +5,7 @@ package runner_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,6 +58,12 @@ var scenarios = []scenario{
 		name: "too long", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},
 			Finish: modelserver.FinishLength},
 		committed: `Completed: Text "Paris."; length`,
+	},
+	{
+		name: "too long within a call", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Let me look."),
+			{ToolCalls: []modelserver.ToolCall{clockCall,
+				{Name: "launch", Arguments: json.RawMessage(`"{\"at\":1,\"force\":tr"`)}}}}, Finish: modelserver.FinishLength},
+		committed: "Completed: " + lookLine + clockLine + "; length",
 	},
 	{
 		name: "filtered", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},

@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+// The events of a reply of Claude with calls.
+const (
+	claudeStart = `{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":5,"output_tokens":1}}}`
+	claudeEnd   = `{"type":"message_stop"}`
+)
+
+// claudeCall are the events of a call, in two pieces.
+func claudeCall(index, id, first, second string) []string {
+	piece := func(json string) string {
+		return `{"type":"content_block_delta","index":` + index + `,"delta":{"type":"input_json_delta","partial_json":"` +
+			strings.ReplaceAll(json, `"`, `\"`) + `"}}`
+	}
+	return []string{
+		`{"type":"content_block_start","index":` + index + `,"content_block":{"type":"tool_use","id":"` + id +
+			`","name":"f","input":{}}}`, piece(""), piece(first), piece(second)}
+}
+
+func claudeStop(index string) string { return `{"type":"content_block_stop","index":` + index + `}` }
+
+func claudeReason(reason string) string {
+	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":50}}`
+}
+
+func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {
+	events := func(groups ...any) (all []string) {
+		for _, g := range groups {
+			switch g := g.(type) {
+			case string:
+				all = append(all, g)
+			case []string:
+				all = append(all, g...)
+			}
+		}
+		return all
+	}
+	whole := events(claudeCall("0", "a", `{"x"`, `:1}`), claudeStop("0"))
+	empty := claudeCall("1", "b", "", "")[:1]
+	half := claudeCall("1", "b", `{"y":`, `"rm `)
+	item := func(status, arguments string) []string {
+		call := `"item":{"type":"function_call","id":"fc","call_id":"a","name":"f","status":"` + status + `","arguments":"` +
+			strings.ReplaceAll(arguments, `"`, `\"`) + `"}}`
+		return []string{
+			`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","output":[]}}`,
+			`{"type":"response.output_item.added","sequence_number":1,"output_index":0,` + call,
+			`{"type":"response.output_item.done","sequence_number":2,"output_index":0,` + call}
+	}
+	incomplete := `{"type":"response.incomplete","sequence_number":3,"response":{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}`
+	chatCall := providertest.Chunk(
+		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":"}}]}`, "null")
+	for name, c := range map[string]struct {
+		from   string
+		events []string
+		want   []string
+		finish string
+	}{
+		"whole calls": {"anthropic", events(claudeStart, whole, claudeCall("1", "b", "", ""), claudeStop("1"),
+			claudeReason("tool_use"), claudeEnd), []string{`a f {"x":1}`, `b f {}`}, "tool-calls"},
+		"within the arguments": {"anthropic", events(claudeStart, whole, half, claudeReason("max_tokens"), claudeEnd),
+			[]string{`a f {"x":1}`}, "length"},
+		"within the arguments, where the block ends": {"anthropic", events(claudeStart, whole, half, claudeStop("1"),
+			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1}`}, "length"},
+		"before the first argument": {"anthropic", events(claudeStart, whole, empty, claudeReason("max_tokens"), claudeEnd),
+			[]string{`a f {"x":1}`}, "length"},
+		"before the first argument, where the block ends": {"anthropic", events(claudeStart, whole, empty, claudeStop("1"),
+			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1}`}, "length"},
+		"behind a whole call": {"anthropic", events(claudeStart, whole, claudeReason("max_tokens"), claudeEnd),
+			[]string{`a f {"x":1}`}, "length"},
+		"by a filter": {"anthropic", events(claudeStart, half, claudeReason("refusal"), claudeEnd), nil, "content-filter"},
+		"of OpenAI's responses": {"openai responses", events(item("incomplete", `{"x":`), incomplete), nil,
+			"length"},
+		"behind a whole call of OpenAI's responses": {"openai responses", events(item("completed", `{"x":1}`), incomplete),
+			[]string{`a f {"x":1}`}, "length"},
+		"of OpenAI's chat": {"openai", events(chatCall, providertest.Chunk("{}", `"length"`), "[DONE]"), nil, "length"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &providertest.Scripted{Replies: providertest.Events(c.events...)}
+			got, err := server.Ask(t, providertest.Specs[c.from], nil)
+			if err != nil || !cmp.Equal(providertest.Calls(got), c.want) || int(got.PendingCalls) != len(c.want) ||
+				got.FinishReason != c.finish {
+				t.Errorf("calls %q, %d pending, %s, %v", providertest.Calls(got), got.PendingCalls, got.FinishReason, err)
+			}
+		})
+	}
+}
+
+func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
+	// Anthropic's library drops pings; of every other event without content fantasy makes a part.
+	alive := []string{`{"type":"ping"}`, `{"type":"system.message"}`}
+	server := &providertest.Scripted{Replies: providertest.Events(append(append(alive, claudeStart), append(alive,
+		claudeReason("end_turn"), claudeEnd)...)...)}
+	spec := providertest.Specs["anthropic"]
+	model, err := provider.New(t.Context(), &spec, key, &http.Client{Transport: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []fantasy.StreamPartType
+	for part := range stream {
+		got = append(got, part.Type)
+	}
+	if want := []fantasy.StreamPartType{fantasy.StreamPartTypeFinish}; !cmp.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
