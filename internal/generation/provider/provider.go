@@ -61,6 +61,11 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 // request passes, and the last that reads its answer.
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
 	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
+	switch spec.Provider {
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderGoogle:
+	default:
+		client = chatcompletions.Client(client)
+	}
 	if spec.Transport == v1alpha1.TransportResponses {
 		client = responses.Client(client)
 	}
