@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 )
 
 const (
@@ -16,6 +17,9 @@ const (
 	// maxLineBytes is the longest line that is looked at: 16 MiB, more than an event with an image has. A longer one
 	// passes.
 	maxLineBytes = 16 << 20
+	// maxRestBytes and restTimeout bound what is read, and waited for, behind the last event.
+	maxRestBytes = 4 << 10
+	restTimeout  = 100 * time.Millisecond
 )
 
 // lineBody is a body whose lines pass an interceptor. It hands on whole lines: who reads it makes nothing of less. A
@@ -44,6 +48,17 @@ func (b *lineBody) Read(p []byte) (int, error) {
 	n := copy(p, b.out[b.done:])
 	b.done += n
 	return n, nil
+}
+
+// Close implements io.Closer. OpenAI's library closes a stream at its last event, before its end has come; but over
+// HTTP/1.1 a connection whose answer was not read to the end is not used again.
+func (b *lineBody) Close() error {
+	if b.err == nil {
+		late := time.AfterFunc(restTimeout, func() { _ = b.ReadCloser.Close() })
+		defer late.Stop()
+		_, _ = io.CopyN(io.Discard, b.ReadCloser, maxRestBytes) // Nothing of it is of use.
+	}
+	return b.ReadCloser.Close()
 }
 
 // fill reads once.

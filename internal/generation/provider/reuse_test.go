@@ -1,0 +1,68 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+)
+
+func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T) {
+	var opened atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, chatUsage(50, 20, 150))
+		_ = http.NewResponseController(w).Flush()
+		<-time.After(10 * time.Millisecond) // The end of the answer is a packet of its own.
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	model := modelAt(t, compatible, "", server.URL)
+	for range 5 {
+		stream, err := model.Stream(t.Context(), question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range stream {
+			if part.Type == fantasy.StreamPartTypeError {
+				t.Fatal(part.Error)
+			}
+		}
+	}
+	if n := opened.Load(); n != 1 {
+		t.Errorf("5 calls have opened %d connections", n)
+	}
+}
+
+func TestAnAnswerThatNeverEndsBehindItsLastEventIsWhole(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, chatUsage(50, 20, 150))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer server.Close()
+	if got := usageAt(t, compatible, "", server.URL); got != produced(20) {
+		t.Errorf("got %+v", got)
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is kept")
+	}
+}
