@@ -86,20 +86,19 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
+// golden compares what the documents mean: the order of keys is the libraries' own.
 func golden(t *testing.T, path string, value any) {
 	t.Helper()
-	var got bytes.Buffer
-	encoder := json.NewEncoder(&got)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
+	raw, err := json.Marshal(value)
+	if err != nil {
 		t.Fatal(err)
 	}
+	got := ordered(t, raw)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -108,9 +107,28 @@ func golden(t *testing.T, path string, value any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+	if diff := cmp.Diff(ordered(t, want), got); diff != "" {
 		t.Errorf("%s, run the test with -update if this is right: -want +got\n%s", path, diff)
 	}
+}
+
+// ordered is a JSON document with the keys of its objects in order, and every value as it was.
+func ordered(t *testing.T, raw []byte) string {
+	t.Helper()
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // TestNoPromptIsRefused sends wild histories, the same in each run.
