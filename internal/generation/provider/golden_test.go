@@ -73,6 +73,8 @@ var requests = []struct {
 		asked: v1alpha1.EffortMedium},
 	{name: "anthropic-effort", spec: everything(v1alpha1.ProviderAnthropic, "claude-opus-4-8"),
 		asked: v1alpha1.EffortXHigh},
+	{name: "anthropic-display", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-5"),
+		asked: v1alpha1.EffortLow},
 	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"),
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/google"
