@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
@@ -19,6 +22,10 @@ const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = time.Second
 )
+
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}
+}
 
 // Chats is the state of one chat.
 type Chats interface {
@@ -61,7 +68,8 @@ type Follower struct {
 	cursor
 	shown shown
 	pump  *pump
-	retry time.Duration
+	// retries are the pauses before what could not be told is tried again.
+	retries wait.Backoff
 }
 
 // shown is what the client was told of the present.
@@ -80,7 +88,7 @@ type shown struct {
 // error. A Follower runs once.
 func (f *Follower) Run(ctx context.Context, from Position) error {
 	defer f.stopPump()
-	f.cursor = cursor{resume: &from}
+	f.cursor, f.retries = cursor{resume: &from}, backoff()
 	var keepAlive <-chan time.Time
 	if f.KeepAlive != nil && f.KeepAliveEvery > 0 {
 		ticker := time.NewTicker(f.KeepAliveEvery)
@@ -110,10 +118,9 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		f.retry = min(max(2*f.retry, firstRetry), lastRetry)
-		return time.After(f.retry), nil
+		return time.After(f.retries.Step()), nil
 	}
-	f.retry = 0
+	f.retries = backoff()
 	err = f.sendHistory(ctx, chat, news)
 	f.release(news.messages)
 	if err != nil {
@@ -174,15 +181,13 @@ func (f *Follower) sendMessage(ctx context.Context, chat *v1alpha1.Chat, item *i
 
 // load fetches a message again that was not kept while the history was walked.
 func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	pause := firstRetry
-	for {
+	for retries := backoff(); ; {
 		message, err := f.Messages.Get(ctx, chat, place)
 		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
 			return message, err
 		}
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, lastRetry)
+		case <-time.After(retries.Step()):
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

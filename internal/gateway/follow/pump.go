@@ -63,19 +63,17 @@ func (p *pump) out() <-chan parts.Frame {
 }
 
 func (p *pump) run(ctx context.Context, source Parts, namespace string, after int64) {
-	for pause := firstRetry; ctx.Err() == nil; pause = min(2*pause, lastRetry) {
+	for retries := backoff(); ctx.Err() == nil; {
 		seen, whole := p.read(ctx, source, namespace, after)
 		if whole {
 			return
 		}
 		if seen > after {
-			after, pause = seen, firstRetry
+			after, retries = seen, backoff()
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(retries.Step()):
 		case <-ctx.Done():
-			timer.Stop()
 		}
 	}
 }

@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/stream/parts"
@@ -128,7 +131,7 @@ func (e *Episode) notify() {
 // run keeps a stream to the relay until everything was sent after Close, or ctx is done. last is the number of the last
 // frame that the relay had when the episode was opened; those that are published since then may be in the log already.
 func (e *Episode) run(ctx context.Context, last int64) {
-	pause := firstRetry
+	retries := backoff(lastRetry)
 	first := last + 1 // number of the first frame in log
 	for {
 		began := time.Now()
@@ -137,17 +140,16 @@ func (e *Episode) run(ctx context.Context, last int64) {
 			return
 		}
 		if time.Since(began) > lastRetry {
-			pause = firstRetry
+			retries = backoff(lastRetry)
 		}
 		for {
 			if final(err) {
 				e.lose(err)
 				return
 			}
-			if !sleep(ctx, pause) {
+			if !sleep(ctx, retries.Step()) {
 				return
 			}
-			pause = min(2*pause, lastRetry)
 			if last, err = e.client.open(ctx, e.name); err == nil {
 				break
 			}
@@ -236,6 +238,11 @@ func (r *body) take(p []byte) (int, <-chan struct{}, error) {
 	}
 	r.e.waiting = true
 	return 0, r.e.changed, nil
+}
+
+// backoff are the pauses before the relay is tried again, the longest of them last.
+func backoff(last time.Duration) wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: last, Steps: math.MaxInt}
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

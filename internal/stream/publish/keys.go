@@ -19,18 +19,17 @@ const lastKeysRetry = 30 * time.Second
 // set from the API server. The relay asks rarely: at its start,
 // once an hour while somebody reads, and for a key that it does not know.
 func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
-	pause := firstRetry
+	retries := backoff(lastKeysRetry)
 	for ctx.Err() == nil {
 		err := c.bringKeys(ctx, fetch)
 		if err == nil {
-			pause = firstRetry
+			retries = backoff(lastKeysRetry)
 			continue
 		}
 		log.DebugContext(ctx, "the relay did not get the issuer's keys", "error", err)
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, retries.Step()) {
 			return
 		}
-		pause = min(2*pause, lastKeysRetry)
 	}
 }
 
