@@ -4,62 +4,53 @@
 package auth
 
 import (
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
-// answers remembers answers of the API server for a while, a bounded number of them.
+// answers remembers answers of the API server for a while, a bounded number of them. Negative ones have room of their
+// own: anybody can cause those.
 type answers[V any] struct {
-	now func() time.Time
-
-	mu    sync.Mutex
-	known map[string]answer[V]
+	now                func() time.Time
+	positive, negative *cache.LRUExpireCache
 }
 
 // answer is what the API server said to a question that was asked at a time.
 type answer[V any] struct {
-	value   V
-	asked   time.Time
-	expires time.Time
+	value V
+	asked time.Time
 }
 
+// clock is the time for a cache.
+type clock func() time.Time
+
+// Now implements cache.Clock.
+func (c clock) Now() time.Time { return c() }
+
 func newAnswers[V any](now func() time.Time) *answers[V] {
-	return &answers[V]{now: now, known: map[string]answer[V]{}}
+	return &answers[V]{
+		now:      now,
+		positive: cache.NewLRUExpireCacheWithClock(maxAnswers, clock(now)),
+		negative: cache.NewLRUExpireCacheWithClock(maxRefusals, clock(now)),
+	}
 }
 
 func (a *answers[V]) get(key string) (answer[V], bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	found, ok := a.known[key]
-	return found, ok && a.now().Before(found.expires)
-}
-
-// put remembers an answer. A negative one takes no room from others: anybody can cause those.
-func (a *answers[V]) put(key string, v answer[V], positive bool) {
-	ttl := negativeTTL
-	if positive {
-		ttl = positiveTTL
-	}
-	v.expires = v.asked.Add(ttl)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.known) >= maxAnswers {
-		a.makeRoom(a.now(), positive)
-	}
-	if len(a.known) < maxAnswers {
-		a.known[key] = v
-	}
-}
-
-// makeRoom forgets what has expired, and if that is nothing and it must be,
-// all: it costs one question each to learn it again.
-func (a *answers[V]) makeRoom(now time.Time, must bool) {
-	for key, known := range a.known {
-		if !now.Before(known.expires) {
-			delete(a.known, key)
+	for _, known := range []*cache.LRUExpireCache{a.positive, a.negative} {
+		if found, ok := known.Get(key); ok {
+			return found.(answer[V]), true
 		}
 	}
-	if must && len(a.known) >= maxAnswers {
-		clear(a.known)
+	return answer[V]{}, false
+}
+
+// put remembers the newest answer, from when it was asked for.
+func (a *answers[V]) put(key string, v answer[V], positive bool) {
+	known, other, ttl := a.negative, a.positive, negativeTTL
+	if positive {
+		known, other, ttl = a.positive, a.negative, positiveTTL
 	}
+	other.Remove(key)
+	known.Add(key, v, ttl-a.now().Sub(v.asked))
 }

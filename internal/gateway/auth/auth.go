@@ -37,8 +37,9 @@ const (
 	// positiveTTL and negativeTTL are how long an answer of the API server counts.
 	positiveTTL = 10 * time.Second
 	negativeTTL = time.Second
-	// maxAnswers bounds each of the two caches.
-	maxAnswers = 4096
+	// maxAnswers and maxRefusals bound the positive and the negative ones to each of the two questions.
+	maxAnswers  = 4096 - maxRefusals
+	maxRefusals = 512
 	// reviewTimeout bounds one question to the API server.
 	reviewTimeout = 10 * time.Second
 )

@@ -254,7 +254,44 @@ func TestBadAnswersTakeNoRoomFromGoodOnes(t *testing.T) {
 	for i := range 2 * maxAnswers {
 		known.put(fmt.Sprint(i), answer[bool]{asked: now}, false)
 	}
-	if _, ok := known.get("good"); !ok || len(known.known) > maxAnswers {
-		t.Errorf("the good answer is gone, or there are too many: %d", len(known.known))
+	if _, ok := known.get("good"); !ok {
+		t.Error("the good answer is gone")
+	}
+	for i := range 2 * maxAnswers {
+		known.put(fmt.Sprint(i), answer[bool]{value: true, asked: now}, true)
+	}
+	if n := len(known.positive.Keys()) + len(known.negative.Keys()); n > 4096 {
+		t.Errorf("%d answers are known", n)
+	}
+}
+
+func TestAnAnswerCountsFromWhenItWasAskedForUntilTheNextOne(t *testing.T) {
+	asked := time.Unix(1_800_000_000, 0)
+	now := asked
+	for name, c := range map[string]struct {
+		came     time.Duration // the answer, after it was asked for
+		positive bool
+		later    time.Duration // after it was asked for
+		want     bool
+	}{
+		"a good one":                         {0, true, 9 * time.Second, true},
+		"a good one, ten seconds on":         {0, true, 11 * time.Second, false},
+		"a good one that came late":          {8 * time.Second, true, 9 * time.Second, true},
+		"a good one that came late, soon on": {8 * time.Second, true, 11 * time.Second, false},
+		"a bad one":                          {0, false, time.Second / 2, true},
+		"a bad one, a second on":             {0, false, 2 * time.Second, false},
+		"a bad one that came too late":       {2 * time.Second, false, 2 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := newAnswers[bool](func() time.Time { return now })
+			now = asked
+			known.put("q", answer[bool]{value: !c.positive, asked: now}, !c.positive) // It does not count any more.
+			now = asked.Add(c.came)
+			known.put("q", answer[bool]{value: c.positive, asked: asked}, c.positive)
+			now = asked.Add(c.later)
+			if got, ok := known.get("q"); ok != c.want || ok && got.value != c.positive {
+				t.Errorf("got %+v, %v", got, ok)
+			}
+		})
 	}
 }
