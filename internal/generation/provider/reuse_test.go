@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/testing/providertest"
 )
 
 func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T) {
@@ -30,7 +32,7 @@ func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T)
 	}
 	server.Start()
 	defer server.Close()
-	model := modelAt(t, compatible, "", server.URL)
+	model := modelAt(t, providertest.Compatible, "", server.URL)
 	for range 5 {
 		stream, err := model.Stream(t.Context(), question)
 		if err != nil {
@@ -57,7 +59,7 @@ func TestAnAnswerThatNeverEndsBehindItsLastEventIsWhole(t *testing.T) {
 		close(gone)
 	}))
 	defer server.Close()
-	if got := usageAt(t, compatible, "", server.URL); got != produced(20) {
+	if got := usageAt(t, providertest.Compatible, "", server.URL); got != produced(20) {
 		t.Errorf("got %+v", got)
 	}
 	select {

@@ -106,7 +106,7 @@ func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
 	server := &providertest.Scripted{Replies: providertest.Events(append(append(alive, claudeStart), append(alive,
 		claudeReason("end_turn"), claudeEnd)...)...)}
 	spec := providertest.Specs["anthropic"]
-	model, err := provider.New(t.Context(), &spec, key, &http.Client{Transport: server})
+	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: server})
 	if err != nil {
 		t.Fatal(err)
 	}
