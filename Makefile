@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GOTAGS := grpcnotrace
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -tags $(GOTAGS) -ldflags='-s -w'
+# Without DWARF, as the cluster's programs are built: so that both share what they have in common.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -tags $(GOTAGS) -ldflags='-s -w'
 CONTROLLER_GEN := go tool controller-gen
 GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 
