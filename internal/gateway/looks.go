@@ -18,12 +18,6 @@ const (
 	maxLooks = 1024
 )
 
-// look is what was seen of a message that waits, and when.
-type look struct {
-	message follow.QueuedMessage
-	at      time.Time
-}
-
 // Look implements follow.Queue.
 func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (follow.QueuedMessage, error) {
 	key := "queue/" + string(chat.UID) + "/" + name
@@ -42,7 +36,7 @@ func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (
 		}
 		seen, err := follow.Queued(chat, msg)
 		if err == nil {
-			m.see(key, seen)
+			m.looks.Add(key, seen, lookAge)
 		}
 		return seen, err
 	})
@@ -58,17 +52,9 @@ func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (
 }
 
 func (m *messages) seen(key string) (follow.QueuedMessage, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	seen, ok := m.looks[key]
-	return seen.message, ok && time.Since(seen.at) < lookAge
-}
-
-func (m *messages) see(key string, message follow.QueuedMessage) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.looks) >= maxLooks {
-		clear(m.looks)
+	seen, ok := m.looks.Get(key)
+	if !ok {
+		return follow.QueuedMessage{}, false
 	}
-	m.looks[key] = look{message: message, at: time.Now()}
+	return seen.(follow.QueuedMessage), true
 }

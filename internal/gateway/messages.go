@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -12,6 +11,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
@@ -40,20 +41,17 @@ type messages struct {
 	fetching singleflight.Group
 
 	mu    sync.Mutex
-	order *list.List // of *cached, the last used first
-	known map[string]*list.Element
-	bytes int
-	looks map[string]look
-}
-
-type cached struct {
-	key     string
-	message *follow.Committed
+	known *lru.Cache // of *follow.Committed
+	bytes int        // that they have
+	looks *cache.LRUExpireCache
 }
 
 func newMessages(get GetMessage) *messages {
-	return &messages{get: get, slots: make(chan struct{}, maxFetches), order: list.New(),
-		known: map[string]*list.Element{}, looks: map[string]look{}}
+	m := &messages{get: get, slots: make(chan struct{}, maxFetches), looks: cache.NewLRUExpireCache(maxLooks)}
+	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, gone any) {
+		m.bytes -= len(gone.(*follow.Committed).Data)
+	})
+	return m
 }
 
 // Get implements follow.Messages.
@@ -118,37 +116,29 @@ func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.
 func (m *messages) lookup(key string, version int64) *follow.Committed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	element := m.known[key]
-	if element == nil {
+	found, ok := m.known.Get(key)
+	if !ok {
 		return nil
 	}
-	message := element.Value.(*cached).message
+	message := found.(*follow.Committed)
 	if message.Base == 0 && message.Version != version {
 		return nil
 	}
-	m.order.MoveToFront(element)
 	return message
 }
 
 func (m *messages) keep(key string, message *follow.Committed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.known[key]; known != nil {
-		if message.Version <= known.Value.(*cached).message.Version {
+	if known, ok := m.known.Get(key); ok {
+		if message.Version <= known.(*follow.Committed).Version {
 			return
 		}
-		m.forget(known)
+		m.known.Remove(key)
 	}
-	m.known[key] = m.order.PushFront(&cached{key: key, message: message})
 	m.bytes += len(message.Data)
-	for m.order.Len() > cacheMessages || m.bytes > cacheBytes {
-		m.forget(m.order.Back())
+	m.known.Add(key, message)
+	for m.bytes > cacheBytes {
+		m.known.RemoveOldest()
 	}
-}
-
-// forget drops what was kept of a message. The caller holds mu.
-func (m *messages) forget(element *list.Element) {
-	gone := m.order.Remove(element).(*cached)
-	delete(m.known, gone.key)
-	m.bytes -= len(gone.message.Data)
 }

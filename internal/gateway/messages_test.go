@@ -1,0 +1,46 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
+	const big = 1 << 20
+	for name, c := range map[string]struct{ messages, bytes, want int }{
+		"by their number": {2 * cacheMessages, 1, cacheMessages},
+		"by their bytes":  {2 * cacheBytes / big, big, cacheBytes / big},
+		"one that is larger than all that is kept": {1, cacheBytes + 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMessages(nil)
+			data := make(json.RawMessage, c.bytes)
+			for i := range c.messages {
+				m.keep(fmt.Sprint(i), &follow.Committed{Base: 1, Data: data})
+				m.lookup("0", 0) // What is used stays.
+			}
+			if got := m.known.Len(); got != c.want || m.bytes != c.want*c.bytes {
+				t.Errorf("%d messages with %d bytes are kept, want %d", got, m.bytes, c.want)
+			}
+			if kept := m.lookup("0", 0) != nil; kept != (c.want > 0) {
+				t.Errorf("the message that is used is kept: %v", kept)
+			}
+		})
+	}
+}
+
+func TestOfAMessageTheNewestCommitIsKept(t *testing.T) {
+	m := newMessages(nil)
+	for _, version := range []int64{2, 3, 1} {
+		m.keep("a", &follow.Committed{Version: version, Data: make(json.RawMessage, version)})
+	}
+	if m.lookup("a", 3) == nil || m.lookup("a", 2) != nil || m.known.Len() != 1 || m.bytes != 3 {
+		t.Errorf("%d messages with %d bytes are kept", m.known.Len(), m.bytes)
+	}
+}
