@@ -19,9 +19,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/internal/gateway/auth"
@@ -35,6 +35,8 @@ const (
 	keepAliveEvery = 15 * time.Second
 	// writeTimeout is how long a client may take to accept an event before it is cut.
 	writeTimeout = 10 * time.Second
+	// warnEvery bounds how often the same trouble is logged for all streams.
+	warnEvery = time.Minute
 )
 
 // Checker decides who may listen.
@@ -76,7 +78,7 @@ type Gateway struct {
 	relays   *relays
 	seats    *seats
 	memory   *memory
-	warned   atomic.Int64 // when, in Unix seconds
+	warned   rate.Sometimes
 
 	// Intervals, which tests shorten.
 	keepAlive, writeTimeout, readTimeout time.Duration
@@ -107,6 +109,7 @@ func New(config Config) (*Gateway, error) {
 		relays:    relays,
 		seats:     newSeats(limits),
 		memory:    newMemory(limits.StreamMemory),
+		warned:    rate.Sometimes{Interval: warnEvery},
 		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout,
 		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience},
 	}, nil
@@ -234,11 +237,12 @@ func (g *Gateway) close(ctx context.Context, out *eventWriter, err error) (reaso
 
 // report writes to the log why callers are refused though they may be right, once a minute.
 func (g *Gateway) report(ctx context.Context, refused *refusal.Error) {
-	now, last := time.Now().Unix(), g.warned.Load()
-	if refused.Cause == nil || ctx.Err() != nil || now-last < 60 || !g.warned.CompareAndSwap(last, now) {
+	if refused.Cause == nil || ctx.Err() != nil {
 		return
 	}
-	g.config.Log.WarnContext(ctx, "callers are refused", "reason", refused.Reason, "error", refused.Cause)
+	g.warned.Do(func() {
+		g.config.Log.WarnContext(ctx, "callers are refused", "reason", refused.Reason, "error", refused.Cause)
+	})
 }
 
 // openChat begins the story of a chat.

@@ -12,9 +12,9 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -37,11 +37,11 @@ type relays struct {
 	http   *http.Client
 	tokens *relayTokens
 	log    *slog.Logger
-	warned atomic.Int64 // when, in Unix seconds
+	warned rate.Sometimes
 }
 
 func newRelays(pods cache.Store, port int, mint MintToken, log *slog.Logger) *relays {
-	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log,
+	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log, warned: rate.Sometimes{Interval: warnEvery},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			DisableCompression:     true,
@@ -76,10 +76,8 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 // report is loud only where trying again does not help, and then once a minute for all streams.
 func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	level := slog.LevelDebug
-	if now, last := time.Now().Unix(), r.warned.Load(); errors.Is(err, subscribe.ErrRefused) && now-last >= 60 {
-		if r.warned.CompareAndSwap(last, now) {
-			level = slog.LevelWarn
-		}
+	if errors.Is(err, subscribe.ErrRefused) {
+		r.warned.Do(func() { level = slog.LevelWarn })
 	}
 	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }

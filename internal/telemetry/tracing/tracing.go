@@ -16,7 +16,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -26,6 +25,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/time/rate"
 
 	"parley.dev/parley/internal/telemetry"
 )
@@ -82,7 +82,7 @@ func New(ctx context.Context, service Service, log *slog.Logger) (*Tracer, error
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	otel.SetErrorHandler(&complaints{log: log})
+	otel.SetErrorHandler(&complaints{log: log, sometimes: rate.Sometimes{Interval: warnEvery}})
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(ids{}), sdktrace.WithResource(what),
 	)
@@ -128,16 +128,11 @@ func (t *Tracer) Close(ctx context.Context) {
 
 // complaints logs trouble with the collector, once in a while.
 type complaints struct {
-	log  *slog.Logger
-	last atomic.Int64
+	log       *slog.Logger
+	sometimes rate.Sometimes
 }
 
 // Handle implements otel.ErrorHandler.
 func (c *complaints) Handle(err error) {
-	now, last := time.Now().UnixNano(), c.last.Load()
-	if last == 0 || now-last > int64(warnEvery) {
-		if c.last.CompareAndSwap(last, now) {
-			c.log.Warn("traces are not exported", slog.Any("error", err))
-		}
-	}
+	c.sometimes.Do(func() { c.log.Warn("traces are not exported", slog.Any("error", err)) })
 }

@@ -20,7 +20,7 @@ import (
 type urlModel struct {
 	fantasy.LanguageModel
 	about   fault.Subject
-	refused *refusals
+	refused refusals
 }
 
 // Stream implements fantasy.LanguageModel.

@@ -4,8 +4,9 @@
 package fileurl
 
 import (
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 const (
@@ -16,34 +17,17 @@ const (
 )
 
 // refusals are the URLs that a provider has refused of late.
-type refusals struct {
-	now   func() time.Time
-	mu    sync.Mutex
-	until map[string]time.Time
+type refusals struct{ urls *cache.LRUExpireCache }
+
+func newRefusals() refusals { return refusals{cache.NewLRUExpireCache(maxRefusals)} }
+
+func (r refusals) has(url string) bool {
+	_, refused := r.urls.Get(url)
+	return refused
 }
 
-func (r *refusals) has(url string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now().Before(r.until[url])
-}
-
-func (r *refusals) add(urls []string) {
-	if len(urls) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	for url, until := range r.until {
-		if !now.Before(until) {
-			delete(r.until, url)
-		}
-	}
-	if r.until == nil || len(r.until)+len(urls) > maxRefusals {
-		r.until = map[string]time.Time{}
-	}
+func (r refusals) add(urls []string) {
 	for _, url := range urls {
-		r.until[url] = now.Add(refusedFor)
+		r.urls.Add(url, nil, refusedFor)
 	}
 }

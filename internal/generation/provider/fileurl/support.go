@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"time"
 
 	"charm.land/fantasy"
 
@@ -111,7 +110,7 @@ func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fant
 	if supportOf(spec) == nil {
 		return model
 	}
-	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: &refusals{now: time.Now}}
+	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: newRefusals()}
 }
 
 // inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.
