@@ -3,16 +3,8 @@
 
 package v1alpha1
 
-// Condition types of every kind in this package. They follow kstatus, so that kubectl wait, Argo CD and Flux understand
-// the objects without a plug-in: Ready is always present; Reconciling is present and True while work is under way;
-// Stalled is present and True when a person is needed; never both of the latter.
+// Condition types of a Chat, besides those of every kind.
 const (
-	// ConditionReady is True when nothing is left to do, Unknown while work is under way, False when it failed.
-	ConditionReady = "Ready"
-	// ConditionReconciling is True while work is under way, and absent otherwise.
-	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will happen until a person acts, and absent otherwise.
-	ConditionStalled = "Stalled"
 	// ConditionTruncated of a Chat is True when its newest reply outgrew what one object can hold and was cut there,
 	// and absent otherwise.
 	ConditionTruncated = "Truncated"
@@ -29,56 +21,56 @@ const (
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
-	ReasonAwaitingFirstMessage = "AwaitingFirstMessage"
+	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"
 	// ReasonBeginning surfaces in Ready (Unknown) and Reconciling (True) until spec.prompt has become the first message.
-	ReasonBeginning = "Beginning"
+	ReasonBeginning ConditionReason = "Beginning"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
-	ReasonAnswered = "Answered"
+	ReasonAnswered ConditionReason = "Answered"
 	// ReasonStoppedAfterTool surfaces in Ready (True) when the last turn was ended by the result of a tool in
 	// tools.stopAfter.
-	ReasonStoppedAfterTool = "StoppedAfterTool"
+	ReasonStoppedAfterTool ConditionReason = "StoppedAfterTool"
 	// ReasonMaxStepsReached surfaces in Ready (True) when the last turn was ended by limits.maxSteps.
-	ReasonMaxStepsReached = "MaxStepsReached"
+	ReasonMaxStepsReached ConditionReason = "MaxStepsReached"
 	// ReasonGenerating surfaces in Ready (Unknown) and Reconciling (True) while the model is asked.
-	ReasonGenerating = "Generating"
+	ReasonGenerating ConditionReason = "Generating"
 	// ReasonExecutingTools surfaces in Ready (Unknown) and Reconciling (True) while tools run.
-	ReasonExecutingTools = "ExecutingTools"
+	ReasonExecutingTools ConditionReason = "ExecutingTools"
 	// ReasonRetrying surfaces in Ready (Unknown) and Reconciling (True) while a step that failed waits for its next
 	// attempt.
-	ReasonRetrying = "Retrying"
+	ReasonRetrying ConditionReason = "Retrying"
 	// ReasonCompacting surfaces in Ready (Unknown) and Reconciling (True) while the context is being summarised.
-	ReasonCompacting = "Compacting"
+	ReasonCompacting ConditionReason = "Compacting"
 	// ReasonWaitingForPod surfaces in Ready (Unknown) and Reconciling (True) while the generation pod starts.
-	ReasonWaitingForPod = "WaitingForPod"
+	ReasonWaitingForPod ConditionReason = "WaitingForPod"
 	// ReasonGenerationPodRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the
 	// generation pod that the next step needs: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
-	ReasonGenerationPodRefused = "GenerationPodRefused"
+	ReasonGenerationPodRefused ConditionReason = "GenerationPodRefused"
 	// ReasonPromptRefused surfaces in Ready (Unknown) and Reconciling (True) while the API server refuses the message that
 	// spec.prompt is to become.
-	ReasonPromptRefused = "PromptRefused"
+	ReasonPromptRefused ConditionReason = "PromptRefused"
 	// ReasonPromptNameTaken surfaces in Ready (False) and Stalled (True) while another message has the name of the one
 	// that spec.prompt is to become. For the first 10 s it is Unknown and Reconciling:
 	// a former chat of the name may be on its way out.
-	ReasonPromptNameTaken = "PromptNameTaken"
+	ReasonPromptNameTaken ConditionReason = "PromptNameTaken"
 	// ReasonInterrupting surfaces in Ready (Unknown) and Reconciling (True) while a partial reply is finished.
-	ReasonInterrupting = "Interrupting"
+	ReasonInterrupting ConditionReason = "Interrupting"
 	// ReasonRequiresAction surfaces in Ready (Unknown) and Reconciling (True) while a person or a client must act.
-	ReasonRequiresAction = "RequiresAction"
+	ReasonRequiresAction ConditionReason = "RequiresAction"
 	// ReasonInterrupted surfaces in Ready (True) when the last turn was interrupted.
-	ReasonInterrupted = "Interrupted"
+	ReasonInterrupted ConditionReason = "Interrupted"
 	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds work that there is.
-	ReasonSuspended = "Suspended"
+	ReasonSuspended ConditionReason = "Suspended"
 	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because as
 	// many chats are generating as may.
-	ReasonWaitingForCapacity = "WaitingForCapacity"
+	ReasonWaitingForCapacity ConditionReason = "WaitingForCapacity"
 	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats,
 	// as calls in status.turn.waitingFor ask. No generation pod has work for the chat meanwhile.
-	ReasonWaitingForSubChats = "WaitingForSubChats"
+	ReasonWaitingForSubChats ConditionReason = "WaitingForSubChats"
 	// ReasonArchived surfaces in Ready (True) when the chat is archived.
-	ReasonArchived = "Archived"
+	ReasonArchived ConditionReason = "Archived"
 	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one
 	// of its family, is still at work.
-	ReasonArchiving = "Archiving"
+	ReasonArchiving ConditionReason = "Archiving"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
-	ReasonReplyTooLarge = "ReplyTooLarge"
+	ReasonReplyTooLarge ConditionReason = "ReplyTooLarge"
 )

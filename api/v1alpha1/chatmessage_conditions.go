@@ -8,31 +8,31 @@ package v1alpha1
 // which are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (
 	// ReasonBeingAnswered surfaces in Ready (Unknown) and Reconciling (True) from the message's commit to the turn's end.
-	ReasonBeingAnswered = "BeingAnswered"
+	ReasonBeingAnswered ConditionReason = "BeingAnswered"
 	// ReasonQueued surfaces in Ready (Unknown) and Reconciling (True) while the message waits for a turn to end.
-	ReasonQueued = "Queued"
+	ReasonQueued ConditionReason = "Queued"
 	// ReasonChatNotFound surfaces in Ready (Unknown) and Reconciling (True) while the chat of chatRef does not exist.
-	ReasonChatNotFound = "ChatNotFound"
+	ReasonChatNotFound ConditionReason = "ChatNotFound"
 	// ReasonWaitingForChat surfaces in Ready (Unknown) and Reconciling (True) while the chat cannot begin: it has no
 	// ChatModelConfig that could answer, or its parent does not exist or allows no such sub-chat.
-	ReasonWaitingForChat = "WaitingForChat"
+	ReasonWaitingForChat ConditionReason = "WaitingForChat"
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was
 	// full.
-	ReasonQueueFull = "QueueFull"
+	ReasonQueueFull ConditionReason = "QueueFull"
 	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived; the message is
 	// taken up once it is taken back.
-	ReasonChatArchived = "ChatArchived"
+	ReasonChatArchived ConditionReason = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation continues without it.
-	ReasonSuperseded = "Superseded"
+	ReasonSuperseded ConditionReason = "Superseded"
 	// ReasonResultsAccepted surfaces in Ready (True) when the results of a Tool message answer the calls that waited.
-	ReasonResultsAccepted = "ResultsAccepted"
+	ReasonResultsAccepted ConditionReason = "ResultsAccepted"
 	// ReasonResultsInvalid surfaces in Ready (False) and Stalled (True) when a Tool message's results were refused: they
 	// do not answer exactly the calls that wait for a client, or are not valid JSON.
-	ReasonResultsInvalid = "ResultsInvalid"
+	ReasonResultsInvalid ConditionReason = "ResultsInvalid"
 	// ReasonWaitingForApproval surfaces in Ready (Unknown) and Reconciling (True) while a Tool message waits until other
 	// calls of the same reply have been approved or denied.
-	ReasonWaitingForApproval = "WaitingForApproval"
+	ReasonWaitingForApproval ConditionReason = "WaitingForApproval"
 	// ReasonTurnFailed surfaces in Ready (False) and Stalled (True) when the turn failed and its cause is no longer known.
-	ReasonTurnFailed = "TurnFailed"
+	ReasonTurnFailed ConditionReason = "TurnFailed"
 )

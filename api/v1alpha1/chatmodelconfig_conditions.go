@@ -11,23 +11,23 @@ const (
 	ConditionContextLimitUnknown = "ContextLimitUnknown"
 	// ReasonUnknownModel surfaces in ContextLimitUnknown (True) when spec.contextLimit is not set and the model is in no
 	// table.
-	ReasonUnknownModel = "UnknownModel"
+	ReasonUnknownModel ConditionReason = "UnknownModel"
 
 	// ReasonDisabled surfaces in Ready (True) when spec.disabled takes the configuration out of use.
-	ReasonDisabled = "Disabled"
+	ReasonDisabled ConditionReason = "Disabled"
 	// ReasonAccepted surfaces in Ready (True) when the configuration can be used.
-	ReasonAccepted = "Accepted"
+	ReasonAccepted ConditionReason = "Accepted"
 	// ReasonSeveralDefaults surfaces in Ready (True) when another ChatModelConfig of the namespace says default: true
 	// too, and comes first by name.
-	ReasonSeveralDefaults = "SeveralDefaults"
+	ReasonSeveralDefaults ConditionReason = "SeveralDefaults"
 	// ReasonReferenceNotFound surfaces in Ready (False) and Stalled (True) when fallbacks, or the modelConfigRef of
 	// compaction, titles or turnSummaries, name a ChatModelConfig that does not exist or is disabled.
 	// Chats are answered without it.
-	ReasonReferenceNotFound = "ReferenceNotFound"
+	ReasonReferenceNotFound ConditionReason = "ReferenceNotFound"
 	// ReasonHostNotAllowed surfaces in Ready (False) and Stalled (True) when models may not be called at the host that the
 	// configuration leads to: it is not among the manager's --model-hosts, or it is an address of the node.
-	ReasonHostNotAllowed = "HostNotAllowed"
+	ReasonHostNotAllowed ConditionReason = "HostNotAllowed"
 	// ReasonInvalidConfiguration surfaces in Ready (False) and Stalled (True) when the provider does not take what
 	// providerOptions say; the message names the field.
-	ReasonInvalidConfiguration = "InvalidConfiguration"
+	ReasonInvalidConfiguration ConditionReason = "InvalidConfiguration"
 )

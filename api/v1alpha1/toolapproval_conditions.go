@@ -6,8 +6,8 @@ package v1alpha1
 // Reasons of a ToolApproval's conditions.
 const (
 	// ReasonApplied surfaces in Ready (True) when the decision counts.
-	ReasonApplied = "Applied"
+	ReasonApplied ConditionReason = "Applied"
 	// ReasonNotPending surfaces in Ready (False) and Stalled (True) when the chat has no such call that waits for
 	// approval, or another ToolApproval came first.
-	ReasonNotPending = "NotPending"
+	ReasonNotPending ConditionReason = "NotPending"
 )

@@ -61,7 +61,7 @@ func (a *actuator) reject(ctx context.Context, s *scope, rejection plan.Rejectio
 	if err := a.client.Status().Update(ctx, message); err != nil {
 		return fmt.Errorf("rejecting message %s: %w", rejection.Message, err)
 	}
-	a.metrics.MessageRejected(rejection.Reason)
+	a.metrics.MessageRejected(string(rejection.Reason))
 	return nil
 }
 

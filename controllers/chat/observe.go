@@ -37,7 +37,8 @@ func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, t
 		o.metrics.CapacityCame(*todo.CapacityWait)
 	}
 	for _, notice := range todo.Notices {
-		o.recorder.Eventf(chat, nil, corev1.EventTypeWarning, notice.Reason, notice.Action, "%s", notice.Note)
+		o.recorder.Eventf(chat, nil, corev1.EventTypeWarning, string(notice.Reason),
+			string(notice.Action), "%s", notice.Note)
 	}
 }
 

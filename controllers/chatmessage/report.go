@@ -121,8 +121,8 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 // ofTurn says how the turn of the message stands. Why the chat gets no generation pod, the message says too.
 func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	if chat.Turn.Result == "" && ready != nil && ready.Reason == v1alpha1.ReasonGenerationPodRefused {
-		return conditions.Working(ready.Reason, ready.Message)
+	if chat.Turn.Result == "" && v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRefused {
+		return conditions.Working(v1alpha1.ReasonOf(ready), ready.Message)
 	}
 	return conditions.OfTurn(chat.Turn, chat.LastError)
 }
@@ -161,7 +161,7 @@ func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 	if ready == nil {
 		return conditions.Working(v1alpha1.ReasonBeingAnswered, "")
 	}
-	return conditions.Summary{Ready: ready.Status, Reason: ready.Reason, Message: ready.Message}
+	return conditions.Summary{Ready: ready.Status, Reason: v1alpha1.ReasonOf(ready), Message: ready.Message}
 }
 
 // cannotBegin are the reasons for which a chat takes no message up.
@@ -171,13 +171,14 @@ var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1al
 // archiving reports whether the chat takes no message up until its family is at rest.
 func archiving(chat *v1alpha1.ChatStatus) bool {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == v1alpha1.ReasonArchiving
+	return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonArchiving
 }
 
 // withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
 func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && (ready.Reason == v1alpha1.ReasonPromptRefused || ready.Reason == v1alpha1.ReasonPromptNameTaken)
+	reason := v1alpha1.ReasonOf(ready)
+	return reason == v1alpha1.ReasonPromptRefused || reason == v1alpha1.ReasonPromptNameTaken
 }
 
 func blocked(chat *v1alpha1.ChatStatus) bool {

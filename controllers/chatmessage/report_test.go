@@ -37,7 +37,7 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 		message *v1alpha1.ChatMessage
 		view    v1alpha1.ChatStatus
 		changed bool // The message was changed since, in another way than its content.
-		want    string
+		want    v1alpha1.ConditionReason
 	}{
 		"the turn was resumed since the view": {told(turn(1, 9), v1alpha1.TurnAnswered), turn(1, 0), false,
 			v1alpha1.ReasonAnswered},
@@ -68,7 +68,8 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 					conditions.Message(&next.Status, summary, next.Generation, time.Time{})
 				}
 			}
-			if got := meta.FindStatusCondition(next.Status.Conditions, v1alpha1.ConditionReady).Reason; got != c.want {
+			if got := v1alpha1.ReasonOf(meta.FindStatusCondition(next.Status.Conditions,
+				v1alpha1.ConditionReady)); got != c.want {
 				t.Errorf("the message says %s, want %s", got, c.want)
 			}
 		})
@@ -76,14 +77,14 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 }
 
 func TestAMessageBehindAPromptThatCannotBeSaysThatItWaits(t *testing.T) {
-	for reason, want := range map[string]string{
+	for reason, want := range map[v1alpha1.ConditionReason]v1alpha1.ConditionReason{
 		v1alpha1.ReasonPromptRefused:   v1alpha1.ReasonWaitingForChat,
 		v1alpha1.ReasonPromptNameTaken: v1alpha1.ReasonWaitingForChat,
 		v1alpha1.ReasonBeginning:       "", // The chat takes it up at any moment.
 	} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 		chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown,
-			Reason: reason}}
+			Reason: string(reason)}}
 		s := &scope{chat: chat, message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "more"},
 			Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}}
 		var st v1alpha1.ChatMessageStatus

@@ -33,8 +33,8 @@ func (p *person) sent() *v1alpha1.ChatMessage {
 	return nil
 }
 
-func ready(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
-	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message,
+func ready(status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: string(reason), Message: message,
 		LastTransitionTime: metav1.Now()}}
 }
 
@@ -121,9 +121,11 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 		t.Errorf("sent %q", m.Spec.Content)
 	}
 	p.begin(m)
-	p.chat.Status.Conditions = ready(metav1.ConditionFalse, string(v1alpha1.ErrorOverloaded), "anthropic has no capacity")
+	p.chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
+		"anthropic has no capacity")
 	p.updateStatus(p.chat)
-	p.settle(m, ready(metav1.ConditionFalse, string(v1alpha1.ErrorOverloaded), "anthropic has no capacity"))
+	p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
+		"anthropic has no capacity"))
 	if err := failed.wait(); err == nil || err.Error() != "Overloaded: anthropic has no capacity" {
 		t.Errorf("a failed turn: %v", err)
 	}

@@ -42,7 +42,7 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 
 	prompt := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-prompt", Namespace: team}}
 	await(t, "the message says so", prompt, func() bool {
-		return len(prompt.Status.Conditions) > 0 && prompt.Status.Conditions[0].Reason == v1alpha1.ReasonAnswered
+		return len(prompt.Status.Conditions) > 0 && v1alpha1.ReasonOf(&prompt.Status.Conditions[0]) == v1alpha1.ReasonAnswered
 	})
 	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != manager.username() {
 		t.Errorf("the chat was created by %q, its prompt's message by %q", stamp(t, chat), stamp(t, prompt))

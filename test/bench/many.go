@@ -137,9 +137,9 @@ func (b *bench) settled(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.Ch
 	return nil
 }
 
-func conditions(reason string, ready metav1.ConditionStatus) []metav1.Condition {
+func conditions(reason v1alpha1.ConditionReason, ready metav1.ConditionStatus) []metav1.Condition {
 	return []metav1.Condition{{
-		Type: v1alpha1.ConditionReady, Status: ready, Reason: reason, Message: "As long as Parley's own.",
+		Type: v1alpha1.ConditionReady, Status: ready, Reason: string(reason), Message: "As long as Parley's own.",
 		LastTransitionTime: metav1.Now(),
 	}}
 }

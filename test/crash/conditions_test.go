@@ -80,17 +80,17 @@ func queue(names ...string) condition {
 }
 
 // chatSays means that the chat's condition Ready has the reason.
-func chatSays(of string) condition {
-	return condition{"the chat says " + of, func(s *snapshot) bool {
-		return s.chat != nil && ready(s.chat.Status.Conditions).Reason == of
+func chatSays(of v1alpha1.ConditionReason) condition {
+	return condition{"the chat says " + string(of), func(s *snapshot) bool {
+		return s.chat != nil && ready(s.chat.Status.Conditions).Reason == string(of)
 	}}
 }
 
 // reason means that a User message's condition Ready has the reason.
-func reason(name, of string) condition {
-	return condition{"message " + name + " says " + of, func(s *snapshot) bool {
+func reason(name string, of v1alpha1.ConditionReason) condition {
+	return condition{"message " + name + " says " + string(of), func(s *snapshot) bool {
 		m := s.message(name)
-		return m != nil && ready(m.Status.Conditions).Reason == of
+		return m != nil && ready(m.Status.Conditions).Reason == string(of)
 	}}
 }
 

@@ -33,7 +33,7 @@ func TestAChatBeginsOnceTheQuotaOfPodsAllowsItAndSaysSoUntilThen(t *testing.T) {
 		}
 		for _, condition := range chat.Status.Conditions {
 			if condition.Type == v1alpha1.ConditionReady {
-				return condition.Reason == v1alpha1.ReasonGenerationPodRefused
+				return v1alpha1.ReasonOf(&condition) == v1alpha1.ReasonGenerationPodRefused
 			}
 		}
 		return false

@@ -68,7 +68,8 @@ func decision(ns, id string, d v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval
 	}
 }
 
-func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.ConditionStatus, reason string) {
+func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.ConditionStatus,
+	reason v1alpha1.ConditionReason) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("the approval is %s because of %s", ready, reason), func() bool {
 		var now v1alpha1.ToolApproval
@@ -76,7 +77,7 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 			t.Fatal(err)
 		}
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == ready && c.Reason == reason
+		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
 	})
 }
 

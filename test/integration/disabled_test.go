@@ -35,7 +35,7 @@ func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *t
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	eventually(t, "the configuration says that it is disabled", func() bool {
 		ready := meta.FindStatusCondition(configIn(t, ns, "off").Status.Conditions, v1alpha1.ConditionReady)
-		return ready != nil && ready.Status == metav1.ConditionTrue && ready.Reason == v1alpha1.ReasonDisabled
+		return ready != nil && ready.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(ready) == v1alpha1.ReasonDisabled
 	})
 	create(t, naming(ns, "c", "off", ""))
 	eventually(t, "the chat says what is disabled", func() bool {

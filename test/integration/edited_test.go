@@ -38,7 +38,7 @@ func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, confi
 // An edit cuts the history, but its turn can end before any pod has seen it.
 // Whatever ends it, the next turn builds on the new text.
 func TestTheModelIsToldWhatTheTranscriptSaysAlsoAfterAnEditThatNoPodSaw(t *testing.T) {
-	endHeldTurn := func(t *testing.T, ns, why string) {
+	endHeldTurn := func(t *testing.T, ns string, why v1alpha1.ConditionReason) {
 		t.Helper()
 		waitForReady(t, ns, "c", metav1.ConditionUnknown, why)
 		annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "now")
@@ -60,13 +60,13 @@ func TestTheModelIsToldWhatTheTranscriptSaysAlsoAfterAnEditThatNoPodSaw(t *testi
 		"while the budget is used up": func(t *testing.T, ns string, _ *v1alpha1.ChatModelConfig) {
 			patch(t, newChat(ns, "c", ""), `{"spec":{"limits":{"budget":{"currency":"USD","amount":"0.000001"}}}}`)
 			edit(t, ns, "c-prompt", "NEW-TEXT")
-			waitForReady(t, ns, "c", metav1.ConditionFalse, string(v1alpha1.ErrorBudgetExceeded))
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetExceeded))
 			patch(t, newChat(ns, "c", ""), `{"spec":{"limits":{"budget":{"amount":"5"}}}}`)
 		},
 		"while there is no model": func(t *testing.T, ns string, config *v1alpha1.ChatModelConfig) {
 			remove(t, config.DeepCopy())
 			edit(t, ns, "c-prompt", "NEW-TEXT")
-			waitForReady(t, ns, "c", metav1.ConditionFalse, string(v1alpha1.ErrorModelConfigNotFound))
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
 			create(t, config.DeepCopy())
 		},
 	} {

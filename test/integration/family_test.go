@@ -21,11 +21,12 @@ func subChat(ns, name, parent string) *v1alpha1.Chat {
 	return chat
 }
 
-func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus, reason string) {
+func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
+	reason v1alpha1.ConditionReason) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s is %s because of %s", chat, ready, reason), func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == ready && c.Reason == reason
+		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
 	})
 }
 
@@ -113,7 +114,7 @@ func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
 			create(t, answer(assigned(t, ns, "k1", 1, 1), nil))
 			waitForPhase(t, ns, "k1", v1alpha1.ChatWaiting)
 			create(t, subChat(ns, "k0", "root")) // Its name is no reason to come before one that has begun.
-			waitForReady(t, ns, "k0", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
 			makeRoom(t, ns)
 			assigned(t, ns, "k0", 1, 1)
 		})
@@ -123,7 +124,7 @@ func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
 func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
 	ns := namespace(t)
 	create(t, subChat(ns, "child", "root"))
-	waitForReady(t, ns, "child", metav1.ConditionFalse, string(v1alpha1.ErrorParentNotFound))
+	waitForReady(t, ns, "child", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorParentNotFound))
 	root := newChat(ns, "root", "")
 	root.Spec.Suspend = true
 	create(t, root)
@@ -147,9 +148,9 @@ func TestTheRootLimitsItsFamily(t *testing.T) {
 	create(t, subChat(ns, "a", "root"))
 	assigned(t, ns, "a", 1, 1)
 	create(t, subChat(ns, "b", "root"))
-	waitForReady(t, ns, "b", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+	waitForReady(t, ns, "b", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
 	create(t, subChat(ns, "deep", "a"))
-	waitForReady(t, ns, "deep", metav1.ConditionFalse, string(v1alpha1.ErrorFamilyLimitExceeded))
+	waitForReady(t, ns, "deep", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
 	patch(t, newChat(ns, "root", ""), `{"spec":{"limits":{"maxSubChats":2}}}`)
 	assigned(t, ns, "b", 1, 1)
 }

@@ -29,7 +29,7 @@ func allow(t *testing.T, ns, name string, chats int32) {
 	waitForQuota(t, ns, name, 1, v1alpha1.ReasonInForce)
 }
 
-func waitForQuota(t *testing.T, ns, name string, generation int64, reason string) {
+func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alpha1.ConditionReason) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("generation %d of quota %s is Ready because of %s", generation, name, reason), func() bool {
 		quota := chatQuota(ns, name, nil, nil)
@@ -37,7 +37,8 @@ func waitForQuota(t *testing.T, ns, name string, generation int64, reason string
 			t.Fatal(err)
 		}
 		c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == reason && c.ObservedGeneration == generation
+		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == reason &&
+			c.ObservedGeneration == generation
 	})
 }
 
@@ -46,7 +47,7 @@ func waitForHolder(t *testing.T, ns, chat, message string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("chat %s says %q", chat, message), func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == metav1.ConditionUnknown && c.Reason == v1alpha1.ReasonWaitingForCapacity &&
+		return c != nil && c.Status == metav1.ConditionUnknown && v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity &&
 			strings.Contains(c.Message, message)
 	})
 }
@@ -81,7 +82,7 @@ func TestAQuotaHoldsChatsAndLetsThemInAtOnceWhenItIsRaised(t *testing.T) {
 		}
 		for i := range chats.Items {
 			c := meta.FindStatusCondition(chats.Items[i].Status.Conditions, v1alpha1.ConditionReady)
-			if c != nil && c.Reason == v1alpha1.ReasonWaitingForCapacity && c.Message == message {
+			if v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity && c.Message == message {
 				n++
 			}
 		}

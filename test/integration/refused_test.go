@@ -45,7 +45,7 @@ func tooSmall(t *testing.T, ns string) *corev1.LimitRange {
 }
 
 // waitForRefusal waits until the chat says why it gets no pod.
-func waitForRefusal(t *testing.T, ns, chat, reason, words string) {
+func waitForRefusal(t *testing.T, ns, chat string, reason v1alpha1.ConditionReason, words string) {
 	t.Helper()
 	waitForReady(t, ns, chat, metav1.ConditionUnknown, reason)
 	ready := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
@@ -55,14 +55,14 @@ func waitForRefusal(t *testing.T, ns, chat, reason, words string) {
 }
 
 // eventsOf are the notes of the Events of that reason about the object.
-func eventsOf(t *testing.T, ns, name, reason string) (notes []string) {
+func eventsOf(t *testing.T, ns, name string, reason v1alpha1.EventReason) (notes []string) {
 	t.Helper()
 	var events eventsv1.EventList
 	if err := cluster.Client.List(t.Context(), &events, client.InNamespace(ns)); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range events.Items {
-		if e.Regarding.Name == name && e.Reason == reason {
+		if e.Regarding.Name == name && e.Reason == string(reason) {
 			notes = append(notes, e.Note)
 		}
 	}
@@ -98,7 +98,7 @@ func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *test
 			create(t, answer(assigned(t, ns, "c", 1, 1), nil))
 			assigned(t, ns, "d", 1, 1)
 			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-			if notes := eventsOf(t, ns, "c", v1alpha1.ReasonGenerationPodRefused); len(notes) != 1 {
+			if notes := eventsOf(t, ns, "c", v1alpha1.EventGenerationPodRefused); len(notes) != 1 {
 				t.Errorf("its Events are %q", notes)
 			}
 		})

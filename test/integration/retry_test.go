@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -158,11 +159,6 @@ func requested(t *testing.T, ns, chat, token string) v1alpha1.RequestOutcome {
 	return ""
 }
 
-func readyReason(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Type == v1alpha1.ConditionReady {
-			return c.Reason
-		}
-	}
-	return ""
+func readyReason(conditions []metav1.Condition) v1alpha1.ConditionReason {
+	return v1alpha1.ReasonOf(meta.FindStatusCondition(conditions, v1alpha1.ConditionReady))
 }

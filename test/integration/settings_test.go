@@ -229,7 +229,7 @@ func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testin
 	})
 	c, ready, stalled := read()
 	if want := "spec.providerOptions.usr is not known here: the options are extra_body, reasoning_effort, user"; stalled.Message != want ||
-		stalled.Reason != v1alpha1.ReasonInvalidConfiguration || ready.Status != metav1.ConditionFalse {
+		v1alpha1.ReasonOf(stalled) != v1alpha1.ReasonInvalidConfiguration || ready.Status != metav1.ConditionFalse {
 		t.Errorf("Ready %+v, Stalled %+v", ready, stalled)
 	}
 	c.Spec.ProviderOptions.Raw = []byte(`{"user":"u"}`)
@@ -238,7 +238,7 @@ func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testin
 	}
 	eventually(t, "the configuration is accepted", func() bool {
 		_, ready, stalled := read()
-		return ready.Reason == v1alpha1.ReasonAccepted && stalled == nil
+		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonAccepted && stalled == nil
 	})
 }
 
@@ -251,7 +251,8 @@ func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		stalled := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
-		return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonHostNotAllowed &&
+		return stalled != nil && stalled.Status == metav1.ConditionTrue &&
+			v1alpha1.ReasonOf(stalled) == v1alpha1.ReasonHostNotAllowed &&
 			strings.Contains(stalled.Message, "Leads to 169.254.169.254, where models may not be called")
 	})
 }

@@ -209,7 +209,8 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 	create(t, answer(chatIn(t, ns, "c"), callTool))
 	eventually(t, "the chat says that it is suspended", func() bool {
 		st := chatIn(t, ns, "c").Status
-		return st.History.Version == 2 && st.Generation == nil && st.Conditions[0].Reason == v1alpha1.ReasonSuspended
+		return st.History.Version == 2 && st.Generation == nil &&
+			v1alpha1.ReasonOf(&st.Conditions[0]) == v1alpha1.ReasonSuspended
 	})
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":false}}`)
 	assigned(t, ns, "c", 2, 1)

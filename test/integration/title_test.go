@@ -119,7 +119,7 @@ func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range config.Status.Conditions {
-			if c.Reason == v1alpha1.ReasonReferenceNotFound {
+			if v1alpha1.ReasonOf(&c) == v1alpha1.ReasonReferenceNotFound {
 				return true
 			}
 		}

@@ -234,15 +234,16 @@ func waitForPhase(t *testing.T, ns, name string, phase v1alpha1.ChatPhase) {
 	eventually(t, "chat "+name+" is "+string(phase), func() bool { return chatIn(t, ns, name).Status.Phase == phase })
 }
 
-func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus, reason string) {
+func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus,
+	reason v1alpha1.ConditionReason) {
 	t.Helper()
-	eventually(t, "message "+name+" is "+string(status)+" because of "+reason, func() bool {
+	eventually(t, "message "+name+" is "+string(status)+" because of "+string(reason), func() bool {
 		var m v1alpha1.ChatMessage
 		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &m); err != nil {
 			return false
 		}
 		c := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)
-		return c != nil && c.Status == status && c.Reason == reason
+		return c != nil && c.Status == status && v1alpha1.ReasonOf(c) == reason
 	})
 }
 

@@ -71,7 +71,17 @@ func methodsElsewhere(t *testing.T, gather string) (names []string) {
 
 func parsed(t *testing.T, path string) *ast.File {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	return parsedFrom(t, path, nil)
+}
+
+func parsedSource(t *testing.T, source string) *ast.File {
+	t.Helper()
+	return parsedFrom(t, "source.go", source)
+}
+
+func parsedFrom(t *testing.T, path string, source any) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

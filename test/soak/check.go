@@ -138,7 +138,7 @@ func answers(q *question, m *v1alpha1.ChatMessage, turn []*v1alpha1.ChatMessage)
 		return fmt.Errorf("it says %q, not %q", m.Spec.Content, q.text())
 	case m.Status.State != v1alpha1.MessageCommitted:
 		return fmt.Errorf("its state is %s", m.Status.State)
-	case ready == nil || ready.Status != "True" || ready.Reason != v1alpha1.ReasonAnswered:
+	case ready == nil || ready.Status != "True" || v1alpha1.ReasonOf(ready) != v1alpha1.ReasonAnswered:
 		return errors.New("its condition is " + readyOf(m.Status.Conditions))
 	case len(turn) != q.kind.steps():
 		return fmt.Errorf("%d messages answer it, not %d", len(turn), q.kind.steps())

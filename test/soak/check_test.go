@@ -55,7 +55,7 @@ func finished(kinds ...kind) *state {
 
 func answered() []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonAnswered}}
+		Reason: string(v1alpha1.ReasonAnswered)}}
 }
 
 func (s *state) named(name string) *v1alpha1.ChatMessage {

@@ -96,9 +96,9 @@ func chatSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 
 func blockedSummary(f ChatFacts) Summary {
 	if f.MayCome {
-		return Working(string(f.Blocked.Reason), f.Blocked.Text())
+		return Working(v1alpha1.ConditionReason(f.Blocked.Reason), f.Blocked.Text())
 	}
-	return Failed(string(f.Blocked.Reason), f.Blocked.Text())
+	return Failed(v1alpha1.ConditionReason(f.Blocked.Reason), f.Blocked.Text())
 }
 
 // requiredOf says what people have to do.
@@ -206,9 +206,9 @@ func waitingFor(waits []v1alpha1.WaitingCallStatus) string {
 
 func failedSummary(e *v1alpha1.LastError) Summary {
 	if e == nil {
-		return Failed(string(v1alpha1.ErrorInternal), "The last turn failed; send a message to continue")
+		return Failed(v1alpha1.ConditionReason(v1alpha1.ErrorInternal), "The last turn failed; send a message to continue")
 	}
-	return Failed(string(e.Reason), e.Text())
+	return Failed(v1alpha1.ConditionReason(e.Reason), e.Text())
 }
 
 // MarkTruncated records whether the newest reply was cut at the size that one object can hold.
@@ -218,7 +218,7 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 		return
 	}
 	set(&st.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReplyTooLarge,
+		Type: v1alpha1.ConditionTruncated, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonReplyTooLarge),
 		Message: fmt.Sprintf("Message %s was cut at 1 MiB, the most that one object holds; ask for the rest in a new message",
 			message),
 	}, st.ObservedGeneration, now)

@@ -23,21 +23,22 @@ type Summary struct {
 	// Ready is True when nothing is left to do, Unknown while work is under way, False when a person is needed.
 	Ready metav1.ConditionStatus
 	// Reason and Message of Ready, and of Reconciling or Stalled with it.
-	Reason, Message string
+	Reason  v1alpha1.ConditionReason
+	Message string
 }
 
 // Done says that nothing is left to do.
-func Done(reason, message string) Summary {
+func Done(reason v1alpha1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
 // Working says that work is under way, or waits for something that will come.
-func Working(reason, message string) Summary {
+func Working(reason v1alpha1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
 // Failed says that a person is needed.
-func Failed(reason, message string) Summary {
+func Failed(reason v1alpha1.ConditionReason, message string) Summary {
 	return Summary{Ready: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
@@ -46,7 +47,8 @@ const maxConditionMessage = 32768
 
 // apply writes the summary into the conditions and keeps those of other types.
 func (s Summary) apply(conditions *[]metav1.Condition, generation int64, now time.Time) {
-	set(conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: s.Ready, Reason: s.Reason, Message: s.Message},
+	set(conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: s.Ready, Reason: string(s.Reason),
+		Message: s.Message},
 		generation, now)
 	setOrRemove(conditions, v1alpha1.ConditionReconciling, s.Ready == metav1.ConditionUnknown, s, generation, now)
 	setOrRemove(conditions, v1alpha1.ConditionStalled, s.Ready == metav1.ConditionFalse, s, generation, now)
@@ -58,7 +60,7 @@ func setOrRemove(conditions *[]metav1.Condition, conditionType string, on bool, 
 		meta.RemoveStatusCondition(conditions, conditionType)
 		return
 	}
-	set(conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: s.Reason,
+	set(conditions, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: string(s.Reason),
 		Message: s.Message}, generation, now)
 }
 

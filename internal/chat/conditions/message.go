@@ -71,7 +71,7 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 		if lastError == nil {
 			return Failed(v1alpha1.ReasonTurnFailed, "The turn failed")
 		}
-		return Failed(string(lastError.Reason), lastError.Text())
+		return Failed(v1alpha1.ConditionReason(lastError.Reason), lastError.Text())
 	}
 	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // reasonDocs finds the reasons of the API with what their comments say.
-var reasonDocs = regexp.MustCompile(`((?:\t//[^\n]*\n)+)\tReason\w+ += "(\w+)"`)
+var reasonDocs = regexp.MustCompile(`((?:\t//[^\n]*\n)+)\tReason\w+ ConditionReason += "(\w+)"`)
 
 // A chat that waits for something that nobody tells it of waits for good. Whoever adds a reason says who ends the wait.
 func TestTheDesignSaysWhoWakesAChatForEachReasonToWait(t *testing.T) {

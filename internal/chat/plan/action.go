@@ -117,7 +117,7 @@ func (p action) expire() error {
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
 		return nil
 	}
-	p.notice("ActionDeadlineExceeded", "RequireAction",
+	p.notice(v1alpha1.EventActionDeadlineExceeded, v1alpha1.EventActionRequireAction,
 		"Nobody answered the pending tool calls in time: they are cancelled, and the turn continues")
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err

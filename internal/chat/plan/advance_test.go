@@ -220,7 +220,7 @@ func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
 	w.chat.Spec.Prompt = "hello"
 	w.pass(nil).want("Waiting v0 /0 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonBeginning {
+		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning {
 		t.Errorf("Ready is %+v", ready)
 	}
 }
@@ -368,7 +368,7 @@ func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
 
 func TestATruncatedReplyIsMarkedUntilTheNextOne(t *testing.T) {
 	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
-	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.ReasonReplyTooLarge {
+	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.EventReplyTooLarge {
 		t.Errorf("conditions %+v, notices %+v", w.chat.Status.Conditions, w.last.Notices)
 	}
 	if w.say("b").answer(nil); truncated(w.chat) {

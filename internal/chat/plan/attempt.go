@@ -96,7 +96,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {
-		p.notice(v1alpha1.ReasonReplyTooLarge, "Commit",
+		p.notice(v1alpha1.EventReplyTooLarge, v1alpha1.EventActionCommit,
 			"Message "+result.Name+" was cut at 1 MiB, the most that one object holds")
 	}
 }

@@ -72,7 +72,7 @@ func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alp
 		failed.ModelConfig != model.Summarizer.Config {
 		return
 	}
-	p.notice("SummarizerUnavailable", "Compact", clip.Ellipsis(fmt.Sprintf(
+	p.notice(v1alpha1.EventSummarizerUnavailable, v1alpha1.EventActionCompact, clip.Ellipsis(fmt.Sprintf(
 		"ChatModelConfig %s, which compaction.modelConfigRef names, cannot write a summary (%s), and %s is asked instead. %s",
 		failed.ModelConfig, e.Reason, model.Config, e.Text()), maxMessage))
 }

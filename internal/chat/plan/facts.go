@@ -246,16 +246,17 @@ func (a *Asks) Nothing() bool {
 // Rejection is a message that is refused.
 type Rejection struct {
 	Message string
-	// Reason of its Ready condition, and the sentence for its author.
-	Reason, Note string
+	// Reason of its Ready condition.
+	Reason v1alpha1.ConditionReason
+	// Note is the sentence for its author.
+	Note string
 }
 
 // Notice is something that a person may want to know about, once.
 type Notice struct {
-	// Reason in CamelCase.
-	Reason string
-	// Action that was being performed, in CamelCase.
-	Action string
+	Reason v1alpha1.EventReason
+	// Action that was being performed.
+	Action v1alpha1.EventAction
 	// Note is a sentence without any content of messages.
 	Note string
 }

@@ -25,7 +25,7 @@ func (p attempt) lose() error {
 	internal.LostAttempts++
 	losses := internal.LostAttempts
 	reason, message := p.lossOf(&lost)
-	p.notice("AttemptLost", "Generate", message)
+	p.notice(v1alpha1.EventAttemptLost, v1alpha1.EventActionGenerate, message)
 	if lost.Attempt >= p.maxAttempts() {
 		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
 	}

@@ -27,7 +27,8 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 			t.Fatalf("after loss %d the retry is %+v, after %d losses", i+2, retry, losses)
 		}
 		ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-		if ready.Reason != v1alpha1.ReasonRetrying || !strings.Contains(ready.Message, "it did not start: no image") {
+		if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonRetrying ||
+			!strings.Contains(ready.Message, "it did not start: no image") {
 			t.Errorf("Ready is %+v", ready)
 		}
 		w.later(wait)
@@ -66,13 +67,14 @@ func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
 }
 
 func TestALostAttemptWaitsForCapacityAndForAPodLikeAnyOther(t *testing.T) {
-	for name, held := range map[string]func(*Facts){
+	for reason, held := range map[v1alpha1.ConditionReason]func(*Facts){
 		v1alpha1.ReasonWaitingForCapacity:   func(f *Facts) { f.NoCapacity = "full" },
 		v1alpha1.ReasonGenerationPodRefused: func(f *Facts) { f.PodRefused = "exceeded quota" },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(string(reason), func(t *testing.T) {
 			w := newWorld(t).say("a").pass(func(f *Facts) { lost("")(f); held(f) }).want("Running v1 a/1 - []")
-			if ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != name {
+			ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+			if v1alpha1.ReasonOf(ready) != reason {
 				t.Errorf("Ready is %+v", ready)
 			}
 			w.pass(nil).want("Running v1 a/1 2:GenerateAssistant []")

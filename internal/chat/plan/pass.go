@@ -138,7 +138,7 @@ func (p *pass) idle() bool {
 	return false
 }
 
-func (p *pass) notice(reason, action, note string) {
+func (p *pass) notice(reason v1alpha1.EventReason, action v1alpha1.EventAction, note string) {
 	p.plan.Notices = append(p.plan.Notices, Notice{Reason: reason, Action: action, Note: printable.Line(note)})
 }
 

@@ -24,11 +24,11 @@ func TestAChatWhoseGenerationPodIsRefusedTakesTheMessageUpAndSaysWhy(t *testing.
 	}
 	w := newWorld(t).pass(func(f *Facts) { refused(f); f.Open = messages(false, "a") }).want("Running v1 a/1 - []")
 	if ready := readyOf(w); ready.Status != metav1.ConditionUnknown ||
-		ready.Reason != v1alpha1.ReasonGenerationPodRefused ||
+		v1alpha1.ReasonOf(ready) != v1alpha1.ReasonGenerationPodRefused ||
 		!strings.Contains(ready.Message, "exceeded quota: none") {
 		t.Errorf("Ready is %+v", ready)
 	}
-	if n := w.last.Notices; len(n) != 1 || n[0].Reason != v1alpha1.ReasonGenerationPodRefused {
+	if n := w.last.Notices; len(n) != 1 || n[0].Reason != v1alpha1.EventGenerationPodRefused {
 		t.Errorf("the first refusal gives notice of %+v", n)
 	}
 	w.later(10 * time.Second)
@@ -37,7 +37,7 @@ func TestAChatWhoseGenerationPodIsRefusedTakesTheMessageUpAndSaysWhy(t *testing.
 		t.Errorf("a refusal that lasts gives notice of %+v", n)
 	}
 	w.pass(nil).want("Running v1 a/1 1:GenerateAssistant []")
-	if ready := readyOf(w); ready.Reason != v1alpha1.ReasonGenerating {
+	if ready := readyOf(w); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonGenerating {
 		t.Errorf("Ready is %+v", ready)
 	}
 }
@@ -53,7 +53,7 @@ func TestAPromptThatCannotBecomeAMessageIsSaid(t *testing.T) {
 		why    NoPrompt
 		age    time.Duration
 		status metav1.ConditionStatus
-		reason string
+		reason v1alpha1.ConditionReason
 		says   string
 		again  time.Duration
 	}{
@@ -68,11 +68,11 @@ func TestAPromptThatCannotBecomeAMessageIsSaid(t *testing.T) {
 			w := newWorld(t)
 			w.chat.Spec.Prompt, w.chat.CreationTimestamp = "hello", metav1.NewTime(w.now.Add(-c.age))
 			w.pass(func(f *Facts) { f.NoPrompt = &c.why })
-			if ready := readyOf(w); ready.Status != c.status || ready.Reason != c.reason ||
+			if ready := readyOf(w); ready.Status != c.status || v1alpha1.ReasonOf(ready) != c.reason ||
 				!strings.Contains(ready.Message, c.says) {
 				t.Errorf("Ready is %+v", ready)
 			}
-			if n := w.last.Notices; len(n) != 1 || n[0].Reason != c.reason || w.last.Again != c.again {
+			if n := w.last.Notices; len(n) != 1 || n[0].Reason != v1alpha1.EventReason(c.reason) || w.last.Again != c.again {
 				t.Errorf("it gives notice of %+v and looks again after %v", n, w.last.Again)
 			}
 		})

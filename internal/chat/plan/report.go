@@ -80,9 +80,12 @@ func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
 	return p.plan.Again > 0
 }
 
-// refusals are the reasons that make an Event when they come up, and not again while they last.
-var refusals = []string{v1alpha1.ReasonGenerationPodRefused, v1alpha1.ReasonPromptRefused,
-	v1alpha1.ReasonPromptNameTaken}
+// refusals are the Events for reasons of Ready that make one when they come up, and not again while they last.
+var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
+	v1alpha1.ReasonGenerationPodRefused: v1alpha1.EventGenerationPodRefused,
+	v1alpha1.ReasonPromptRefused:        v1alpha1.EventPromptRefused,
+	v1alpha1.ReasonPromptNameTaken:      v1alpha1.EventPromptNameTaken,
+}
 
 // noPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the
 // same name may just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
@@ -102,9 +105,8 @@ func (p report) noPrompt() *conditions.NoPrompt {
 func (p report) noticeRefusal() {
 	ready := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionReady)
 	before := meta.FindStatusCondition(p.chat.Status.Conditions, v1alpha1.ConditionReady)
-	for _, reason := range refusals {
-		if ready.Reason == reason && (before == nil || before.Reason != reason) {
-			p.notice(reason, "Generate", ready.Message)
-		}
+	reason := v1alpha1.ReasonOf(ready)
+	if event, refused := refusals[reason]; refused && v1alpha1.ReasonOf(before) != reason {
+		p.notice(event, v1alpha1.EventActionGenerate, ready.Message)
 	}
 }

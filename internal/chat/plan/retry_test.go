@@ -42,7 +42,7 @@ func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
 		t.Fatalf("retry is %+v", retry)
 	}
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonRetrying {
+		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonRetrying {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.later(time.Second - 1).want("Running v1 a/1 - []").later(1).want("Running v1 a/1 2:GenerateAssistant []")

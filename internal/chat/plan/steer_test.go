@@ -160,7 +160,7 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(held(func(f *Facts) { f.Result = result(w.chat, calls(1)) })).want("Running v2 c-1-1/2 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonSuspended {
+		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonSuspended {
 		t.Errorf("Ready is %+v", ready)
 	}
 	w.pass(held(func(f *Facts) { f.Open = messages(false, "b") })).want("Running v2 c-1-1/2 - [b]")
@@ -294,7 +294,7 @@ func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.pass(held("ChatQuota q allows 2 chats"))
 	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Reason != v1alpha1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
+	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonWaitingForCapacity || ready.Message != "ChatQuota q allows 2 chats" {
 		t.Errorf("Ready says %s: %s", ready.Reason, ready.Message)
 	}
 	if !w.chat.Status.WaitingSince.Equal(since) {

@@ -55,7 +55,7 @@ func (p steering) handleRequests() error {
 		}
 		if why != "" {
 			handled.Outcome, handled.Message = v1alpha1.RequestRefused, why
-			p.notice(reason, string(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
+			p.notice(reason, v1alpha1.EventAction(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
 		} else if err := p.turn().follow(); err != nil {
 			return err
 		}
@@ -72,12 +72,12 @@ var requested = map[v1alpha1.RequestKind]machine.Event{
 }
 
 // answerRequest does what is asked, or says why not.
-func (p steering) answerRequest(kind v1alpha1.RequestKind) (reason, why string) {
+func (p steering) answerRequest(kind v1alpha1.RequestKind) (reason v1alpha1.EventReason, why string) {
 	if kind == v1alpha1.RequestTitle {
-		return reasonNoTitle, p.captions().askTitle()
+		return v1alpha1.EventTitleNotWritten, p.captions().askTitle()
 	}
 	refused := p.try(requested[kind], subject{compaction: v1alpha1.CompactionManual})
-	return string(refused), refused.Meaning()
+	return v1alpha1.EventReason(refused), refused.Meaning()
 }
 
 func (p steering) record(handled v1alpha1.HandledRequest) {

@@ -5,9 +5,6 @@ package plan
 
 import "parley.dev/parley/api/v1alpha1"
 
-// reasonNoTitle is the reason of the Event for a request of a title that is refused.
-const reasonNoTitle = "TitleNotWritten"
-
 // takeTitle makes the title that came with a result the chat's, unless the chat has a better one: what a model wrote is
 // not taken back for first words. To take the same one twice changes nothing.
 func (p captions) takeTitle(result *v1alpha1.ChatMessage) {

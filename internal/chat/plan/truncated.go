@@ -108,13 +108,11 @@ func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
 		if m.Spec.Role != v1alpha1.RoleUser {
 			continue
 		}
-		if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			switch ready.Reason {
-			case v1alpha1.ReasonInterrupted:
-				return v1alpha1.TurnInterrupted
-			case v1alpha1.ReasonMaxStepsReached:
-				return v1alpha1.TurnMaxStepsReached
-			}
+		switch v1alpha1.ReasonOf(meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady)) {
+		case v1alpha1.ReasonInterrupted:
+			return v1alpha1.TurnInterrupted
+		case v1alpha1.ReasonMaxStepsReached:
+			return v1alpha1.TurnMaxStepsReached
 		}
 		break
 	}

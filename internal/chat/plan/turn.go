@@ -90,7 +90,7 @@ func (p turn) fail(e v1alpha1.GenerationError) error { return p.failAfter(e, nil
 
 // failAfter ends the turn with an error that the attempt under way ended in.
 func (p turn) failAfter(e v1alpha1.GenerationError, attempt *AttemptEnd) error {
-	p.notice(string(e.Reason), "Generate", e.Text())
+	p.notice(v1alpha1.EventReason(e.Reason), v1alpha1.EventActionGenerate, e.Text())
 	return p.fire(machine.FinishError, subject{err: &e, attempt: attempt})
 }
 

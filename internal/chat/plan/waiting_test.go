@@ -47,9 +47,10 @@ func waiting(t *testing.T, chats ...string) *world {
 	return w.want("Running v2 c-1-1/2 - []")
 }
 
-func (w *world) wantReason(reason string) *world {
+func (w *world) wantReason(reason v1alpha1.ConditionReason) *world {
 	w.t.Helper()
-	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c == nil || c.Reason != reason {
+	if c := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady); c == nil ||
+		v1alpha1.ReasonOf(c) != reason {
 		w.t.Fatalf("Ready is %+v, want reason %s", c, reason)
 	}
 	return w

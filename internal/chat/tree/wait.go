@@ -18,7 +18,7 @@ func Settled(chat *v1alpha1.Chat) bool {
 		return false
 	}
 	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason != v1alpha1.ReasonBeginning
+	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning
 }
 
 // Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil

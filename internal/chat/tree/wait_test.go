@@ -15,7 +15,7 @@ import (
 func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase   v1alpha1.ChatPhase
-		reason  string
+		reason  v1alpha1.ConditionReason
 		settled bool
 	}{
 		"never looked at":       {"", "", false},
@@ -26,15 +26,15 @@ func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 		"waiting for people":    {v1alpha1.ChatRequiresAction, v1alpha1.ReasonRequiresAction, false},
 		"done":                  {v1alpha1.ChatWaiting, v1alpha1.ReasonAnswered, true},
 		"without a message":     {v1alpha1.ChatWaiting, v1alpha1.ReasonAwaitingFirstMessage, true},
-		"without a model":       {v1alpha1.ChatWaiting, string(v1alpha1.ErrorModelConfigNotFound), true},
-		"failed":                {v1alpha1.ChatError, string(v1alpha1.ErrorContextTooLong), true},
+		"without a model":       {v1alpha1.ChatWaiting, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound), true},
+		"failed":                {v1alpha1.ChatError, v1alpha1.ConditionReason(v1alpha1.ErrorContextTooLong), true},
 		"archived":              {v1alpha1.ChatWaiting, v1alpha1.ReasonArchived, true},
 		"to be archived, later": {v1alpha1.ChatWaiting, v1alpha1.ReasonArchiving, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Phase: c.phase}}
 			if c.reason != "" {
-				chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: c.reason}}
+				chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: string(c.reason)}}
 			}
 			if Settled(chat) != c.settled {
 				t.Errorf("settled is %v", !c.settled)

@@ -62,7 +62,7 @@ func TestACallThatWaitsForASubChatIsNotedAndAnsweredFromTheCluster(t *testing.T)
 	sub.write(func(s *v1alpha1.ChatStatus) {
 		s.Phase = v1alpha1.ChatWaiting
 		s.Conditions = []metav1.Condition{{
-			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAnswered,
+			Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonAnswered),
 			LastTransitionTime: metav1.Now(),
 		}}
 	})

@@ -83,7 +83,7 @@ type Message struct {
 	// State of a person's message: a generated one has none.
 	State v1alpha1.MessageState
 	// Refusal is why a Rejected or Superseded message is not part of the conversation.
-	Refusal string
+	Refusal v1alpha1.ConditionReason
 	// CutsIn is true for a User message with whenBusy: Interrupt.
 	CutsIn bool
 	// Turn that a committed User message began.

@@ -67,7 +67,7 @@ func (c *Chat) enqueue(at int, m *Message) {
 	c.Queue = slices.Insert(c.Queue, at, m.Name)
 }
 
-func (m *Message) reject(reason string) {
+func (m *Message) reject(reason v1alpha1.ConditionReason) {
 	m.State, m.Refusal = v1alpha1.MessageRejected, reason
 }
 

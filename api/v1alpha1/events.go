@@ -1,0 +1,67 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// EventReason is the reason of an Event. All Events are Warnings about a Chat; what goes well makes none.
+// Every ErrorReason is one, too: a turn failed with it.
+type EventReason string
+
+// Reasons of Events about the work on a turn.
+const (
+	// EventAttemptLost surfaces when the generation pod of an attempt is gone, or never started, or when the attempt can
+	// have no result; it is made again.
+	EventAttemptLost EventReason = "AttemptLost"
+	// EventActionDeadlineExceeded surfaces when nobody answered or approved the pending tool calls in time.
+	EventActionDeadlineExceeded EventReason = "ActionDeadlineExceeded"
+	// EventSummarizerUnavailable surfaces when the model that compaction.modelConfigRef names cannot write a summary, so
+	// that the one which answers does.
+	EventSummarizerUnavailable EventReason = "SummarizerUnavailable"
+	// EventReplyTooLarge surfaces when a reply was cut at the size that one object can hold.
+	EventReplyTooLarge = EventReason(ReasonReplyTooLarge)
+	// EventGenerationPodRefused surfaces when the API server begins to refuse the generation pod that the next step needs.
+	EventGenerationPodRefused = EventReason(ReasonGenerationPodRefused)
+	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
+	EventPromptRefused = EventReason(ReasonPromptRefused)
+	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to
+	// become.
+	EventPromptNameTaken = EventReason(ReasonPromptNameTaken)
+)
+
+// Reasons of Events about a request that was refused: one that an annotation made.
+const (
+	// EventNotStarted surfaces when the chat has no message yet.
+	EventNotStarted EventReason = "NotStarted"
+	// EventIsArchived surfaces when the chat is archived.
+	EventIsArchived EventReason = "IsArchived"
+	// EventNotInThisState surfaces when what is asked for is not possible in the chat's phase.
+	EventNotInThisState EventReason = "NotInThisState"
+	// EventNothingToCompact surfaces when no Assistant message follows the last boundary.
+	EventNothingToCompact EventReason = "NothingToCompact"
+	// EventNothingToClear surfaces when no message that the model sees follows the last boundary.
+	EventNothingToClear EventReason = "NothingToClear"
+	// EventTitleNotWritten surfaces when no model is to write another title:
+	// spec.title says it, or no model writes titles.
+	EventTitleNotWritten EventReason = "TitleNotWritten"
+)
+
+// EventAction is what an Event says was being done.
+type EventAction string
+
+// The actions.
+const (
+	// EventActionGenerate is the work of a generation pod, or the way to it.
+	EventActionGenerate EventAction = "Generate"
+	// EventActionCommit is making a step part of the history.
+	EventActionCommit EventAction = "Commit"
+	// EventActionRequireAction is waiting for people and clients.
+	EventActionRequireAction EventAction = "RequireAction"
+	// EventActionCompact is summarising the context, also as a request asked for it.
+	EventActionCompact EventAction = "Compact"
+	// EventActionInterrupt is the request to stop the turn under way.
+	EventActionInterrupt = EventAction(RequestInterrupt)
+	// EventActionClear is the request to begin a new context.
+	EventActionClear = EventAction(RequestClear)
+	// EventActionTitle is the request for another title.
+	EventActionTitle = EventAction(RequestTitle)
+)

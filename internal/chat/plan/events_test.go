@@ -1,0 +1,35 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+// A request that is refused makes an Event whose reason is that of the state machine.
+func TestTheReasonsOfRefusedRequestsAreThoseOfTheAPI(t *testing.T) {
+	got := map[v1alpha1.EventReason]bool{}
+	for _, event := range requested {
+		for _, state := range machine.States() {
+			for queued := range 2 {
+				_, refused := machine.Next(state, event, machine.Facts{QueueLen: queued, QueueCap: 1})
+				if state != machine.Invalid && refused != "" { // An invalid one is repaired before.
+					got[v1alpha1.EventReason(refused)] = true
+				}
+			}
+		}
+	}
+	want := []v1alpha1.EventReason{
+		v1alpha1.EventIsArchived, v1alpha1.EventNotInThisState, v1alpha1.EventNotStarted, v1alpha1.EventNothingToClear,
+		v1alpha1.EventNothingToCompact,
+	}
+	if reasons := slices.Sorted(maps.Keys(got)); !slices.Equal(reasons, want) {
+		t.Errorf("requests are refused with %v, want %v", reasons, want)
+	}
+}
