@@ -12,7 +12,8 @@ import (
 	"parley.dev/parley/internal/generation/provider/rewrite"
 )
 
-// urlsKey is where the URLs of a call are in its context.
+// urlsKey is where the URLs of a call are in its context: fantasy hands that on to the transport, and nothing else of
+// ours.
 type urlsKey struct{}
 
 func withURLs(ctx context.Context, urls standIns) context.Context {

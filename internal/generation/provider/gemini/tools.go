@@ -18,7 +18,8 @@ import (
 // schema is a JSON schema.
 type schema = map[string]any
 
-// schemasKey is where the schemas of a call are in its context, by the names of the tools.
+// schemasKey is where the schemas of a call are in its context, by the names of the tools: fantasy hands that on to the
+// transport, and nothing else of ours.
 type schemasKey struct{}
 
 // OfferTools returns the context of a call whose tools are sent with their schemas as they are.

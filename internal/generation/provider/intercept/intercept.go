@@ -54,7 +54,8 @@ func (m interceptedModel) Stream(ctx context.Context, call fantasy.Call) (fantas
 	}, nil
 }
 
-// interceptorKey is where the interceptor of a call is in its context.
+// interceptorKey is where the interceptor of a call is in its context: fantasy hands that on to the transport, and
+// nothing else of ours.
 type interceptorKey struct{}
 
 // Client returns the client, which lets the interceptors of calls read the answers to them.

@@ -71,7 +71,8 @@ func (m reasoningModel) forward(stream fantasy.StreamResponse, yield func(fantas
 	return refused
 }
 
-// itemsKey is where the reasoning of a call is in its context.
+// itemsKey is where the reasoning of a call is in its context: fantasy hands that on to the transport, and nothing else
+// of ours.
 type itemsKey struct{}
 
 // reasoningItem is a reasoning as the protocol has it.

@@ -29,6 +29,8 @@ const (
 	maxStreamBytes = 1 << 30
 )
 
+// streamedKey marks the context of a call that is streamed: its request, which alone reaches the transport, does not
+// say so for every provider.
 type streamedKey struct{}
 
 // WithStream returns the context of a call whose answer is read as a stream, which may be longer than one that is read

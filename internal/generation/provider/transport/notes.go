@@ -30,6 +30,8 @@ type Notes struct {
 // waitHeaders are the headers that say whether and when to try again.
 var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 
+// notesKey is where the notes of a call are in its context: fantasy hands that on to the transport, and nothing else of
+// ours.
 type notesKey struct{}
 
 // WithNotes returns the context of one call, and where its HTTP answers are noted.
