@@ -95,7 +95,7 @@ func (c config) certificates(log *slog.Logger) (*tls.Config, error) {
 	if c.tlsCert == "" {
 		return nil, nil
 	}
-	return gateway.TLS(c.tlsCert, c.tlsKey, log)
+	return gateway.TLS(c.tlsCert, c.tlsKey, log, time.Now)
 }
 
 func parse(args []string) (config, error) {
@@ -154,6 +154,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	if err != nil {
 		return nil, err
 	}
+	c.auth.Now = time.Now
 	get := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 		return chats.Messages(namespace).Get(ctx, name)
 	}
@@ -166,6 +167,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		RelayPort:  c.relayPort,
 		RelayToken: mintFor(core, c.namespace, c.account),
 		Limits:     c.limits,
+		Now:        time.Now,
 		Log:        log,
 		Metrics:    metrics,
 	})

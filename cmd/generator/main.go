@@ -99,7 +99,8 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	if err != nil {
 		return err
 	}
-	sidecar := publish.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString())
+	sidecar := publish.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString(),
+		time.Now)
 	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err

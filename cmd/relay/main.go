@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/stream/relay"
@@ -51,14 +52,15 @@ func run(ctx context.Context, args []string) error {
 	if err := os.MkdirAll(filepath.Dir(c.socket), 0o770); err != nil {
 		return fmt.Errorf("making the directory of the socket: %w", err)
 	}
-	store, err := relay.NewStore(relay.Options{MarkerDir: c.markerDir})
+	store, err := relay.NewStore(relay.Options{MarkerDir: c.markerDir, Now: time.Now})
 	if err != nil {
 		return err
 	}
 	registry := telemetry.NewRegistry()
-	keys := &relay.IssuerKeys{File: c.keys}
+	keys := &relay.IssuerKeys{File: c.keys, Now: time.Now}
 	reader := &relay.Subscribers{Store: store, Authorizer: &relay.TokenVerifier{
 		Issuer: c.issuer, Audience: relay.Audience(c.namespace, c.podUID), Subjects: c.subjects, Keys: keys,
+		Now: time.Now,
 	}}
 	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams,
 		Refused: reader.Refused})

@@ -188,7 +188,7 @@ func (e expiring) Check(ctx context.Context, token string, access auth.Access) (
 func TestATokenOfTheGatewaysAudienceIsEnoughAndTheOthersCanBeRefused(t *testing.T) {
 	in := install(t, func(g *Gateway) {
 		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
-			auth.Options{})
+			auth.Options{Now: time.Now})
 	})
 	in.converse("chat")
 	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
@@ -229,7 +229,7 @@ func (away) Create(context.Context, *authenticationv1.TokenReview, metav1.Create
 func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
 	in := install(t, func(g *Gateway) {
 		g.config.Checker = auth.New(away{}, core.AuthorizationV1().SubjectAccessReviews(),
-			auth.Options{APIServerTokens: true})
+			auth.Options{APIServerTokens: true, Now: time.Now})
 	})
 	resp := in.get(t.Context(), in.path("chat"), in.token, nil)
 	defer resp.Body.Close()

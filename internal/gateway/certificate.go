@@ -19,6 +19,7 @@ const certificateAge = 10 * time.Second
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
+	now               func() time.Time
 
 	mu     sync.Mutex
 	loaded *tls.Certificate
@@ -26,10 +27,10 @@ type certificate struct {
 }
 
 // TLS is the configuration of a server whose certificate and key are in two PEM files.
-// It fails if they cannot be read now.
-func TLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
-	c := &certificate{certFile: certFile, keyFile: keyFile, log: log}
-	if err := c.load(time.Now()); err != nil {
+// It fails if they cannot be read now. now tells the time.
+func TLS(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
+	if err := c.load(now()); err != nil {
 		return nil, err
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
@@ -38,7 +39,7 @@ func TLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.read) >= certificateAge {
+	if now := c.now(); now.Sub(c.read) >= certificateAge {
 		if err := c.load(now); err != nil {
 			c.log.Warn("the certificate is not replaced", "error", err)
 		}

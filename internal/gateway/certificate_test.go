@@ -56,7 +56,7 @@ func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string, po
 func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile, _ := issue(t, dir, 1)
-	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler)}
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: slog.New(slog.DiscardHandler), now: time.Now}
 	serial := func() int64 {
 		t.Helper()
 		got, err := c.get(nil)
@@ -83,7 +83,8 @@ func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
 	if got := serial(); got != 2 {
 		t.Errorf("certificate %d while it is replaced", got)
 	}
-	if _, err := TLS(certFile, keyFile, c.log); err == nil || !strings.Contains(err.Error(), "reading the certificate") {
+	if _, err := TLS(certFile, keyFile, c.log, time.Now); err == nil ||
+		!strings.Contains(err.Error(), "reading the certificate") {
 		t.Errorf("a gateway begins with %v", err)
 	}
 }
@@ -96,7 +97,7 @@ func TestStreamsAreServedOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	certFile, keyFile, pool := issue(t, t.TempDir(), 1)
-	certificates, err := TLS(certFile, keyFile, slog.New(slog.DiscardHandler))
+	certificates, err := TLS(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.create(in.binding())
 	in.token = in.tokenOf("viewer")
 	in.relay = startRelay(in)
-	in.generator = publish.New(in.relay.socket, "incarnation-1")
+	in.generator = publish.New(in.relay.socket, "incarnation-1", time.Now)
 	in.pod("pod-1", "127.0.0.1")
 
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
@@ -101,9 +101,10 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 			return api.Messages(namespace).Get(ctx, name)
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
-			auth.Options{APIServerTokens: true}),
+			auth.Options{APIServerTokens: true, Now: time.Now}),
 		RelayPort:  in.relay.port,
 		RelayToken: in.mint,
+		Now:        time.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,8 +213,8 @@ func (r *relaySidecar) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json")}
-	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes")})
+	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json"), Now: time.Now}
+	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes"), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func (r *relaySidecar) start() {
 	}
 	r.port = public.Addr().(*net.TCPAddr).Port
 	verifier := relay.TokenVerifier{
-		Issuer: issuerOf(t, token), Keys: keys,
+		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
 		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
 	}
 	server := &relay.Server{Local: local, Public: public, Keys: keys,
@@ -236,7 +237,9 @@ func (r *relaySidecar) start() {
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
 	var bringing sync.WaitGroup
-	bringing.Go(func() { publish.New(r.socket, "keys").KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler)) })
+	bringing.Go(func() {
+		publish.New(r.socket, "keys", time.Now).KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler))
+	})
 	r.stop = func() {
 		cancel()
 		bringing.Wait()

@@ -63,6 +63,8 @@ type Config struct {
 	RelayToken MintToken
 	// Limits bound what callers can cost.
 	Limits Limits
+	// Now tells the time.
+	Now func() time.Time
 	// Log, default slog.Default.
 	Log *slog.Logger
 	// Metrics counts streams and refusals; nil: nobody is told.
@@ -99,7 +101,7 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays := newRelays(pods.GetStore(), config.RelayPort, config.RelayToken, config.Log)
+	relays := newRelays(pods.GetStore(), config.RelayPort, newRelayTokens(config.RelayToken, config.Now), config.Log)
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: relays.podGone}); err != nil {
 		return nil, fmt.Errorf("watching the pods: %w", err)
 	}
@@ -111,7 +113,7 @@ func New(config Config) (*Gateway, error) {
 		memory:    newMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
 		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout,
-		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience},
+		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: config.Now},
 	}, nil
 }
 

@@ -28,6 +28,7 @@ const (
 // lease says how long leave to listen lasts.
 type lease struct {
 	every, again, patience time.Duration
+	now                    func() time.Time
 }
 
 // recheck asks once more whether the caller may listen.
@@ -38,14 +39,14 @@ func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *follow.
 	wait := l.jittered()
 	for {
 		until := l.end(grant)
-		timer := time.NewTimer(min(wait, time.Until(until)))
+		timer := time.NewTimer(min(wait, until.Sub(l.now())))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
 		case <-timer.C:
 		}
-		if gone := l.gone(grant, time.Now()); gone != nil {
+		if gone := l.gone(grant, l.now()); gone != nil {
 			return gone
 		}
 		asking, cancel := context.WithDeadline(ctx, until)
@@ -55,7 +56,7 @@ func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *follow.
 		case refused == nil:
 			grant, wait = again, l.jittered()
 		case refused.Denied():
-			if gone := l.gone(grant, time.Now()); gone != nil {
+			if gone := l.gone(grant, l.now()); gone != nil {
 				return gone
 			}
 			return &follow.Closing{Reason: follow.ClosingWithdrawn, Message: withdrawn(refused)}

@@ -61,7 +61,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begin := time.Now()
-				held := lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience}
+				held := lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: time.Now}
 				got := held.hold(t.Context(), auth.Grant{At: begin, Expires: begin.Add(10 * time.Minute)}, tt.ask(begin))
 				if after := time.Since(begin); got == nil || got.Reason != tt.want || after < tt.after || after > tt.atMost {
 					t.Errorf("ended after %s with %v, want %s between %s and %s", after, got, tt.want, tt.after, tt.atMost)
@@ -75,7 +75,7 @@ func TestLeaveToListenIsHeldNoLongerThanTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
-		held := lease{every: time.Hour, again: time.Second, patience: 2 * time.Hour}
+		held := lease{every: time.Hour, again: time.Second, patience: 2 * time.Hour, now: time.Now}
 		if got := held.hold(ctx, auth.Grant{At: time.Now()}, nil); got != nil {
 			t.Errorf("it ended with %v", got)
 		}

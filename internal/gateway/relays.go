@@ -40,8 +40,8 @@ type relays struct {
 	warned rate.Sometimes
 }
 
-func newRelays(pods cache.Store, port int, mint MintToken, log *slog.Logger) *relays {
-	return &relays{pods: pods, port: port, tokens: newRelayTokens(mint), log: log, warned: rate.Sometimes{Interval: warnEvery},
+func newRelays(pods cache.Store, port int, tokens *relayTokens, log *slog.Logger) *relays {
+	return &relays{pods: pods, port: port, tokens: tokens, log: log, warned: rate.Sometimes{Interval: warnEvery},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			DisableCompression:     true,

@@ -84,7 +84,8 @@ func TestAPodIsShownATokenThatIsGoodForItAlone(t *testing.T) {
 	mint := func(_ context.Context, audience string) (string, time.Time, error) {
 		return "for:" + audience, time.Now().Add(time.Hour), nil
 	}
-	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, mint, slog.New(slog.DiscardHandler))
+	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, newRelayTokens(mint, time.Now),
+		slog.New(slog.DiscardHandler))
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
 		if err := endOf(t, r, pod); !errors.Is(err, subscribe.ErrRefused) {
 			t.Errorf("pod %s: %v", pod, err)

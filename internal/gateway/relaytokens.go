@@ -44,8 +44,8 @@ type relayToken struct {
 	failure        error
 }
 
-func newRelayTokens(mint MintToken) *relayTokens {
-	return &relayTokens{mint: mint, now: time.Now, byPod: map[types.UID]*relayToken{}}
+func newRelayTokens(mint MintToken, now func() time.Time) *relayTokens {
+	return &relayTokens{mint: mint, now: now, byPod: map[types.UID]*relayToken{}}
 }
 
 // of returns the token for the relay of the pod. All who want it at once share one request,

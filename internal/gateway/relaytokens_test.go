@@ -30,9 +30,7 @@ func (m *minter) mint(_ context.Context, audience string) (string, time.Time, er
 
 func newMinter() (*minter, *relayTokens) {
 	m := &minter{now: time.Unix(1_800_000_000, 0)}
-	tokens := newRelayTokens(m.mint)
-	tokens.now = func() time.Time { return m.now }
-	return m, tokens
+	return m, newRelayTokens(m.mint, func() time.Time { return m.now })
 }
 
 func TestEachRelayIsShownATokenOfItsOwn(t *testing.T) {

@@ -163,7 +163,8 @@ func (p *person) startGateway() string {
 			return api.Messages(namespace).Get(ctx, name)
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
-			auth.Options{APIServerTokens: true}),
+			auth.Options{APIServerTokens: true, Now: time.Now}),
+		Now: time.Now,
 	})
 	if err != nil {
 		p.t.Fatal(err)

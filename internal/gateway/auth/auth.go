@@ -55,7 +55,7 @@ type Options struct {
 	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that
 	// are open. Default DefaultReviews.
 	Reviews int
-	// Now tells the time, default time.Now.
+	// Now tells the time.
 	Now func() time.Time
 }
 
@@ -103,9 +103,6 @@ type user struct {
 // New makes a checker.
 func New(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface,
 	options Options) *Checker {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
 	if options.Reviews <= 0 {
 		options.Reviews = DefaultReviews
 	}

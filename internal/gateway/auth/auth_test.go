@@ -84,7 +84,10 @@ func (a accesses) Create(_ context.Context, review *authorizationv1.SubjectAcces
 	return review, nil
 }
 
-func (a *apiServer) checker(options Options) *Checker { return New(a, accesses{server: a}, options) }
+func (a *apiServer) checker(options Options) *Checker {
+	options.Now = time.Now
+	return New(a, accesses{server: a}, options)
+}
 
 func jwt(claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString

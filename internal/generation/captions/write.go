@@ -46,7 +46,7 @@ func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text s
 		observed.End(ctx, failure)
 	}()
 	if t, failure = a.target(ctx, t, w.by); failure == nil {
-		text, account, failure = ask(ctx, t, observed.Model(t), w)
+		text, account, failure = a.ask(ctx, t, observed.Model(t), w)
 	}
 	if failure != nil {
 		log.DebugContext(ctx, "no caption was written", slog.String("reason", string(failure.Reason)))
@@ -68,10 +68,10 @@ func (a *Attempt) target(
 }
 
 // ask asks for the caption, without a tool if the model may have refused that.
-func ask(
+func (a *Attempt) ask(
 	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted,
 ) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
-	ctx, notes := transport.WithNotes(ctx)
+	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
 	answer, err := generate(ctx, t, model, w, false)
 	if refusesTools(err) {
 		answer, err = generate(ctx, t, model, w, true)

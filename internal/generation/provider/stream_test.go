@@ -35,7 +35,8 @@ func claudeCall(index, id, first, second string) []string {
 func claudeStop(index string) string { return `{"type":"content_block_stop","index":` + index + `}` }
 
 func claudeReason(reason string) string {
-	return `{"type":"message_delta","delta":{"stop_reason":"` + reason + `","stop_sequence":null},"usage":{"output_tokens":50}}`
+	return `{"type":"message_delta","delta":{"stop_reason":"` + reason +
+		`","stop_sequence":null},"usage":{"output_tokens":50}}`
 }
 
 func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {

@@ -31,7 +31,8 @@ func chatCounts(completion, reasoning, total int) string {
 // chatUsage is a stream that tells them.
 func chatUsage(completion, reasoning, total int) string {
 	const chunk = `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",`
-	return chunk + `"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}],"usage":null}` +
+	return chunk +
+		`"choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":null}],"usage":null}` +
 		"\n\n" + chunk + `"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":null}` + "\n\n" +
 		chunk + `"choices":[],"usage":` + chatCounts(completion, reasoning, total) + "}\n\ndata: [DONE]\n\n"
 }
@@ -137,7 +138,8 @@ func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
 			chatCounts(completion, reasoning, total) + `}`
 	}
 	geminiAnswer := func(candidates int) string {
-		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
+		return fmt.Sprintf(
+			`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
 			candidates)
 	}
 	for name, c := range map[string]struct {

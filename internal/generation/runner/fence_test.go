@@ -133,7 +133,7 @@ func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := parleyrelay.NewStore(parleyrelay.Options{MarkerDir: filepath.Join(dir, "episodes")})
+	store, err := parleyrelay.NewStore(parleyrelay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return func(incarnation string) runner.Relay {
-		return realRelay{publish.New(filepath.Join(dir, "r.sock"), incarnation)}
+		return realRelay{publish.New(filepath.Join(dir, "r.sock"), incarnation, time.Now)}
 	}
 }
 

@@ -61,7 +61,7 @@ func startPeer(b *testing.B) peer {
 
 // runPeer says where it serves, and serves until its input ends.
 func runPeer(socket string, in io.Reader, out io.Writer) error {
-	store, err := parleyrelay.NewStore(parleyrelay.Options{})
+	store, err := parleyrelay.NewStore(parleyrelay.Options{Now: time.Now})
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func bareStreams(b *testing.B) (cost, rate float64) {
 func podStreams(b *testing.B) (cost, rate float64) {
 	peer, g := startPeer(b), &gauge{}
 	pod := startPod(b, modelserver.Script{}, func(_ *pod, o *runner.Options) {
-		o.Relay = countingRelay{publish.New(peer.socket, rand.String(8)), g}
+		o.Relay = countingRelay{publish.New(peer.socket, rand.String(8), time.Now), g}
 	})
 	defer pod.stop()
 	create(b, modelConfig(pod.ns, "peer", peer.url))
@@ -215,7 +215,7 @@ func (e countingEpisode) Publish(role string, p parts.Part) {
 // from the stream to the relay.
 func measureLength(b *testing.B) float64 {
 	p := startPeer(b)
-	client := publish.New(p.socket, rand.String(8))
+	client := publish.New(p.socket, rand.String(8), time.Now)
 	defer client.CloseIdleConnections()
 	cost := map[int]float64{}
 	for _, n := range []int{1000, 10_000, 100_000} {

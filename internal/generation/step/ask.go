@@ -80,7 +80,7 @@ func (p *Performer) ask(
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, notes := transport.WithNotes(calling)
+	calling, notes := transport.WithNotes(calling, p.steps.options.Now)
 	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()

@@ -22,7 +22,7 @@ func BenchmarkPart(b *testing.B) {
 
 func benchmark(b *testing.B, readers int) {
 	s := startSidecar(b, nil)
-	e := open(b, publish.New(s.socket(), "one"))
+	e := open(b, publish.New(s.socket(), "one", time.Now))
 	var arrived, running sync.WaitGroup
 	for range readers {
 		running.Go(func() {

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/stream/parts"
@@ -33,15 +34,17 @@ var ErrExists = relay.ErrExists
 type Client struct {
 	incarnation string
 	http        *http.Client
+	now         func() time.Time
 	// live is how many episodes are open.
 	live atomic.Int64
 }
 
 // New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator
 // from earlier ones, so that an attempt that was interrupted by a crash is recognised: take a new one at each start.
-func New(socket, incarnation string) *Client {
+// now tells the time.
+func New(socket, incarnation string, now func() time.Time) *Client {
 	var dialer net.Dialer
-	return &Client{incarnation: incarnation, http: &http.Client{Transport: &http.Transport{
+	return &Client{incarnation: incarnation, now: now, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", socket)
 		},

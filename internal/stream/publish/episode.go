@@ -134,12 +134,12 @@ func (e *Episode) run(ctx context.Context, last int64) {
 	retries := backoff(lastRetry)
 	first := last + 1 // number of the first frame in log
 	for {
-		began := time.Now()
+		began := e.client.now()
 		err := e.stream(ctx, last-first+1)
 		if err == nil {
 			return
 		}
-		if time.Since(began) > lastRetry {
+		if e.client.now().Sub(began) > lastRetry {
 			retries = backoff(lastRetry)
 		}
 		for {
@@ -210,7 +210,7 @@ func (r *body) Read(p []byte) (int, error) {
 
 // gather lets parts come together, if the last ones have just been sent.
 func (r *body) gather() {
-	d := min(time.Duration(r.e.client.live.Load()-1)*share, maxGather) - time.Since(r.upToDate)
+	d := min(time.Duration(r.e.client.live.Load()-1)*share, maxGather) - r.e.client.now().Sub(r.upToDate)
 	if d <= 0 {
 		return
 	}
@@ -229,7 +229,7 @@ func (r *body) take(p []byte) (int, <-chan struct{}, error) {
 	if n := copy(p, r.e.log[min(r.at, len(r.e.log)):]); n > 0 {
 		r.at, r.upToDate = r.at+n, time.Time{}
 		if r.at == len(r.e.log) {
-			r.upToDate = time.Now()
+			r.upToDate = r.e.client.now()
 		}
 		return n, nil, nil
 	}

@@ -28,7 +28,7 @@ func TestPartsGatherWhereManyEpisodesAreOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := &Episode{client: &Client{}, ending: make(chan struct{}), changed: make(chan struct{})}
+				e := &Episode{client: &Client{now: time.Now}, ending: make(chan struct{}), changed: make(chan struct{})}
 				e.client.live.Store(c.live)
 				go speak(e)
 				var sent []int

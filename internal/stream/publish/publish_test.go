@@ -63,7 +63,7 @@ func (s *sidecar) url() string    { return "http://" + s.public }
 
 func (s *sidecar) start() {
 	s.t.Helper()
-	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(s.dir, "episodes")})
+	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(s.dir, "episodes"), Now: time.Now})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func closeEpisode(t testing.TB, e *publish.Episode) {
 func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 	s := startSidecar(t, nil)
 	early := follow(t.Context(), s)
-	e := open(t, publish.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 500)
 	closeEpisode(t, e)
 	check(t, <-early, 500)
@@ -173,7 +173,7 @@ func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 
 func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 100)
 	waitFor(t, s, 100)
 	s.stop()
@@ -188,7 +188,7 @@ func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
 func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
 	s := startSidecar(t, nil)
 	got := follow(t.Context(), s)
-	e := open(t, publish.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 50)
 	waitFor(t, s, 50)
 	s.stop()
@@ -216,8 +216,8 @@ func waitFor(t *testing.T, s *sidecar, n int64) {
 
 func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one"))
-	other := publish.New(s.socket(), "two")
+	e := open(t, publish.New(s.socket(), "one", time.Now))
+	other := publish.New(s.socket(), "two", time.Now)
 	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, publish.ErrExists) {
 		t.Errorf("got %v, want ErrExists", err)
 	}
@@ -235,7 +235,7 @@ func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
 
 func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one", time.Now))
 	s.stop()
 	send(e, 1, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -247,7 +247,7 @@ func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 
 func TestWhatDoesNotFitIsDropped(t *testing.T) {
 	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one"))
+	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 1)
 	e.Publish("Tool", parts.Part{Type: parts.ToolResult, Text: strings.Repeat("x", relay.DefaultEpisodeBytes)})
 	send(e, 2, 2)
@@ -402,7 +402,7 @@ func TestARequestWithABodyIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
-	keys := &relay.IssuerKeys{}
+	keys := &relay.IssuerKeys{Now: time.Now}
 	dir := t.TempDir()
 	listener, err := relay.ListenLocal(filepath.Join(dir, "r.sock"))
 	if err != nil {
@@ -424,7 +424,7 @@ func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var bringing sync.WaitGroup
 	bringing.Go(func() {
-		publish.New(filepath.Join(dir, "r.sock"), "one").KeepKeys(ctx, fetch, slog.New(slog.DiscardHandler))
+		publish.New(filepath.Join(dir, "r.sock"), "one", time.Now).KeepKeys(ctx, fetch, slog.New(slog.DiscardHandler))
 	})
 	defer bringing.Wait()
 	defer stop()

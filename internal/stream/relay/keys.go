@@ -37,7 +37,7 @@ var errNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
 type IssuerKeys struct {
 	// File keeps the key set; empty: nothing does.
 	File string
-	// Now tells the time, default time.Now.
+	// Now tells the time.
 	Now func() time.Time
 	// Patience is how long a reader waits for keys that were asked for, default 2 s.
 	Patience time.Duration
@@ -63,7 +63,7 @@ func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, err
 		return found, nil
 	}
 	k.ask()
-	changed, before, waits := k.signal(), k.edition, k.now().Sub(k.asked) < k.patience()
+	changed, before, waits := k.signal(), k.edition, k.Now().Sub(k.asked) < k.patience()
 	k.mu.Unlock()
 	if waits {
 		k.await(ctx, changed, before)
@@ -108,7 +108,7 @@ func (k *IssuerKeys) Put(set []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.load()
-	now := k.now()
+	now := k.Now()
 	k.keys, k.since, k.asked, k.wanted = keys, now, now, false
 	k.edition++
 	k.notify()
@@ -135,13 +135,13 @@ func (k *IssuerKeys) Wanted(ctx context.Context) error {
 
 // ask says that keys are wanted, unless that was said a moment ago. The caller holds mu.
 func (k *IssuerKeys) ask() {
-	if now := k.now(); k.asked.IsZero() || now.Sub(k.asked) >= keysRefetch {
+	if now := k.Now(); k.asked.IsZero() || now.Sub(k.asked) >= keysRefetch {
 		k.asked, k.wanted = now, true
 		k.notify()
 	}
 }
 
-func (k *IssuerKeys) fresh() bool { return k.now().Sub(k.since) < keysMaxAge }
+func (k *IssuerKeys) fresh() bool { return k.Now().Sub(k.since) < keysMaxAge }
 
 // signal is closed at the next change. The caller holds mu.
 func (k *IssuerKeys) signal() <-chan struct{} {
@@ -210,13 +210,6 @@ func publicKeys(set []byte) (jose.JSONWebKeySet, error) {
 		return public, errors.New("the issuer's key set holds no public key")
 	}
 	return public, nil
-}
-
-func (k *IssuerKeys) now() time.Time {
-	if k.Now == nil {
-		return time.Now()
-	}
-	return k.Now()
 }
 
 func (k *IssuerKeys) patience() time.Duration { return orDefault(k.Patience, keysPatience) }

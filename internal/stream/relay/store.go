@@ -48,7 +48,7 @@ type Options struct {
 	Abandon time.Duration
 	// MarkerDir is where the openers of the episodes are remembered; empty means not at all.
 	MarkerDir string
-	// Now tells the time, default time.Now.
+	// Now tells the time.
 	Now func() time.Time
 }
 
@@ -64,9 +64,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Abandon == 0 {
 		o.Abandon = DefaultAbandon
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	return o
 }

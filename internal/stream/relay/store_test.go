@@ -26,6 +26,9 @@ var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
 
 func newTestStore(t *testing.T, opts Options) *Store {
 	t.Helper()
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	s, err := NewStore(opts)
 	if err != nil {
 		t.Fatal(err)

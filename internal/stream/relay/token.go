@@ -34,7 +34,7 @@ type TokenVerifier struct {
 	Subjects []string
 	// Keys of the issuer.
 	Keys *IssuerKeys
-	// Now tells the time, default time.Now.
+	// Now tells the time.
 	Now func() time.Time
 }
 
@@ -75,11 +75,7 @@ func (v *TokenVerifier) validate(claims jwt.Claims) error {
 	if claims.Expiry == nil {
 		return fmt.Errorf("%w: the token does not expire", ErrUnauthenticated)
 	}
-	now := time.Now()
-	if v.Now != nil {
-		now = v.Now()
-	}
-	expected := jwt.Expected{Issuer: v.Issuer, AnyAudience: jwt.Audience{v.Audience}, Time: now}
+	expected := jwt.Expected{Issuer: v.Issuer, AnyAudience: jwt.Audience{v.Audience}, Time: v.Now()}
 	err := claims.ValidateWithLeeway(expected, clockLeeway)
 	switch {
 	case err == nil:

@@ -193,11 +193,11 @@ func TestKnownKeysOutliveAnAbsentAPIServer(t *testing.T) {
 func TestARelayThatWasRestartedWithoutItsGeneratorKnowsItsReaders(t *testing.T) {
 	now := time.Now()
 	iss := newIssuer(t)
-	v := iss.verifier(nil)
+	v := iss.verifier(time.Now)
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
 		t.Fatal(err)
 	}
-	v.Keys = &IssuerKeys{File: v.Keys.File, Patience: time.Nanosecond}
+	v.Keys = &IssuerKeys{File: v.Keys.File, Now: time.Now, Patience: time.Nanosecond}
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(now))); err != nil {
 		t.Errorf("after the restart: %v", err)
 	}
@@ -205,8 +205,8 @@ func TestARelayThatWasRestartedWithoutItsGeneratorKnowsItsReaders(t *testing.T) 
 
 func TestWithoutKeysItIsNotTheTokensFault(t *testing.T) {
 	iss := newIssuer(t)
-	v := iss.verifier(nil)
-	v.Keys = &IssuerKeys{Patience: time.Nanosecond}
+	v := iss.verifier(time.Now)
+	v.Keys = &IssuerKeys{Now: time.Now, Patience: time.Nanosecond}
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(time.Now()))); !errors.Is(err, errNoKeys) {
 		t.Errorf("got %v", err)
 	}
@@ -214,7 +214,7 @@ func TestWithoutKeysItIsNotTheTokensFault(t *testing.T) {
 
 func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
 	iss := newIssuer(t)
-	v := iss.verifier(nil)
+	v := iss.verifier(time.Now)
 	if err := v.Authorize(t.Context(), iss.sign("first", goodClaims(time.Now()))); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
 }
 
 func TestOnlyPublicKeysAreTaken(t *testing.T) {
-	keys := &IssuerKeys{File: filepath.Join(t.TempDir(), "keys.json")}
+	keys := &IssuerKeys{File: filepath.Join(t.TempDir(), "keys.json"), Now: time.Now}
 	private, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: []byte("a shared secret"), KeyID: "s",
 		Algorithm: "HS256"}}})
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// CountOutput is an option for servers that imitate OpenAI. OpenAI counts the reasoning as output; some of them count it
-// beside that, as xAI does. fantasy sees that where there is more reasoning than output, and not where only the total
-// shows it.
+// CountOutput is an option for servers that imitate OpenAI. OpenAI counts the reasoning as output; some of them count
+// it beside that, as xAI does. fantasy sees that where there is more reasoning than output, and not where only the
+// total shows it.
 func CountOutput() openaicompat.Option {
 	return openaicompat.WithLanguageModelOptions(
 		openai.WithLanguageModelUsageFunc(
@@ -48,8 +48,8 @@ func withOutput(usage fantasy.Usage, told sdk.CompletionUsage) fantasy.Usage {
 	return usage
 }
 
-// countsApart reports whether the reasoning of the model is never part of the output that is told, which no total shows:
-// Vercel hands Gemini's counts on as they are.
+// countsApart reports whether the reasoning of the model is never part of the output that is told, which no total
+// shows: Vercel hands Gemini's counts on as they are.
 func countsApart(spec *v1alpha1.ChatModelConfigSpec) bool {
 	return spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(spec.Model, "google/")
 }

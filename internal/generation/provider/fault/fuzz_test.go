@@ -61,7 +61,7 @@ func FuzzClassify(f *testing.F) {
 		answer.Header[name] = []string{plant.Replace(value)}
 		spec := p.Spec("http://user:" + fuzzPassword + "@models.example/v1?token=" + fuzzQuery)
 		spec.Headers = []v1alpha1.Header{{Name: "X-Token", Value: fuzzHeader}}
-		ctx, said := transport.WithNotes(t.Context())
+		ctx, said := transport.WithNotes(t.Context(), time.Now)
 		err := providertest.CallWith(ctx, t, spec, fuzzKey, fuzzPrompt, &http.Client{Transport: answer})
 		if err == nil {
 			return // A good answer by chance.

@@ -35,8 +35,8 @@ func Repair(model fantasy.LanguageModel) fantasy.LanguageModel {
 	return intercept.Model(model, func() intercept.Interceptor { return &interceptor{} })
 }
 
-// usage is what the protocol tells. The prompt includes what came from the cache, and what Gemini's own tools brought to
-// read is part of neither it nor the candidates.
+// usage is what the protocol tells. The prompt includes what came from the cache, and what Gemini's own tools brought
+// to read is part of neither it nor the candidates.
 type usage struct {
 	Prompt     int64 `json:"promptTokenCount"`
 	ToolPrompt int64 `json:"toolUsePromptTokenCount"`

@@ -174,7 +174,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 			for _, p := range largeProtocols {
 				spec := p.Spec(base + "/v1")
 				var err error
-				ctx, notes := transport.WithNotes(t.Context())
+				ctx, notes := transport.WithNotes(t.Context(), time.Now)
 				grown := heapGrowth(func() {
 					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.NewClient())
 				})

@@ -20,6 +20,7 @@ type Notes struct {
 	// heard is when something came last, in nanoseconds since began.
 	heard   atomic.Int64
 	began   time.Time
+	now     func() time.Time
 	mu      sync.Mutex
 	headers map[string]string
 	page    bool
@@ -34,9 +35,9 @@ var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 // ours.
 type notesKey struct{}
 
-// WithNotes returns the context of one call, and where its HTTP answers are noted.
-func WithNotes(ctx context.Context) (context.Context, *Notes) {
-	n := &Notes{began: time.Now()}
+// WithNotes returns the context of one call, and where its HTTP answers are noted. now tells the time.
+func WithNotes(ctx context.Context, now func() time.Time) (context.Context, *Notes) {
+	n := &Notes{began: now(), now: now}
 	return context.WithValue(ctx, notesKey{}, n), n
 }
 
@@ -49,14 +50,14 @@ func notesOf(ctx context.Context) *Notes {
 // hear notes that something came.
 func (n *Notes) hear() {
 	if n != nil {
-		n.heard.Store(int64(time.Since(n.began)))
+		n.heard.Store(int64(n.now().Sub(n.began)))
 	}
 }
 
 // Silence is how long nothing has come: no headers and not one byte of an answer. What only keeps the connection alive
 // counts as something, such as Anthropic's pings and the comments of OpenRouter.
 func (n *Notes) Silence() time.Duration {
-	return time.Since(n.began) - time.Duration(n.heard.Load())
+	return n.now().Sub(n.began) - time.Duration(n.heard.Load())
 }
 
 // giveUp notes that an answer was given up for its length.
