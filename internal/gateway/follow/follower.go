@@ -5,7 +5,6 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"math"
 	"time"
@@ -65,30 +64,18 @@ type Follower struct {
 	KeepAlive      func() error
 	KeepAliveEvery time.Duration
 
-	cursor
-	shown shown
-	pump  *pump
+	transcript transcript
+	present    present
+	live       live
 	// retries are the pauses before what could not be told is tried again.
 	retries wait.Backoff
-}
-
-// shown is what the client was told of the present.
-type shown struct {
-	queue         []QueuedMessage
-	queued        bool // whether queue was sent at all
-	queueRetry    bool // whether it was sent without all that should be known
-	status        *Status
-	errorVersion  int64
-	actionVersion int64
-	retryVersion  int64
-	retryAttempt  int32
 }
 
 // Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
 // error. A Follower runs once.
 func (f *Follower) Run(ctx context.Context, from Position) error {
-	defer f.stopPump()
-	f.cursor, f.retries = cursor{resume: &from}, backoff()
+	f.begin(from)
+	defer f.live.stop()
 	var keepAlive <-chan time.Time
 	if f.KeepAlive != nil && f.KeepAliveEvery > 0 {
 		ticker := time.NewTicker(f.KeepAliveEvery)
@@ -98,7 +85,7 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	for {
 		chat := f.Chats.Latest()
 		if chat == nil {
-			return f.send(EventDeleted, "", struct{}{})
+			return outlet(f.Send).send(EventDeleted, "", struct{}{})
 		}
 		again, err := f.step(ctx, chat)
 		if err != nil {
@@ -110,10 +97,17 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	}
 }
 
+func (f *Follower) begin(from Position) {
+	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, at: cursor{resume: &from}}
+	f.present = present{queue: f.Queue, out: f.Send}
+	f.live = live{parts: f.Parts}
+	f.retries = backoff()
+}
+
 // step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
 // and wants to try again.
 func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan time.Time, err error) {
-	news, err := f.news(ctx, chat)
+	news, err := f.transcript.news(ctx, chat)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -121,135 +115,20 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 		return time.After(f.retries.Step()), nil
 	}
 	f.retries = backoff()
-	err = f.sendHistory(ctx, chat, news)
-	f.release(news.messages)
-	if err != nil {
+	if news.reset {
+		f.present.forget()
+	}
+	if err := f.transcript.tell(ctx, chat, news); err != nil {
 		return nil, err
 	}
-	if err := f.sendPresent(ctx, chat); err != nil {
+	if err := f.present.tell(ctx, chat); err != nil {
 		return nil, err
 	}
-	f.follow(ctx, chat)
-	if f.shown.queueRetry {
+	f.live.follow(ctx, chat, f.transcript.at.seq)
+	if !f.present.whole() {
 		return time.After(lastRetry), nil
 	}
 	return nil, nil
-}
-
-// sendHistory sends what was committed, and says first if what the client holds is void.
-func (f *Follower) sendHistory(ctx context.Context, chat *v1alpha1.Chat, n news) error {
-	if n.reset {
-		f.shown = shown{}
-		if err := f.send(EventHistoryReset, "", struct{}{}); err != nil {
-			return err
-		}
-	}
-	if void, ok := f.void(chat, n); ok {
-		if err := f.send(EventPreviewReset, "", void); err != nil {
-			return err
-		}
-	}
-	f.enter(chat, n)
-	for i := range n.messages {
-		if err := f.sendMessage(ctx, chat, &n.messages[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendMessage sends a message and lets go of it.
-func (f *Follower) sendMessage(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
-	if message := item.message; message != nil {
-		defer f.letGo(item)
-		return f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
-	}
-	giveBack, err := f.borrow(ctx)
-	if err != nil {
-		return err
-	}
-	defer giveBack()
-	message, err := f.load(ctx, chat, item.place)
-	if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
-		return nil // it has left the history since, which the chat will say
-	}
-	if err != nil {
-		return err
-	}
-	return f.Send(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
-}
-
-// load fetches a message again that was not kept while the history was walked.
-func (f *Follower) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	for retries := backoff(); ; {
-		message, err := f.Messages.Get(ctx, chat, place)
-		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
-			return message, err
-		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// sendPresent sends the queue, the status, the error and what a person must do, as far as the client was not told.
-func (f *Follower) sendPresent(ctx context.Context, chat *v1alpha1.Chat) error {
-	if err := f.sendQueue(ctx, chat); err != nil {
-		return err
-	}
-	if status := statusOf(chat); f.shown.status == nil || *f.shown.status != status {
-		if err := f.send(EventStatus, "", status); err != nil {
-			return err
-		}
-		f.shown.status = &status
-	}
-	for _, send := range []func(*v1alpha1.Chat) error{f.sendError, f.sendRetry, f.sendAction} {
-		if err := send(chat); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sendError sends why the turn failed, once per version of the history.
-func (f *Follower) sendError(chat *v1alpha1.Chat) error {
-	version := chat.Status.History.Version
-	if chat.Status.LastError == nil || f.shown.errorVersion == version {
-		return nil
-	}
-	if err := f.send(EventError, "", errorOf(chat)); err != nil {
-		return err
-	}
-	f.shown.errorVersion = version
-	return nil
-}
-
-// sendRetry tells of each failed attempt once.
-func (f *Follower) sendRetry(chat *v1alpha1.Chat) error {
-	version, retry := chat.Status.History.Version, chat.Status.Retry
-	if retry == nil || f.shown.retryVersion == version && f.shown.retryAttempt == retry.Attempt {
-		return nil
-	}
-	if err := f.send(EventRetry, "", retryOf(chat)); err != nil {
-		return err
-	}
-	f.shown.retryVersion, f.shown.retryAttempt = version, retry.Attempt
-	return nil
-}
-
-// sendAction sends what a person must do, once per version of the history.
-func (f *Follower) sendAction(chat *v1alpha1.Chat) error {
-	version := chat.Status.History.Version
-	if chat.Status.RequiresAction == nil || f.shown.actionVersion == version {
-		return nil
-	}
-	if err := f.send(EventRequiresAction, "", actionOf(chat)); err != nil {
-		return err
-	}
-	f.shown.actionVersion = version
-	return nil
 }
 
 // wait sends parts until the chat has changed or again fires.
@@ -260,8 +139,8 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 			return nil
 		case <-again:
 			return nil
-		case frame := <-f.pump.out():
-			if err := f.sendPart(frame); err != nil {
+		case frame := <-f.live.out():
+			if err := f.transcript.tellPart(frame); err != nil {
 				return err
 			}
 		case <-keepAlive:
@@ -274,24 +153,13 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 	}
 }
 
-func (f *Follower) sendPart(frame parts.Frame) error {
-	if frame.Seq != f.seq+1 {
-		return nil
-	}
-	at := Position{Chat: f.identity, Version: f.version, Attempt: f.attempt, Number: frame.Seq, Length: f.next}
-	err := f.send(EventMessagePart, at.String(), MessagePart{
-		HistoryVersion: f.version, Attempt: f.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
-	})
-	if err == nil {
-		f.seq = frame.Seq
-	}
-	return err
-}
+// outlet takes events to the client.
+type outlet func(Event) error
 
-func (f *Follower) send(name, id string, data any) error {
+func (o outlet) send(name, id string, data any) error {
 	event, err := encoded(name, id, data)
 	if err != nil {
 		return err
 	}
-	return f.Send(event)
+	return o(event)
 }

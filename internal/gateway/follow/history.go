@@ -102,31 +102,31 @@ type news struct {
 }
 
 // add takes a message in, the newest first. Its data is kept if there is room for it.
-func (f *Follower) add(n *news, place Place, message *Committed, held preview) {
+func (t *transcript) add(n *news, place Place, message *Committed, held preview) {
 	if len(n.messages) == 0 {
 		n.final = message.Base > 0
 	}
 	n.yielded = n.yielded || held.yielded(message)
 	found := item{place: place}
-	if n.bytes += len(message.Data); n.bytes <= keepBytes && f.keep(len(message.Data)) {
+	if n.bytes += len(message.Data); n.bytes <= keepBytes && t.room.keep(len(message.Data)) {
 		found.message = message
 	}
 	n.messages = append(n.messages, found)
 }
 
 // news finds out what to send. It changes nothing, so that it can be called again after an error.
-func (f *Follower) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) {
-	if f.resume == nil && f.uid == chat.UID && f.version == chat.Status.History.Version {
-		return news{final: f.final}, nil
+func (t *transcript) news(ctx context.Context, chat *v1alpha1.Chat) (news, error) {
+	if t.at.resume == nil && t.at.uid == chat.UID && t.at.version == chat.Status.History.Version {
+		return news{final: t.at.final}, nil
 	}
-	if g, possible := f.goal(chat); possible {
-		n, right, err := f.walk(ctx, chat, g)
+	if g, possible := t.at.goal(chat); possible {
+		n, right, err := t.walk(ctx, chat, g)
 		if err != nil || right {
 			return n, err
 		}
-		f.release(n.messages)
+		t.room.release(n.messages)
 	}
-	n, _, err := f.walk(ctx, chat, goal{})
+	n, _, err := t.walk(ctx, chat, goal{})
 	n.reset = true
 	return n, err
 }
@@ -138,29 +138,29 @@ func (p preview) yielded(m *Committed) bool {
 
 // walk collects the messages from the chat's head back to a goal. It is not right if the goal is not part of the chain.
 // A message that does not exist any more ends the chain: what is before it cannot be found.
-func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
+func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n news, right bool, err error) {
 	defer func() { slices.Reverse(n.messages) }()
 	var next *Committed
-	name, held := chat.Status.History.Head, f.held()
-	n.final = f.final && name == f.head
+	name, held := chat.Status.History.Head, t.at.held()
+	n.final = t.at.final && name == t.at.head
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
 		place := placeOf(chat, name, index, next)
 		if index < g.next {
-			if right, err = f.holds(ctx, chat, g, place, next); err != nil {
-				f.release(n.messages)
+			if right, err = t.holds(ctx, chat, g, place, next); err != nil {
+				t.room.release(n.messages)
 				return news{}, false, err
 			}
 			return n, right, nil
 		}
-		message, err := f.Messages.Get(ctx, chat, place)
+		message, err := t.messages.Get(ctx, chat, place)
 		if errors.Is(err, ErrMissing) {
 			return n, true, nil
 		}
 		if err != nil {
-			f.release(n.messages)
+			t.room.release(n.messages)
 			return news{}, false, err
 		}
-		f.add(&n, place, message, held)
+		t.add(&n, place, message, held)
 		name, next = message.Parent, message.bare()
 	}
 	return n, g.next == 0, nil
@@ -168,14 +168,15 @@ func (f *Follower) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n new
 
 // holds reports whether the message at a place is the one at which the walk was to end.
 // Next is the one behind it, if any.
-func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool, error) {
+func (t *transcript) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool,
+	error) {
 	switch {
 	case g.head != "" && g.head != place.Name:
 		return false, nil
 	case g.head != "" && g.final, !g.exact && next.follows(g.version):
 		return true, nil
 	}
-	message, err := f.Messages.Get(ctx, chat, place)
+	message, err := t.messages.Get(ctx, chat, place)
 	if errors.Is(err, ErrMissing) {
 		return true, nil
 	}
@@ -188,26 +189,4 @@ func (f *Follower) holds(ctx context.Context, chat *v1alpha1.Chat, g goal, place
 // follows reports whether a message was generated on a version of the history: so that history is what is before it.
 func (c *Committed) follows(version int64) bool {
 	return c != nil && c.Base > 0 && c.Base == version
-}
-
-// void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.
-func (f *Follower) void(chat *v1alpha1.Chat, n news) (PreviewReset, bool) {
-	held := f.held()
-	gone := held.attempt > 0 && held.seq > 0 && !held.current(chat) && !n.yielded && !n.reset
-	return PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}, gone
-}
-
-// enter moves the cursor to the chat's head and to the attempt under way.
-func (f *Follower) enter(chat *v1alpha1.Chat, n news) {
-	now := preview{version: chat.Status.History.Version}
-	if chat.Status.Generation != nil {
-		now.attempt = chat.Status.Generation.Attempt
-	}
-	if held := f.held(); held.current(chat) && !n.reset {
-		now.seq = held.seq
-	}
-	f.cursor = cursor{
-		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head,
-		final: n.final, preview: now,
-	}
 }

@@ -19,27 +19,30 @@ type Memory interface {
 // borrowBytes is room for one message: what etcd takes at most of an object.
 const borrowBytes = 3 << 19
 
-func (f *Follower) keep(bytes int) bool { return f.Memory == nil || f.Memory.Keep(bytes) }
+// room is what is held of messages for one follower.
+type room struct{ memory Memory } // nil: nothing bounds it
+
+func (r room) keep(bytes int) bool { return r.memory == nil || r.memory.Keep(bytes) }
 
 // borrow waits for room for one message that was not kept.
-func (f *Follower) borrow(ctx context.Context) (giveBack func(), err error) {
-	if f.Memory == nil {
+func (r room) borrow(ctx context.Context) (giveBack func(), err error) {
+	if r.memory == nil {
 		return func() {}, nil
 	}
-	return f.Memory.Borrow(ctx, borrowBytes)
+	return r.memory.Borrow(ctx, borrowBytes)
 }
 
 // letGo gives back what is kept of a message, once.
-func (f *Follower) letGo(item *item) {
-	if item.message != nil && f.Memory != nil {
-		f.Memory.Drop(len(item.message.Data))
+func (r room) letGo(item *item) {
+	if item.message != nil && r.memory != nil {
+		r.memory.Drop(len(item.message.Data))
 	}
 	item.message = nil
 }
 
 // release gives back what is kept of messages.
-func (f *Follower) release(items []item) {
+func (r room) release(items []item) {
 	for i := range items {
-		f.letGo(&items[i])
+		r.letGo(&items[i])
 	}
 }

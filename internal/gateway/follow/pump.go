@@ -23,43 +23,49 @@ type pump struct {
 	done    chan struct{}
 }
 
-// follow makes the pump read the attempt under way, if there is one.
-func (f *Follower) follow(ctx context.Context, chat *v1alpha1.Chat) {
+// live is where the parts of the attempt under way come from.
+type live struct {
+	parts Parts // nil: there are only whole messages
+	pump  *pump
+}
+
+// follow makes the pump read the attempt under way behind a number, if there is one.
+func (l *live) follow(ctx context.Context, chat *v1alpha1.Chat, after int64) {
 	g := chat.Status.Generation
-	if g == nil || f.Parts == nil {
-		f.stopPump()
+	if g == nil || l.parts == nil {
+		l.stop()
 		return
 	}
 	ep := attempts.Of(chat.UID, &chat.Status)
-	if f.pump != nil && f.pump.episode == ep && f.pump.pod == g.Pod {
+	if l.pump != nil && l.pump.episode == ep && l.pump.pod == g.Pod {
 		return
 	}
-	f.stopPump()
+	l.stop()
 	ctx, stop := context.WithCancel(ctx)
 	p := &pump{episode: ep, pod: g.Pod, frames: make(chan parts.Frame), stop: stop, done: make(chan struct{})}
-	namespace, after := chat.Namespace, f.seq
+	namespace, source := chat.Namespace, l.parts
 	go func() {
 		defer close(p.done)
-		p.run(ctx, f.Parts, namespace, after)
+		p.run(ctx, source, namespace, after)
 	}()
-	f.pump = p
+	l.pump = p
 }
 
-func (f *Follower) stopPump() {
-	if f.pump == nil {
+func (l *live) stop() {
+	if l.pump == nil {
 		return
 	}
-	f.pump.stop()
-	<-f.pump.done
-	f.pump = nil
+	l.pump.stop()
+	<-l.pump.done
+	l.pump = nil
 }
 
 // out is where the frames come from; nil, which never yields, if there is no pump.
-func (p *pump) out() <-chan parts.Frame {
-	if p == nil {
+func (l *live) out() <-chan parts.Frame {
+	if l.pump == nil {
 		return nil
 	}
-	return p.frames
+	return l.pump.frames
 }
 
 func (p *pump) run(ctx context.Context, source Parts, namespace string, after int64) {

@@ -88,20 +88,20 @@ func line(text string) string {
 	return clip.Ellipsis(clean, previewRunes)
 }
 
-// sendQueue sends the queue if it has changed. What cannot be read of its messages in time follows later.
-func (f *Follower) sendQueue(ctx context.Context, chat *v1alpha1.Chat) error {
-	if f.shown.queued && !f.shown.queueRetry && sameQueue(f.shown.queue, chat.Status.Queue) {
+// tellQueue sends the queue if it has changed. What cannot be read of its messages in time follows later.
+func (p *present) tellQueue(ctx context.Context, chat *v1alpha1.Chat) error {
+	if p.shown.queued && !p.shown.queueRetry && sameQueue(p.shown.queue, chat.Status.Queue) {
 		return nil
 	}
-	queue, whole := f.look(ctx, chat)
-	if f.shown.queued && slices.Equal(queue, f.shown.queue) {
-		f.shown.queueRetry = !whole
+	queue, whole := p.look(ctx, chat)
+	if p.shown.queued && slices.Equal(queue, p.shown.queue) {
+		p.shown.queueRetry = !whole
 		return nil
 	}
-	if err := f.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
+	if err := p.out.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
 		return err
 	}
-	f.shown.queue, f.shown.queued, f.shown.queueRetry = queue, true, !whole
+	p.shown.queue, p.shown.queued, p.shown.queueRetry = queue, true, !whole
 	return nil
 }
 
@@ -112,17 +112,17 @@ func sameQueue(shown []QueuedMessage, queue []v1alpha1.QueuedMessage) bool {
 }
 
 // look is the queue with what is known of its messages. It reports whether that is all that can be.
-func (f *Follower) look(ctx context.Context, chat *v1alpha1.Chat) (queue []QueuedMessage, whole bool) {
+func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []QueuedMessage, whole bool) {
 	looking, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
 	queue, whole = make([]QueuedMessage, 0, len(chat.Status.Queue)), true
 	for _, q := range chat.Status.Queue {
 		seen := QueuedMessage{Name: q.Name}
-		if known := slices.IndexFunc(f.shown.queue,
+		if known := slices.IndexFunc(p.shown.queue,
 			func(s QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
-			seen = f.shown.queue[known]
-		} else if f.Queue != nil {
-			found, err := f.Queue.Look(looking, chat, q.Name)
+			seen = p.shown.queue[known]
+		} else if p.queue != nil {
+			found, err := p.queue.Look(looking, chat, q.Name)
 			switch {
 			case err == nil:
 				seen = found

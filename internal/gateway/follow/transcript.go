@@ -1,0 +1,116 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/stream/parts"
+)
+
+// transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
+type transcript struct {
+	messages Messages
+	room     room
+	out      outlet
+	at       cursor
+}
+
+// tell sends what was committed, and says first if what the client holds is void.
+func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) error {
+	defer t.room.release(n.messages)
+	if n.reset {
+		if err := t.out.send(EventHistoryReset, "", struct{}{}); err != nil {
+			return err
+		}
+	}
+	if void, ok := t.void(chat, n); ok {
+		if err := t.out.send(EventPreviewReset, "", void); err != nil {
+			return err
+		}
+	}
+	t.enter(chat, n)
+	for i := range n.messages {
+		if err := t.tellMessage(ctx, chat, &n.messages[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellMessage sends a message and lets go of it.
+func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
+	if message := item.message; message != nil {
+		defer t.room.letGo(item)
+		return t.out(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+	}
+	giveBack, err := t.room.borrow(ctx)
+	if err != nil {
+		return err
+	}
+	defer giveBack()
+	message, err := t.load(ctx, chat, item.place)
+	if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+		return nil // it has left the history since, which the chat will say
+	}
+	if err != nil {
+		return err
+	}
+	return t.out(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+}
+
+// load fetches a message again that was not kept while the history was walked.
+func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
+	for retries := backoff(); ; {
+		message, err := t.messages.Get(ctx, chat, place)
+		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+			return message, err
+		}
+		select {
+		case <-time.After(retries.Step()):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// tellPart sends a part if it follows on the last one.
+func (t *transcript) tellPart(frame parts.Frame) error {
+	if frame.Seq != t.at.seq+1 {
+		return nil
+	}
+	at := Position{Chat: t.at.identity, Version: t.at.version, Attempt: t.at.attempt, Number: frame.Seq, Length: t.at.next}
+	err := t.out.send(EventMessagePart, at.String(), MessagePart{
+		HistoryVersion: t.at.version, Attempt: t.at.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
+	})
+	if err == nil {
+		t.at.seq = frame.Seq
+	}
+	return err
+}
+
+// void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.
+func (t *transcript) void(chat *v1alpha1.Chat, n news) (PreviewReset, bool) {
+	held := t.at.held()
+	gone := held.attempt > 0 && held.seq > 0 && !held.current(chat) && !n.yielded && !n.reset
+	return PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}, gone
+}
+
+// enter moves the cursor to the chat's head and to the attempt under way.
+func (t *transcript) enter(chat *v1alpha1.Chat, n news) {
+	now := preview{version: chat.Status.History.Version}
+	if chat.Status.Generation != nil {
+		now.attempt = chat.Status.Generation.Attempt
+	}
+	if held := t.at.held(); held.current(chat) && !n.reset {
+		now.seq = held.seq
+	}
+	t.at = cursor{
+		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head,
+		final: n.final, preview: now,
+	}
+}
