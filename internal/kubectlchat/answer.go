@@ -46,8 +46,8 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	if err != nil {
 		return err
 	}
-	message, err := s.parley.Messages(s.namespace).Create(ctx, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-results-", Namespace: s.namespace},
+	message, err := s.objects.messages().Create(ctx, &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-results-", Namespace: s.objects.namespace},
 		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
 			Parts: results},
 	})
@@ -55,11 +55,11 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 		return fmt.Errorf("creating the message: %w", err)
 	}
 	if !w.wait {
-		return s.say(message, "chatmessage.parley.dev/%s created", message.Name)
+		return s.options.say(message, "chatmessage.parley.dev/%s created", message.Name)
 	}
 	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted",
 		func(ctx context.Context, note func(string)) error {
-			return await(ctx, s.parley.Messages(s.namespace).Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
+			return await(ctx, s.objects.messages().Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
 				message = now
 				return verdict(now.Status.Conditions, note)
 			})
@@ -67,7 +67,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	if err != nil {
 		return err
 	}
-	return s.say(message, "chatmessage.parley.dev/%s answers %s: %s", message.Name, namesOf(calls),
+	return s.options.say(message, "chatmessage.parley.dev/%s answers %s: %s", message.Name, namesOf(calls),
 		v1alpha1.ReasonResultsAccepted)
 }
 

@@ -35,7 +35,7 @@ func newCalls(o *options) *cobra.Command {
 }
 
 func (s *session) calls(ctx context.Context, name string) error {
-	chat, err := s.chat(ctx, name)
+	chat, err := s.objects.chat(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *session) calls(ctx context.Context, name string) error {
 		return nil
 	}
 	if s.options.output == "json" {
-		return s.say(required, "")
+		return s.options.say(required, "")
 	}
 	table := printers.GetNewTabWriter(s.options.Out)
 	fmt.Fprintln(table, "ID\tTOOL\tKIND\tINPUT\tDECISION\tDEADLINE")
@@ -72,7 +72,7 @@ func decisionOf(call *v1alpha1.PendingToolCall) string {
 // pending finds the calls of a kind that wait, and fails if the chat waits for none.
 func (s *session) pending(ctx context.Context, name string, kind v1alpha1.RequiredAction) ([]v1alpha1.PendingToolCall,
 	error) {
-	chat, err := s.chat(ctx, name)
+	chat, err := s.objects.chat(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *session) pending(ctx context.Context, name string, kind v1alpha1.Requir
 	}
 	if len(calls) == 0 {
 		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, wanted[kind], chat.Status.Phase,
-			s.command("calls", name))
+			s.options.command("calls", name))
 	}
 	return calls, nil
 }

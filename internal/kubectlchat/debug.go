@@ -49,37 +49,38 @@ func newDebug(o *options) *cobra.Command {
 }
 
 func (s *session) debug(ctx context.Context, chat string, number int) error {
-	steps, err := s.recordings(ctx, chat)
+	steps, err := s.objects.recordings(ctx, chat)
 	if err != nil {
 		return err
 	}
+	printer := recordingPrinter{s.options}
 	switch {
 	case len(steps) == 0:
 		fmt.Fprintf(s.options.ErrOut,
 			"No model call of chat %s is recorded. To record the next ones:\n  kubectl patch chat %s --namespace %s --type "+
-				"merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.namespace)
+				"merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.objects.namespace)
 		return nil
 	case number < 0 || number > len(steps):
 		return fmt.Errorf("chat %s has no recorded model call %d: there are 1 to %d", chat, number, len(steps))
 	case s.options.output != "" && number > 0:
-		return s.printSteps(steps[number-1 : number])
+		return printer.printRaw(steps[number-1 : number])
 	case s.options.output != "":
-		return s.printSteps(steps)
+		return printer.printRaw(steps)
 	case number > 0:
-		s.printStep(number, &steps[number-1])
+		printer.print(number, &steps[number-1])
 		return nil
 	}
-	return s.listSteps(steps)
+	return printer.list(steps)
 }
 
 // recordings are those of a chat, turn by turn, oldest first.
-func (s *session) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDebugStep, error) {
-	if err := s.checkChat(ctx, chat); err != nil {
+func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDebugStep, error) {
+	if err := o.checkChat(ctx, chat); err != nil {
 		return nil, err
 	}
 	var all []v1alpha1.ChatDebugStep
 	for options := (metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + chat, Limit: debugPage}); ; {
-		page, err := s.parley.DebugSteps(s.namespace).List(ctx, options)
+		page, err := o.typed.DebugSteps(o.namespace).List(ctx, options)
 		if apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
 		}
@@ -100,36 +101,39 @@ func (s *session) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatD
 	return inTurns(all), nil
 }
 
-// printSteps prints the recordings as they are, one document or line each.
-func (s *session) printSteps(steps []v1alpha1.ChatDebugStep) error {
+// recordingPrinter prints recordings of model calls.
+type recordingPrinter struct{ options *options }
+
+// printRaw prints the recordings as they are, one document or line each.
+func (p recordingPrinter) printRaw(steps []v1alpha1.ChatDebugStep) error {
 	for i := range steps {
 		step := &steps[i]
 		step.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatDebugStep"}
 		step.ManagedFields = nil
-		if s.options.output == "json" {
-			if err := printJSON(s.options.Out, step); err != nil {
+		if p.options.output == "json" {
+			if err := printJSON(p.options.Out, step); err != nil {
 				return err
 			}
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(s.options.Out, "---")
+			fmt.Fprintln(p.options.Out, "---")
 		}
 		raw, err := yaml.Marshal(step)
 		// JSON is YAML, too, and can escape what YAML here cannot.
 		if err != nil || printable.Escape(string(raw)) != string(raw) {
-			if err := printJSON(s.options.Out, step); err != nil {
+			if err := printJSON(p.options.Out, step); err != nil {
 				return err
 			}
 			continue
 		}
-		fmt.Fprintf(s.options.Out, "%s", raw)
+		fmt.Fprintf(p.options.Out, "%s", raw)
 	}
 	return nil
 }
 
-// listSteps lists the recordings of each turn below a line about the turn, all in the same columns.
-func (s *session) listSteps(steps []v1alpha1.ChatDebugStep) error {
+// list lists the recordings of each turn below a line about the turn, all in the same columns.
+func (p recordingPrinter) list(steps []v1alpha1.ChatDebugStep) error {
 	var rows strings.Builder
 	table := printers.GetNewTabWriter(&rows)
 	fmt.Fprintln(table, "STEP\tTIME\tACTION\tMODEL\tSTATUS\tREASON\tATTEMPTS\tTOOK\tTOKENS")
@@ -140,13 +144,13 @@ func (s *session) listSteps(steps []v1alpha1.ChatDebugStep) error {
 		return fmt.Errorf("printing: %w", err)
 	}
 	lines := slices.Collect(strings.Lines(rows.String()))
-	fmt.Fprint(s.options.Out, lines[0])
+	fmt.Fprint(p.options.Out, lines[0])
 	lines = lines[1:]
 	for _, t := range byTurn(steps) {
 		if heading := t.heading(); heading != "" {
-			fmt.Fprintln(s.options.Out, heading)
+			fmt.Fprintln(p.options.Out, heading)
 		}
-		fmt.Fprint(s.options.Out, strings.Join(lines[:len(t.steps)], ""))
+		fmt.Fprint(p.options.Out, strings.Join(lines[:len(t.steps)], ""))
 		lines = lines[len(t.steps):]
 	}
 	return nil

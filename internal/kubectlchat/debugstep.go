@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// printStep tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
-func (s *session) printStep(number int, step *v1alpha1.ChatDebugStep) {
-	out, spec := s.options.Out, &step.Spec
+// print tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
+func (p recordingPrinter) print(number int, step *v1alpha1.ChatDebugStep) {
+	out, spec := p.options.Out, &step.Spec
 	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name,
 		flat(spec.Model.Name),
 		flat(strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)},
@@ -32,8 +32,8 @@ func (s *session) printStep(number int, step *v1alpha1.ChatDebugStep) {
 	printRequest(out, &spec.Request)
 	printResponse(out, spec.Response)
 	printAttempts(out, spec.Attempts)
-	fmt.Fprintf(s.options.ErrOut, "[headers and bodies: %s]\n",
-		s.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
+	fmt.Fprintf(p.options.ErrOut, "[headers and bodies: %s]\n",
+		p.options.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
 }
 
 // by says who somebody is, if that is known.

@@ -62,17 +62,17 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	approval, err := s.createApproval(ctx, &v1alpha1.ToolApproval{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-", Namespace: s.namespace}, Spec: spec,
+	approval, err := s.objects.createApproval(ctx, &v1alpha1.ToolApproval{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-", Namespace: s.objects.namespace}, Spec: spec,
 	})
 	if err != nil {
 		return err
 	}
 	if !w.wait {
-		return s.say(approval, "toolapproval.parley.dev/%s created", approval.Name)
+		return s.options.say(approval, "toolapproval.parley.dev/%s created", approval.Name)
 	}
 	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.watchApprovals, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
+		return await(ctx, s.objects.watchApprovals, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
 			approval = now
 			return verdict(now.Status.Conditions, note)
 		})
@@ -80,7 +80,8 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	return s.say(approval, "toolapproval.parley.dev/%s %s %s (%s): %s", approval.Name, decided[spec.Decision], call.ID,
+	return s.options.say(approval, "toolapproval.parley.dev/%s %s %s (%s): %s", approval.Name, decided[spec.Decision],
+		call.ID,
 		call.Name, v1alpha1.ReasonApplied)
 }
 

@@ -21,6 +21,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 
@@ -44,28 +45,37 @@ type gateway struct {
 
 func (g *gateway) close() { g.stop() }
 
-// dial finds a way to the gateway.
-func (s *session) dial(ctx context.Context) (*gateway, error) {
-	client, err := s.identity(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if given := s.givenGateway(); given != "" {
-		if err := s.checkGateway(given); err != nil {
-			return nil, err
-		}
-		return &gateway{url: given, http: client, stop: func() {}, renew: s.identity}, nil
-	}
-	local, stop, err := s.forward(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &gateway{url: local, http: client, stop: stop, open: s.forward, renew: s.identity}, nil
+// dialer finds ways to the gateway.
+type dialer struct {
+	options *options
+	// namespace of the service account that --service-account names.
+	namespace string
+	rest      *rest.Config
+	core      kubernetes.Interface
 }
 
-// givenGateway is the gateway's URL, if one was named.
-func (s *session) givenGateway() string {
-	return cmp.Or(s.options.gateway, os.Getenv("PARLEY_GATEWAY"))
+// dial finds a way to the gateway.
+func (d *dialer) dial(ctx context.Context) (*gateway, error) {
+	client, err := d.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if given := d.given(); given != "" {
+		if err := d.check(given); err != nil {
+			return nil, err
+		}
+		return &gateway{url: given, http: client, stop: func() {}, renew: d.identity}, nil
+	}
+	local, stop, err := d.forward(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &gateway{url: local, http: client, stop: stop, open: d.forward, renew: d.identity}, nil
+}
+
+// given is the gateway's URL, if one was named.
+func (d *dialer) given() string {
+	return cmp.Or(d.options.gateway, os.Getenv("PARLEY_GATEWAY"))
 }
 
 // reopen finds another way to the gateway. Until there is one, the old one stays, which leads nowhere.
@@ -91,13 +101,13 @@ func (g *gateway) renewed(ctx context.Context, refused *refusedError) bool {
 	return err == nil
 }
 
-// checkGateway refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
-func (s *session) checkGateway(given string) error {
+// check refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
+func (d *dialer) check(given string) error {
 	u, err := url.Parse(given)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("the URL of the gateway, %q, does not begin with https:// or http:// and a host", given)
 	}
-	if u.Scheme == "https" || s.options.insecure || ofThisMachine(u) {
+	if u.Scheme == "https" || d.options.insecure || ofThisMachine(u) {
 		return nil
 	}
 	return fmt.Errorf("the gateway at %s would be shown your token over plain HTTP, where others can read it on the way: "+
@@ -112,21 +122,21 @@ func ofThisMachine(u *url.URL) bool {
 
 // transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for
 // the gateway's Service where a forwarded port of this machine leads there.
-func (s *session) transport() (http.RoundTripper, error) {
-	if s.options.gatewayCA == "" {
+func (d *dialer) transport() (http.RoundTripper, error) {
+	if d.options.gatewayCA == "" {
 		return http.DefaultTransport, nil
 	}
-	pem, err := os.ReadFile(s.options.gatewayCA)
+	pem, err := os.ReadFile(d.options.gatewayCA)
 	if err != nil {
 		return nil, fmt.Errorf("reading the CA of the gateway: %w", err)
 	}
 	trusted := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	if !trusted.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("reading the CA of the gateway: there is no certificate in %s", s.options.gatewayCA)
+		return nil, fmt.Errorf("reading the CA of the gateway: there is no certificate in %s", d.options.gatewayCA)
 	}
-	given := s.givenGateway()
+	given := d.given()
 	if u, err := url.Parse(given); given == "" || err == nil && ofThisMachine(u) {
-		trusted.ServerName = fmt.Sprintf("parley-gateway.%s.svc", s.options.gatewayNamespace)
+		trusted.ServerName = fmt.Sprintf("parley-gateway.%s.svc", d.options.gatewayNamespace)
 	}
 	own := http.DefaultTransport.(*http.Transport).Clone()
 	own.TLSClientConfig = trusted
@@ -134,9 +144,9 @@ func (s *session) transport() (http.RoundTripper, error) {
 }
 
 // forwarded is the URL of the gateway behind a port of this machine.
-func (s *session) forwarded(port uint16) string {
+func (d *dialer) forwarded(port uint16) string {
 	scheme := "http"
-	if s.options.gatewayCA != "" {
+	if d.options.gatewayCA != "" {
 		scheme = "https"
 	}
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
@@ -145,21 +155,21 @@ func (s *session) forwarded(port uint16) string {
 // identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the
 // kubeconfig, whether it is written there or comes from a program.
 // It follows no redirects, which would show the token to somebody else.
-func (s *session) identity(ctx context.Context) (*http.Client, error) {
-	auth := rest.AnonymousClientConfig(s.rest)
+func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
+	auth := rest.AnonymousClientConfig(d.rest)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
-	auth.BearerToken, auth.BearerTokenFile = s.rest.BearerToken, s.rest.BearerTokenFile
-	auth.ExecProvider, auth.AuthProvider = s.rest.ExecProvider, s.rest.AuthProvider
+	auth.BearerToken, auth.BearerTokenFile = d.rest.BearerToken, d.rest.BearerTokenFile
+	auth.ExecProvider, auth.AuthProvider = d.rest.ExecProvider, d.rest.AuthProvider
 	has := auth.BearerToken != "" || auth.BearerTokenFile != "" || auth.ExecProvider != nil || auth.AuthProvider != nil
-	switch bound, err := s.requestToken(ctx, has); {
+	switch bound, err := d.requestToken(ctx, has); {
 	case bound != "":
 		auth.BearerToken, auth.BearerTokenFile, auth.ExecProvider, auth.AuthProvider = bound, "", nil, nil
-	case err != nil && s.options.serviceAccount != "":
+	case err != nil && d.options.serviceAccount != "":
 		return nil, err
 	case !has:
 		return nil, errNoToken
 	}
-	transport, err := s.transport()
+	transport, err := d.transport()
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +183,15 @@ func (s *session) identity(ctx context.Context) (*http.Client, error) {
 
 // requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of
 // the caller, if that is one and may. Empty without an error means that there is nobody to ask for.
-func (s *session) requestToken(ctx context.Context, has bool) (string, error) {
-	namespace, name := s.namespace, s.options.serviceAccount
+func (d *dialer) requestToken(ctx context.Context, has bool) (string, error) {
+	namespace, name := d.namespace, d.options.serviceAccount
 	if name == "" && has {
-		namespace, name = s.whoAmI(ctx)
+		namespace, name = d.whoAmI(ctx)
 	}
 	if name == "" {
 		return "", nil
 	}
-	request, err := s.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+	request, err := d.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -191,8 +201,8 @@ func (s *session) requestToken(ctx context.Context, has bool) (string, error) {
 }
 
 // whoAmI returns the service account that the kubeconfig's credentials are of; empty for others.
-func (s *session) whoAmI(ctx context.Context) (namespace, name string) {
-	review, err := s.core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+func (d *dialer) whoAmI(ctx context.Context) (namespace, name string) {
+	review, err := d.core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	if err != nil {
 		return "", ""
@@ -206,19 +216,19 @@ func (s *session) whoAmI(ctx context.Context) (namespace, name string) {
 }
 
 // forward opens a port on this machine that leads to a gateway pod, through the API server.
-func (s *session) forward(ctx context.Context) (string, func(), error) {
-	pod, err := s.gatewayPod(ctx)
+func (d *dialer) forward(ctx context.Context) (string, func(), error) {
+	pod, err := d.gatewayPod(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	target := s.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+	target := d.core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
 		SubResource("portforward").URL()
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(target, s.rest)
+	tunnel, err := portforward.NewSPDYOverWebsocketDialer(target, d.rest)
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
 	}
 	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready,
+	forwarder, err := portforward.NewOnAddresses(tunnel, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready,
 		io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
@@ -241,17 +251,17 @@ func (s *session) forward(ctx context.Context) (string, func(), error) {
 		close(stop)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return s.forwarded(ports[0].Local), func() { close(stop); <-ended }, nil
+	return d.forwarded(ports[0].Local), func() { close(stop); <-ended }, nil
 }
 
-func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
+func (d *dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 	finding, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	pods, err := s.core.CoreV1().Pods(s.options.gatewayNamespace).List(finding, metav1.ListOptions{
+	pods, err := d.core.CoreV1().Pods(d.options.gatewayNamespace).List(finding, metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=parley,app.kubernetes.io/component=gateway",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("looking for the gateway in namespace %s: %w", s.options.gatewayNamespace, err)
+		return nil, fmt.Errorf("looking for the gateway in namespace %s: %w", d.options.gatewayNamespace, err)
 	}
 	for i := range pods.Items {
 		for _, c := range pods.Items[i].Status.Conditions {
@@ -261,5 +271,5 @@ func (s *session) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 		}
 	}
 	return nil, fmt.Errorf("no gateway pod is ready in namespace %s: is Parley installed there? Otherwise name its "+
-		"namespace with --gateway-namespace, or its URL with --gateway", s.options.gatewayNamespace)
+		"namespace with --gateway-namespace, or its URL with --gateway", d.options.gatewayNamespace)
 }

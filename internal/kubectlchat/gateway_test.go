@@ -21,9 +21,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// caller is a session whose kubeconfig has a token.
-func caller(o options) *session {
-	return &session{options: &o, namespace: "ns", rest: &rest.Config{BearerToken: "kubeconfig"}, core: fake.NewClientset()}
+// caller is a dialer whose kubeconfig has a token.
+func caller(o options) *dialer {
+	return &dialer{options: &o, namespace: "ns", rest: &rest.Config{BearerToken: "kubeconfig"}, core: fake.NewClientset()}
 }
 
 func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
@@ -57,11 +57,11 @@ func TestATokenGoesOverPlainHTTPToThisMachineAlone(t *testing.T) {
 		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false,
 		"HTTP://gateway.test": false,
 	} {
-		for _, s := range []*session{caller(options{gateway: given}), caller(options{})} {
-			if s.options.gateway == "" {
+		for _, d := range []*dialer{caller(options{gateway: given}), caller(options{})} {
+			if d.options.gateway == "" {
 				t.Setenv("PARLEY_GATEWAY", given)
 			}
-			if _, err := s.dial(t.Context()); (err == nil) != taken {
+			if _, err := d.dial(t.Context()); (err == nil) != taken {
 				t.Errorf("%s: %v", given, err)
 			}
 		}
@@ -91,7 +91,7 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 				w.WriteHeader(http.StatusForbidden)
 			}))
 			defer gateway.Close()
-			s := caller(options{gateway: gateway.URL, serviceAccount: c.named})
+			d := caller(options{gateway: gateway.URL, serviceAccount: c.named})
 			api := fake.NewClientset()
 			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true,
@@ -107,8 +107,8 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 				request.Status.Token = create.Namespace + "/" + create.Name + " " + strings.Join(request.Spec.Audiences, ",")
 				return true, request, nil
 			})
-			s.core = api
-			g, err := s.dial(t.Context())
+			d.core = api
+			g, err := d.dial(t.Context())
 			if err == nil {
 				_ = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
 			}

@@ -16,7 +16,7 @@ type hint struct {
 	command func(words ...string) string
 }
 
-func (s *session) hint(chat string) hint { return hint{chat: chat, command: s.command} }
+func (s *session) hint(chat string) hint { return hint{chat: chat, command: s.options.command} }
 
 // lines say for each call that waits what to type. All results of a client go into one command.
 func (h hint) lines(a *follow.RequiresAction) (lines []string) {

@@ -15,19 +15,19 @@ import (
 )
 
 // checkChat says which chats there are, if this one is not.
-func (s *session) checkChat(ctx context.Context, name string) error {
-	_, err := s.chat(ctx, name)
+func (o objects) checkChat(ctx context.Context, name string) error {
+	_, err := o.chat(ctx, name)
 	return err
 }
 
 // chat reads a chat, and says which chats there are if this one is not.
-func (s *session) chat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
-	chat, err := s.parley.Chats(s.namespace).Get(ctx, name)
+func (o objects) chat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
+	chat, err := o.chats().Get(ctx, name)
 	if !apierrors.IsNotFound(err) {
 		return chat, err
 	}
 	there := "there is none"
-	if list, err := s.parley.Chats(s.namespace).List(ctx, metav1.ListOptions{Limit: 10}); err == nil &&
+	if list, err := o.chats().List(ctx, metav1.ListOptions{Limit: 10}); err == nil &&
 		len(list.Items) > 0 {
 		names := make([]string, 0, len(list.Items))
 		for i := range list.Items {
@@ -35,12 +35,12 @@ func (s *session) chat(ctx context.Context, name string) (*v1alpha1.Chat, error)
 		}
 		there = "there is " + strings.Join(names, ", ")
 	}
-	return nil, fmt.Errorf("namespace %s has no chat %s: %s", s.namespace, name, there)
+	return nil, fmt.Errorf("namespace %s has no chat %s: %s", o.namespace, name, there)
 }
 
 // settled waits until a message has had its last word. It returns an error if that is not an answer.
-func (s *session) settled(ctx context.Context, name string, note func(string)) (v verdictOfMessage) {
-	v.err = await(ctx, s.parley.Messages(s.namespace).Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
+func (o objects) settled(ctx context.Context, name string, note func(string)) (v verdictOfMessage) {
+	v.err = await(ctx, o.messages().Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
 		v.committed = m.Status.State == v1alpha1.MessageCommitted
 		return verdict(m.Status.Conditions, note)
 	})

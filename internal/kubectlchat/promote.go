@@ -5,12 +5,10 @@ package kubectlchat
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -40,20 +38,15 @@ func (s *session) promote(ctx context.Context, name, message string, w waiting) 
 	if err := s.checkQueued(ctx, name, message); err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"whenBusy": v1alpha1.WhenBusyInterrupt}})
+	promoted, err := s.objects.cutIn(ctx, message)
 	if err != nil {
-		return fmt.Errorf("encoding the change: %w", err)
-	}
-	promoted := new(v1alpha1.ChatMessage)
-	if err := s.raw.Patch(types.MergePatchType).Namespace(s.namespace).Resource("chatmessages").Name(message).Body(patch).
-		Do(ctx).Into(promoted); err != nil {
-		return fmt.Errorf("changing ChatMessage %s: %w", message, err)
+		return err
 	}
 	if !w.wait {
-		return s.say(promoted, "chatmessage.parley.dev/%s promoted", message)
+		return s.options.say(promoted, "chatmessage.parley.dev/%s promoted", message)
 	}
 	err = w.until(ctx, "ChatMessage "+message+" to be next", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.parley.Messages(s.namespace).Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
+		return await(ctx, s.objects.messages().Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
 			promoted = now
 			if now.Status.State == v1alpha1.MessageCommitted {
 				return true, nil
@@ -64,12 +57,12 @@ func (s *session) promote(ctx context.Context, name, message string, w waiting) 
 	if err != nil {
 		return err
 	}
-	return s.say(promoted, "chatmessage.parley.dev/%s promoted: %s", message, promoted.Status.State)
+	return s.options.say(promoted, "chatmessage.parley.dev/%s promoted: %s", message, promoted.Status.State)
 }
 
 // checkQueued fails unless the message waits in the chat's queue, and says which do.
 func (s *session) checkQueued(ctx context.Context, name, message string) error {
-	chat, err := s.chat(ctx, name)
+	chat, err := s.objects.chat(ctx, name)
 	if err != nil {
 		return err
 	}

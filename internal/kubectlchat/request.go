@@ -86,21 +86,22 @@ func newRequest(o *options, r request, cmd *cobra.Command) *cobra.Command {
 
 // request makes a request with a token of its own, and waits for what becomes of it.
 func (s *session) request(ctx context.Context, r request, chat string, w waiting) error {
-	if err := s.checkChat(ctx, chat); err != nil {
+	if err := s.objects.checkChat(ctx, chat); err != nil {
 		return err
 	}
 	token := time.Now().UTC().Format(time.RFC3339Nano)
-	if err := s.annotate(ctx, chat, r.kind.Annotation(), token); err != nil {
+	if err := s.objects.annotate(ctx, chat, r.kind.Annotation(), token); err != nil {
 		return err
 	}
 	if !w.wait {
-		return s.say(map[string]string{"annotation": r.kind.Annotation(), "token": token}, "chat.parley.dev/%s annotated",
+		return s.options.say(map[string]string{"annotation": r.kind.Annotation(), "token": token},
+			"chat.parley.dev/%s annotated",
 			chat)
 	}
 	var handled v1alpha1.HandledRequest
 	var phase v1alpha1.ChatPhase
 	err := w.until(ctx, "chat "+chat+" to act on "+r.kind.Annotation(), func(ctx context.Context, _ func(string)) error {
-		return await(ctx, s.parley.Chats(s.namespace).Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
+		return await(ctx, s.objects.chats().Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
 			phase = c.Status.Phase
 			i := slices.IndexFunc(c.Status.Requests,
 				func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
@@ -122,5 +123,5 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 	case handled.Outcome == v1alpha1.RequestRefused:
 		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, phase)
 	}
-	return s.say(handled, "chat.parley.dev/%s %s: %s", chat, r.done, handled.Outcome)
+	return s.options.say(handled, "chat.parley.dev/%s %s: %s", chat, r.done, handled.Outcome)
 }

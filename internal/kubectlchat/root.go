@@ -18,7 +18,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/printable"
@@ -67,14 +66,11 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	return root
 }
 
-// session is a connection to one cluster.
+// session is what a verb works with on one cluster.
 type session struct {
-	options   *options
-	namespace string
-	rest      *rest.Config
-	parley    *apiclient.Client
-	raw       rest.Interface // what parley has no methods for
-	core      kubernetes.Interface
+	options *options
+	objects objects
+	gateway *dialer
 }
 
 // connect connects for a verb that prints JSON, and what else it can.
@@ -90,28 +86,30 @@ func (o *options) connect(outputs ...string) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	s := &session{options: o, namespace: namespace, rest: cfg}
-	if s.parley, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
-		return nil, err
-	}
-	if s.raw, err = newRaw(cfg); err != nil {
-		return nil, err
-	}
-	if s.core, err = kubernetes.NewForConfig(cfg); err != nil {
+	core, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	s := &session{options: o, objects: objects{namespace: namespace},
+		gateway: &dialer{options: o, namespace: namespace, rest: cfg, core: core}}
+	if s.objects.typed, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
+		return nil, err
+	}
+	if s.objects.raw, err = newRaw(cfg); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
 // command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said
 // so.
-func (s *session) command(words ...string) string {
+func (o *options) command(words ...string) string {
 	out := []string{"kubectl", "chat"}
 	for _, flag := range []struct {
 		name  string
 		value *string
-	}{{"--kubeconfig", s.options.config.KubeConfig}, {"--context", s.options.config.Context},
-		{"--namespace", s.options.config.Namespace}} {
+	}{{"--kubeconfig", o.config.KubeConfig}, {"--context", o.config.Context},
+		{"--namespace", o.config.Namespace}} {
 		if flag.value != nil && *flag.value != "" {
 			out = append(out, flag.name, shellWord(*flag.value))
 		}
@@ -134,12 +132,12 @@ func shellWord(word string) string {
 }
 
 // say prints what became of a request: a line for people, or the object for programs.
-func (s *session) say(object any, format string, args ...any) error {
-	if s.options.output != "json" {
-		fmt.Fprintf(s.options.Out, format+"\n", args...)
+func (o *options) say(object any, format string, args ...any) error {
+	if o.output != "json" {
+		fmt.Fprintf(o.Out, format+"\n", args...)
 		return nil
 	}
-	return printJSON(s.options.Out, object)
+	return printJSON(o.Out, object)
 }
 
 // printJSON prints an object in one line. A decoder reads it exactly as it is, and a terminal only shows it.

@@ -140,7 +140,7 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	var out, errOut strings.Builder
 	o := &options{IOStreams: genericiooptions.IOStreams{Out: newScreen(&out), ErrOut: newScreen(&errOut)}}
 	o.config = genericclioptions.NewConfigFlags(true)
-	s := &session{options: o}
+	p := recordingPrinter{o}
 	spec := v1alpha1.ChatDebugStepSpec{
 		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile,
 			Config: hostile},
@@ -154,10 +154,10 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 			Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
 	}
 	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, Spec: spec}
-	s.printStep(1, &step)
+	p.print(1, &step)
 	for _, output := range []string{"json", "yaml"} {
 		o.output = output
-		if err := s.printSteps([]v1alpha1.ChatDebugStep{step}); err != nil {
+		if err := p.printRaw([]v1alpha1.ChatDebugStep{step}); err != nil {
 			t.Fatal(err)
 		}
 	}

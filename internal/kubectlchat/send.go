@@ -60,11 +60,11 @@ func newSend(o *options) *cobra.Command {
 }
 
 func (s *session) send(ctx context.Context, chat, text string, so sendOptions) error {
-	if err := s.checkChat(ctx, chat); err != nil {
+	if err := s.objects.checkChat(ctx, chat); err != nil {
 		return err
 	}
 	if so.noFollow {
-		m, err := s.create(ctx, chat, text, so)
+		m, err := s.objects.create(ctx, chat, text, so)
 		if err != nil {
 			return err
 		}
@@ -79,13 +79,13 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 	return amid(s.sendAndFollow(ctx, from, chat, text, so))
 }
 
-func (s *session) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {
+func (o objects) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {
 	var whenBusy v1alpha1.WhenBusy
 	if so.interrupt {
 		whenBusy = v1alpha1.WhenBusyInterrupt
 	}
-	m, err := s.parley.Messages(s.namespace).Create(ctx, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: s.namespace},
+	m, err := o.messages().Create(ctx, &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: o.namespace},
 		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
 			Content: text, WhenBusy: whenBusy},
 	})

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/follow"
 )
 
@@ -25,12 +26,12 @@ type source interface {
 
 // source finds the gateway, or does without and says so.
 func (s *session) source(ctx context.Context) (source, error) {
-	g, err := s.dial(ctx)
+	g, err := s.gateway.dial(ctx)
 	if errors.Is(err, errNoToken) {
 		fmt.Fprintf(s.options.ErrOut,
 			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
 				"or name a service account that may get chats/stream with --service-account.\n", err)
-		return apiServer{s}, nil
+		return apiServer{s.objects.typed}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *session) source(ctx context.Context) (source, error) {
 }
 
 // apiServer tells the story of a chat without its gateway: whole messages only, the same events otherwise.
-type apiServer struct{ session *session }
+type apiServer struct{ client *apiclient.Client }
 
 func (a apiServer) close() {}
 
@@ -69,7 +70,7 @@ func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart
 
 // Get implements follow.Messages.
 func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
-	message, err := a.session.parley.Messages(chat.Namespace).Get(ctx, place.Name)
+	message, err := a.client.Messages(chat.Namespace).Get(ctx, place.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
 	}
@@ -88,7 +89,7 @@ type watched struct {
 
 // watch follows one chat until ctx is done.
 func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched, error) {
-	informer := cache.NewSharedIndexInformer(a.session.parley.Chats(namespace).ListerWatcher("metadata.name="+chat),
+	informer := cache.NewSharedIndexInformer(a.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
 		&v1alpha1.Chat{}, 0, cache.Indexers{})
 	w := &watched{store: informer.GetStore(), key: namespace + "/" + chat, changed: make(chan struct{}, 1)}
 	notify := func() {

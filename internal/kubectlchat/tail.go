@@ -39,7 +39,8 @@ func newTail(o *options) *cobra.Command {
 }
 
 func (s *session) tail(ctx context.Context, chat string, history bool) error {
-	if err := s.checkChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) { // who may only listen cannot look
+	// who may only listen cannot look
+	if err := s.objects.checkChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
 	from, err := s.source(ctx)
@@ -49,7 +50,7 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 	defer from.close()
 	p, through := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)), lens{}
 	defer p.endLine()
-	return amid(from.follow(ctx, s.namespace, chat, history, nil, func(e event) (bool, error) {
+	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e event) (bool, error) {
 		if p.json {
 			return e.name == follow.EventDeleted, p.show(e, true)
 		}

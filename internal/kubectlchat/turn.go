@@ -33,20 +33,20 @@ func (s *session) sendAndFollow(ctx context.Context, from source, chat, text str
 	defer stop()
 	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan verdictOfMessage, 1)
 	connect := sync.OnceFunc(func() { close(connected) })
-	running.Go(func() { streamed <- from.follow(ctx, s.namespace, chat, false, connect, t.event) })
+	running.Go(func() { streamed <- from.follow(ctx, s.objects.namespace, chat, false, connect, t.event) })
 	select {
 	case <-connected:
 	case err := <-streamed:
 		return err
 	}
-	m, err := s.create(ctx, chat, text, so)
+	m, err := s.objects.create(ctx, chat, text, so)
 	if err != nil {
 		return err
 	}
 	if err := t.begin(m.Name); err != nil {
 		return err
 	}
-	running.Go(func() { verdict <- s.settled(ctx, m.Name, func(string) {}) })
+	running.Go(func() { verdict <- s.objects.settled(ctx, m.Name, func(string) {}) })
 	return t.await(streamed, verdict)
 }
 
