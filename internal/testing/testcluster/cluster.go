@@ -34,13 +34,27 @@ type Cluster struct {
 	env *envtest.Environment
 }
 
-// Start starts a control plane from the binaries in $KUBEBUILDER_ASSETS and waits until its resources can be created.
+// assetsVariable is the variable of the environment that names the folder with the programs of a control plane.
+const assetsVariable = "KUBEBUILDER_ASSETS"
+
+// programs are those of a control plane.
+var programs = []string{"etcd", "kube-apiserver"}
+
+// Start starts a control plane from the programs in $KUBEBUILDER_ASSETS and waits until its resources can be created.
+// It ends with the test binary, also with one that is killed.
 func Start(ctx context.Context) (*Cluster, error) {
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		return nil, fmt.Errorf("KUBEBUILDER_ASSETS is not set: run the tests with make test, or name a folder with etcd " +
-			"and kube-apiserver")
+	if os.Getenv(assetsVariable) == "" {
+		return nil, fmt.Errorf("%s is not set: run the tests with make test, or name a folder with etcd and kube-apiserver",
+			assetsVariable)
+	}
+	dir, err := tether()
+	defer func() { _ = os.RemoveAll(dir) }() // What runs needs its file no more.
+	if err != nil {
+		return nil, err
 	}
 	env := &envtest.Environment{CRDDirectoryPaths: []string{Path("config", "crd", "bases")}, ErrorIfCRDPathMissing: true}
+	env.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(dir, "etcd")}
+	env.ControlPlane.GetAPIServer().Path = filepath.Join(dir, "kube-apiserver")
 	cfg, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
