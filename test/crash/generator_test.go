@@ -11,25 +11,22 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-// reply is what an attempt yields: a change of the message that a generation pod would create.
-type reply func(*v1alpha1.ChatMessage)
+// yield is all that an attempt yields.
+type yield []chattest.Reply
 
-// tokens is what each answer of the model costs.
-const tokens = 15
-
-// generator plays the generation pods. It answers each attempt at most once, with the replies of the scenario in their
+// generator plays the generation pods. It answers each attempt at most once, with the yields of the scenario in their
 // order. An attempt that repeats one which had been answered in full is given the same answer again.
 type generator struct {
-	replies  []reply
+	yields   []yield
 	answered map[fence.Fence]bool
-	full     map[fence.Fence]reply // by the fence without its attempt
+	full     map[fence.Fence]yield // by the fence without its attempt
 }
 
 func newGenerator() *generator {
-	return &generator{answered: map[fence.Fence]bool{}, full: map[fence.Fence]reply{}}
+	return &generator{answered: map[fence.Fence]bool{}, full: map[fence.Fence]yield{}}
 }
 
 // attempts is the number of attempts that were answered.
@@ -49,13 +46,12 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 	step.Attempt = 0
 	next, again := g.full[step]
 	if !again {
-		if len(g.replies) == 0 {
+		if len(g.yields) == 0 {
 			return nil
 		}
-		next = g.replies[0]
+		next = g.yields[0]
 	}
-	message := playedpod.Message(chat)
-	next(message)
+	message := chattest.Answer(chat, next...)
 	if err := suits(message); err != nil {
 		return err
 	}
@@ -71,7 +67,7 @@ func (g *generator) generate(ctx context.Context, chat *v1alpha1.Chat) error {
 		g.full[step] = next
 	}
 	if !again {
-		g.replies = g.replies[1:]
+		g.yields = g.yields[1:]
 	}
 	return nil
 }
@@ -84,78 +80,4 @@ func suits(m *v1alpha1.ChatMessage) error {
 		}
 	}
 	return nil
-}
-
-// text is a reply of one text.
-func text(content string) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &content})
-		m.Spec.Generation.Preview = content
-		m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: tokens - 5, OutputTokens: 5, TotalTokens: tokens}
-	}
-}
-
-// calls is a reply that calls tools.
-func calls(ids ...string) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		for _, id := range ids {
-			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{
-				Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: id, Name: "current_time", Input: "{}"},
-			})
-		}
-		m.Spec.Generation.PendingCalls = int32(len(ids))
-		m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: tokens - 5, OutputTokens: 5, TotalTokens: tokens}
-	}
-}
-
-// results is what running the tool calls yields.
-func results(ids ...string) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		for _, id := range ids {
-			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{
-				Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: id, Name: "current_time", Output: "noon"},
-			})
-		}
-	}
-}
-
-// fails is an attempt that ends in an error.
-func fails(reason v1alpha1.ErrorReason) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do"}
-	}
-}
-
-// failsForNow is an attempt that ends in an error that may pass.
-func failsForNow() reply {
-	return func(m *v1alpha1.ChatMessage) {
-		fails(v1alpha1.ErrorOverloaded)(m)
-		m.Spec.Generation.Error.Retryable = true
-	}
-}
-
-// summarises is what a compaction yields.
-func summarises(content string) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		text(content)(m)
-		m.Spec.Generation.Preview = ""
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual,
-			ContextStart: *m.Spec.Index}
-	}
-}
-
-// isLost is an attempt that a restarted generator reports as lost.
-func isLost() reply {
-	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost }
-}
-
-// isInterrupted is an attempt that was told to stop, with what it had until then; nil: nothing.
-func isInterrupted(had reply) reply {
-	return func(m *v1alpha1.ChatMessage) {
-		if had != nil {
-			had(m)
-		}
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
-	}
 }

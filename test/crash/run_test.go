@@ -83,7 +83,7 @@ func (w *world) prepare(ctx context.Context) error {
 	if w.scenario.bare {
 		return nil
 	}
-	return createConfig(ctx, w.ns)
+	return configures()(ctx, w)
 }
 
 // keepAlive runs a manager, and a new one each time it has died. Only the first life has the fault.

@@ -5,6 +5,7 @@ package crash
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // steering are the scenarios in which people change their minds.
@@ -12,83 +13,89 @@ var steering = []scenario{
 	{name: "an interrupted turn keeps what was said", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
 		annotates(v1alpha1.AnnotationInterrupt, "1"), awaits(phase(v1alpha1.ChatInterrupting)),
-		answers(isInterrupted(text("Half a"))),
+		answers(chattest.Says("Half a"), chattest.Interrupted()),
 	}},
 	{name: "a message that cuts in is answered next", does: []step{
 		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
-		says("m2", cutsIn), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(nil)),
-		answers(text("The second.")), answers(text("The first.")),
+		says("m2", chattest.CutsIn), awaits(phase(v1alpha1.ChatInterrupting)), answers(chattest.Interrupted()),
+		answers(chattest.Says("The second.")), answers(chattest.Says("The first.")),
 	}},
 	{name: "a queued message that is told to cut in is answered next", does: []step{
 		prompts("hello"), awaits(beingAnswered), says("m1"), says("m2"), awaits(queue("m1", "m2")), fromHere(),
-		changes("m2", cutsIn), awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(text("Half a"))),
-		answers(text("The second.")), answers(text("The first.")),
+		changes("m2", chattest.CutsIn), awaits(phase(v1alpha1.ChatInterrupting)),
+		answers(chattest.Says("Half a"), chattest.Interrupted()),
+		answers(chattest.Says("The second.")), answers(chattest.Says("The first.")),
 	}},
 	{name: "an edited message is answered anew", does: []step{
-		prompts("hello"), answers(text("Hi.")), says("m1"), answers(text("Again.")),
+		prompts("hello"), answers(chattest.Says("Hi.")), says("m1"), answers(chattest.Says("Again.")),
 		awaits(reason("m1", v1alpha1.ReasonAnswered)),
-		fromHere(), edits("c-prompt", "good evening"), answers(text("To you, too.")),
+		fromHere(), edits("c-prompt", "good evening"), answers(chattest.Says("To you, too.")),
 	}},
 	{name: "an edit of what is being answered fences the work off", does: []step{
 		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(reason("m1", v1alpha1.ReasonQueued)), fromHere(),
-		edits("c-prompt", "good evening"), awaits(version(2)), answers(text("To you, too.")),
+		edits("c-prompt", "good evening"), awaits(version(2)), answers(chattest.Says("To you, too.")),
 	}},
 	{name: "a queued message is edited", does: []step{
 		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
-		edits("m1", "this is something else"), answers(text("One.")), answers(text("Two.")),
+		edits("m1", "this is something else"), answers(chattest.Says("One.")), answers(chattest.Says("Two.")),
 	}},
 	{name: "a deleted reply is made anew", does: []step{
-		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
-		deletesHead(), answers(text("Good day.")),
+		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		deletesHead(), answers(chattest.Says("Good day.")),
 	}},
 	{name: "a deleted message takes what follows along", does: []step{
-		prompts("hello"), answers(text("One.")), says("m1"), answers(text("Two.")), says("m2"), answers(text("Three.")),
+		prompts("hello"), answers(chattest.Says("One.")), says("m1"), answers(chattest.Says("Two.")), says("m2"),
+		answers(chattest.Says("Three.")),
 		awaits(reason("m2", v1alpha1.ReasonAnswered)), fromHere(), deletes("m1"),
 		awaits(reason("m2", v1alpha1.ReasonSuperseded)),
 	}},
 	{name: "a suspended chat holds its work", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		suspends(true), answers(calls("call_1")), awaits(chatSays(v1alpha1.ReasonSuspended)),
-		suspends(false), answers(results("call_1")), answers(text("It is noon.")),
+		suspends(true), answers(chattest.Calls("call_1")), awaits(chatSays(v1alpha1.ReasonSuspended)),
+		suspends(false), answers(chattest.Results("call_1")), answers(chattest.Says("It is noon.")),
 	}},
 	{name: "a client's results go on with the turn", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(waitingCalls(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
-		brings("results", "call_1"), answers(text("It is done.")), says("m1"), answers(text("Yes?")),
+		answers(chattest.CallsRequiring(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		brings("results", "call_1"), answers(chattest.Says("It is done.")), says("m1"), answers(chattest.Says("Yes?")),
 	}},
 	{name: "a client's results end the turn, and do so still when what followed is deleted", does: []step{
 		prompts("hello", func(c *v1alpha1.Chat) { c.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}} }),
-		answers(waitingCalls(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)), fromHere(),
+		answers(chattest.CallsRequiring(v1alpha1.RequiresClient, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		fromHere(),
 		brings("results", "call_1"), awaits(reason("c-prompt", v1alpha1.ReasonStoppedAfterTool)),
-		says("m1"), answers(text("Yes?")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
+		says("m1"), answers(chattest.Says("Yes?")), awaits(reason("m1", v1alpha1.ReasonAnswered)),
 		deletes("m1"), awaits(chatSays(v1alpha1.ReasonStoppedAfterTool)),
 	}},
 	{name: "an approved call runs and a denied one does not", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(waitingCalls(v1alpha1.RequiresApproval, "call_1", "call_2")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		answers(chattest.CallsRequiring(v1alpha1.RequiresApproval, "call_1", "call_2")),
+		awaits(phase(v1alpha1.ChatRequiresAction)),
 		decides("yes", "call_1", v1alpha1.DecisionApprove), decides("no", "call_2", v1alpha1.DecisionDeny),
-		answers(results("call_1", "call_2")), answers(text("It is noon.")),
+		answers(chattest.Results("call_1", "call_2")), answers(chattest.Says("It is noon.")),
 	}},
 	{name: "an archived chat takes messages up once it is back", does: []step{
-		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"),
 		awaits(reason("m1", v1alpha1.ReasonChatArchived)),
-		archives(false), answers(text("Here I am.")),
+		archives(false), answers(chattest.Says("Here I am.")),
 	}},
 	{name: "a step that failed for the moment is tried again", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
-		answers(failsForNow()), awaits(chatSays(v1alpha1.ReasonRetrying)), answers(calls("call_1")),
-		answers(results("call_1")), answers(text("At last.")),
+		answers(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), awaits(chatSays(v1alpha1.ReasonRetrying)),
+		answers(chattest.Calls("call_1")),
+		answers(chattest.Results("call_1")), answers(chattest.Says("At last.")),
 	}},
 	{name: "a summary takes the place of what was said", does: []step{
-		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), says("m1"),
-		answers(text("Yes?")),
+		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), says("m1"),
+		answers(chattest.Says("Yes?")),
 		awaits(reason("m1", v1alpha1.ReasonAnswered)), fromHere(),
-		annotates(v1alpha1.AnnotationCompact, "1"), answers(summarises("They greeted.")), awaits(contextBegins(4)),
-		says("m2"), answers(text("Go on.")),
+		annotates(v1alpha1.AnnotationCompact, "1"), answers(chattest.Compacts("They greeted.")), awaits(contextBegins(4)),
+		says("m2"), answers(chattest.Says("Go on.")),
 	}},
 	{name: "a new context hides the old one", does: []step{
-		prompts("hello"), answers(text("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
-		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"), answers(text("Who are you?")),
+		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
+		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"),
+		answers(chattest.Says("Who are you?")),
 	}},
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // step is one thing that happens in a scenario.
@@ -30,14 +30,21 @@ func fromHere() step {
 	}
 }
 
+// creates creates an object.
+func creates(o client.Object) step {
+	return func(ctx context.Context, w *world) error {
+		o := chattest.In(w.ns, o.DeepCopyObject().(client.Object)) // Each run has its own.
+		if err := cluster.Client.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+		return nil
+	}
+}
+
 // prompts creates the chat with a prompt, and with what change makes of it; without a prompt if that is empty.
 func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
 	return func(ctx context.Context, w *world) error {
-		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName},
-			Spec: v1alpha1.ChatSpec{Prompt: prompt}}
-		for _, c := range change {
-			c(chat)
-		}
+		chat := chattest.In(w.ns, chattest.Chat(chatName, append(change, chattest.Prompt(prompt))...))
 		if err := cluster.Client.Create(ctx, chat); err != nil {
 			return fmt.Errorf("creating the chat: %w", err)
 		}
@@ -47,23 +54,8 @@ func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
 
 // says creates a User message, with what change makes of it.
 func says(name string, change ...func(*v1alpha1.ChatMessage)) step {
-	return func(ctx context.Context, w *world) error {
-		m := &v1alpha1.ChatMessage{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name},
-			Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chatName}, Content: "this is " + name},
-		}
-		for _, c := range change {
-			c(m)
-		}
-		if err := cluster.Client.Create(ctx, m); err != nil {
-			return fmt.Errorf("creating message %s: %w", name, err)
-		}
-		return nil
-	}
+	return creates(chattest.User(chatName, name, change...))
 }
-
-// cutsIn makes a message one that interrupts.
-func cutsIn(m *v1alpha1.ChatMessage) { m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt }
 
 // changes is a change of a User message by its author.
 func changes(name string, change func(*v1alpha1.ChatMessage)) step {
@@ -99,22 +91,16 @@ func deletesHead() step {
 }
 
 // deletes takes a message away.
-func deletes(name string) step {
-	return func(ctx context.Context, w *world) error {
-		m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}}
-		if err := cluster.Client.Delete(ctx, m); err != nil {
-			return fmt.Errorf("deleting message %s: %w", name, err)
-		}
-		return nil
-	}
-}
+func deletes(name string) step { return removes(chattest.User(chatName, name)) }
 
 // deletesChat deletes the chat.
-func deletesChat() step {
+func deletesChat() step { return removes(chattest.Chat(chatName)) }
+
+func removes(o client.Object) step {
 	return func(ctx context.Context, w *world) error {
-		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: chatName}}
-		if err := cluster.Client.Delete(ctx, chat); err != nil {
-			return fmt.Errorf("deleting the chat: %w", err)
+		o := chattest.In(w.ns, o.DeepCopyObject().(client.Object))
+		if err := cluster.Client.Delete(ctx, o); err != nil {
+			return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
 		}
 		return nil
 	}
@@ -177,23 +163,7 @@ func losesPods() step {
 
 // configures creates the ChatModelConfig of a scenario that begins without one, with what change makes of it.
 func configures(change ...func(*v1alpha1.ChatModelConfigSpec)) step {
-	return func(ctx context.Context, w *world) error { return createConfig(ctx, w.ns, change...) }
-}
-
-func createConfig(ctx context.Context, ns string, change ...func(*v1alpha1.ChatModelConfigSpec)) error {
-	config := &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		},
-	}
-	for _, c := range change {
-		c(&config.Spec)
-	}
-	if err := cluster.Client.Create(ctx, config); err != nil {
-		return fmt.Errorf("creating the ChatModelConfig: %w", err)
-	}
-	return nil
+	return creates(chattest.Config("default", append(change, chattest.Default)...))
 }
 
 // saysOfTurn lets the generation pod say what became of the turn, whose last reply is committed.
@@ -203,9 +173,7 @@ func saysOfTurn(summary string) step {
 		if err != nil {
 			return err
 		}
-		reply := s.message(s.chat.Status.History.Head)
-		m := playedpod.Summary(s.chat, s.chat.Status.History.Version, reply.Spec.Generation.Pod, summary)
-		m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: tokens, TotalTokens: tokens}
+		m := chattest.TurnSummary(s.message(s.chat.Status.History.Head), summary)
 		if err := cluster.Client.Create(ctx, m); err != nil {
 			return fmt.Errorf("creating %s: %w", m.Name, err)
 		}
@@ -214,9 +182,9 @@ func saysOfTurn(summary string) step {
 }
 
 // answers lets the generation pod answer the attempt under way, or the next one.
-func answers(r reply) step {
+func answers(replies ...chattest.Reply) step {
 	return func(ctx context.Context, w *world) error {
-		w.generator.replies = append(w.generator.replies, r)
-		return w.await(ctx, "an attempt is answered", func(*snapshot) bool { return len(w.generator.replies) == 0 })
+		w.generator.yields = append(w.generator.yields, replies)
+		return w.await(ctx, "an attempt is answered", func(*snapshot) bool { return len(w.generator.yields) == 0 })
 	}
 }

@@ -15,7 +15,7 @@
 //
 //	{name: "an interrupted turn keeps what was said", does: []step{
 //		prompts("hello"), awaits(beingAnswered), fromHere(), annotates(v1alpha1.AnnotationInterrupt, "1"),
-//		awaits(phase(v1alpha1.ChatInterrupting)), answers(isInterrupted(text("Half a"))),
+//		awaits(phase(v1alpha1.ChatInterrupting)), answers(chattest.Says("Half a"), chattest.Interrupted()),
 //	}},
 //
 // Steps (steps_test.go) are done in order. A step that depends on what the manager has done must wait for it with

@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chattest makes the objects of tests in one vocabulary: chats, what people say, and what generation pods answer.
+//
+//	chattest.In(ns, chattest.Chat("c", chattest.Prompt("What time is it?")))
+//	chattest.Answer(chat, chattest.Says("Wait."), chattest.Calls("call_1"))
+//	chattest.Answer(chat, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+//
+// What an object needs and the test does not say is always the same. Nothing here reads a clock.
+package chattest
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// In puts the object into the namespace.
+func In[T metav1.Object](namespace string, o T) T {
+	o.SetNamespace(namespace)
+	return o
+}
+
+// Chat is a chat without a prompt, changed.
+func Chat(name string, change ...func(*v1alpha1.Chat)) *v1alpha1.Chat {
+	return changed(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}, change)
+}
+
+// Prompt makes the chat begin with that message.
+func Prompt(text string) func(*v1alpha1.Chat) {
+	return func(c *v1alpha1.Chat) { c.Spec.Prompt = text }
+}
+
+// ChildOf makes the chat a sub-chat.
+func ChildOf(parent string) func(*v1alpha1.Chat) {
+	return func(c *v1alpha1.Chat) { c.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent} }
+}
+
+// User is what a person says, "this is" with the message's name, changed.
+func User(chat, name string, change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+	return changed(&v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Content: "this is " + name},
+	}, change)
+}
+
+// Content makes the person say something else.
+func Content(text string) func(*v1alpha1.ChatMessage) {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Content = text }
+}
+
+// CutsIn makes the person interrupt.
+func CutsIn(m *v1alpha1.ChatMessage) { m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt }
+
+// Brings is a message with what a client's tools yielded.
+func Brings(chat, name string, results ...v1alpha1.ToolResult) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
+			Parts: resultParts(results)},
+	}
+}
+
+// Decides is a person's decision about a call that waits for approval.
+func Decides(chat, name, call string, decision v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
+	return &v1alpha1.ToolApproval{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call,
+			Decision: decision},
+	}
+}
+
+// Config is a model that nobody can reach, with what change makes of it.
+func Config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+	c := &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ChatModelConfigSpec{
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+		},
+	}
+	changed(&c.Spec, change)
+	return c
+}
+
+// Default makes the configuration that of the chats which name none.
+func Default(s *v1alpha1.ChatModelConfigSpec) { s.Default = true }
+
+func changed[T any](o *T, change []func(*T)) *T {
+	for _, c := range change {
+		c(o)
+	}
+	return o
+}

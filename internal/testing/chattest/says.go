@@ -1,0 +1,141 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chattest
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// tool is what the model calls.
+const tool = "current_time"
+
+// usage is that of every reply of a model.
+func usage() *v1alpha1.TokenUsage {
+	return &v1alpha1.TokenUsage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15}
+}
+
+// Says is a text of the model, for 15 tokens.
+func Says(text string) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
+		m.Spec.Generation.Preview, m.Spec.Generation.Usage = text, usage()
+	}
+}
+
+// Calls is that the model calls a tool that Parley runs, once for each id, for 15 tokens.
+func Calls(ids ...string) Reply { return CallsRequiring("", ids...) }
+
+// CallsRequiring is that the model calls a tool whose calls wait for people.
+func CallsRequiring(whom v1alpha1.RequiredAction, ids ...string) Reply {
+	calls := make([]v1alpha1.ToolCall, len(ids))
+	for i, id := range ids {
+		calls[i] = v1alpha1.ToolCall{ID: id, Name: tool, Input: "{}", RequiresAction: whom}
+	}
+	return CallsOf(calls...)
+}
+
+// CallsOf is that the model calls tools, for 15 tokens.
+func CallsOf(calls ...v1alpha1.ToolCall) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		g := m.Spec.Generation
+		for _, call := range calls {
+			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &call})
+			g.PendingCalls++
+			if call.RequiresAction != "" {
+				g.CallsRequiringAction++
+			}
+		}
+		g.Usage = usage()
+	}
+}
+
+// WaitsFor is that the call is run when the sub-chat is done, or the time is over.
+func WaitsFor(call, chat string, seconds int32) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.WaitingFor = append(m.Spec.Generation.WaitingFor,
+			v1alpha1.WaitingCall{ID: call, Chat: chat, TimeoutSeconds: seconds})
+	}
+}
+
+// Results is what the calls of Calls yield.
+func Results(ids ...string) Reply {
+	results := make([]v1alpha1.ToolResult, len(ids))
+	for i, id := range ids {
+		results[i] = v1alpha1.ToolResult{ID: id, Name: tool, Output: "noon"}
+	}
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Parts = append(m.Spec.Parts, resultParts(results)...) }
+}
+
+func resultParts(results []v1alpha1.ToolResult) (parts []v1alpha1.MessagePart) {
+	for _, result := range results {
+		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &result})
+	}
+	return parts
+}
+
+// StoppedBy is that a result of the tool ends the turn.
+func StoppedBy(tool string) Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = tool }
+}
+
+// Compacts is a summary that a person asked for, of all messages, for 15 tokens; changed.
+func Compacts(summary string, change ...func(*v1alpha1.CompactionAccount)) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &summary})
+		m.Spec.Generation.Usage = usage()
+		m.Spec.Generation.Compaction = changed(
+			&v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: *m.Spec.Index}, change)
+	}
+}
+
+// From makes the context begin with the message at the index, besides the summary.
+func From(index int64) func(*v1alpha1.CompactionAccount) {
+	return func(a *v1alpha1.CompactionAccount) { a.ContextStart = index }
+}
+
+// Fails is that the attempt ends in an error, changed.
+func Fails(reason v1alpha1.ErrorReason, change ...func(*v1alpha1.GenerationError)) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
+		m.Spec.Generation.Error = changed(
+			&v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do"}, change)
+	}
+}
+
+// ForNow makes the error one that may pass.
+func ForNow(e *v1alpha1.GenerationError) { e.Retryable = true }
+
+// Lost is that a restarted generator finds the attempt begun.
+func Lost() Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost }
+}
+
+// Interrupted is that the attempt is told to stop, with what it has until then.
+func Interrupted() Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted }
+}
+
+// Uncounted is that the provider does not say what the call used.
+func Uncounted() Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Usage = nil }
+}
+
+// Costs is what the call cost, in millionths of a dollar.
+func Costs(micro int64) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: micro}
+	}
+}
+
+// Fills is how full the context was when the model gave its n-th reply in it.
+func Fills(tokens, n int64) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: n}
+	}
+}
+
+// Titles is that a title comes with the step.
+func Titles(title string, source v1alpha1.TitleSource) Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Title, m.Spec.Generation.TitleSource = title, source }
+}
