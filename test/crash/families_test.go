@@ -15,15 +15,12 @@ var families = []scenario{
 	{name: "a chat waits for its sub-chat, which finishes", does: []step{
 		prompts("hello"), awaits(beingAnswered), delegates("look it up"),
 		awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), fromHere(),
-		answers(waitsForSub...), awaits(chatSays(v1alpha1.ReasonWaitingForSubChats)),
+		answers(chattest.Waits("call_1", subChatName, v1alpha1.MaxWaitSeconds)),
+		awaits(chatSays(v1alpha1.ReasonWaitingForSubChats)),
 		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_1")),
 		answers(chattest.Says("It is the CNI, it says.")),
 	}},
 }
-
-// waitsForSub is a reply with a call that waits for the sub-chat, for longer than any run takes.
-var waitsForSub = yield{chattest.Calls("call_1"),
-	chattest.WaitsFor("call_1", subChatName, v1alpha1.MaxWaitSeconds)}
 
 // delegates creates the sub-chat with a prompt.
 func delegates(prompt string) step {

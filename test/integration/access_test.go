@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // ofPods reads an object that generation pods run with; false if there is none.
@@ -104,7 +105,7 @@ func TestANetworkPolicyOfAnOlderVersionIsCorrectedOnce(t *testing.T) {
 	}
 	stopManager(t)()
 	create(t, say(ns, "c", "second"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	assigned(t, ns, "c", 3, 1)
 	if !ofPods(t, ns, &later) || later.ResourceVersion != corrected.ResourceVersion {
 		t.Error("a policy that is right is written again")

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // ticketChat is a chat whose client opens tickets, and whose calls of current_time need approval.
@@ -28,17 +29,6 @@ func ticketChat(ns string) *v1alpha1.Chat {
 	return chat
 }
 
-// callFor makes the answer one with calls that wait for people.
-func callFor(calls ...v1alpha1.ToolCall) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts, m.Spec.Generation.Preview = nil, ""
-		for i := range calls {
-			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &calls[i]})
-		}
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = int32(len(calls)), int32(len(calls))
-	}
-}
-
 func ticket(id string) v1alpha1.ToolCall {
 	return v1alpha1.ToolCall{ID: id, Name: "open_ticket", Input: `{"title":"CNI down"}`,
 		RequiresAction: v1alpha1.RequiresClient}
@@ -48,24 +38,19 @@ func clock(id string) v1alpha1.ToolCall {
 	return v1alpha1.ToolCall{ID: id, Name: "current_time", Input: `{}`, RequiresAction: v1alpha1.RequiresApproval}
 }
 
+// resultsOf is what a client brings: ids of calls, each with what it yielded.
 func resultsOf(ns, name string, outputs ...string) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
-		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool},
-	}
+	var results []v1alpha1.ToolResult
 	for i := 0; i < len(outputs); i += 2 {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{
-			Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: outputs[i], Output: outputs[i+1]},
-		})
+		results = append(results, v1alpha1.ToolResult{ID: outputs[i], Output: outputs[i+1]})
 	}
-	return m
+	return chattest.In(ns, chattest.Brings("c", name, results...))
 }
 
 func decision(ns, id string, d v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
-	return &v1alpha1.ToolApproval{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "a-"},
-		Spec:       v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: id, Decision: d},
-	}
+	a := chattest.In(ns, chattest.Decides("c", "", id, d))
+	a.GenerateName = "a-"
+	return a
 }
 
 func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.ConditionStatus,
@@ -84,7 +69,7 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 	ns := namespace(t)
 	create(t, ticketChat(ns))
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"), ticket("call_2"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), ticket("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	required := chatIn(t, ns, "c").Status.RequiresAction
 	if len(required.ToolCalls) != 2 || required.ToolCalls[0].Input != `{"title":"CNI down"}` ||
@@ -106,7 +91,7 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 		got.Generation.Action != v1alpha1.ActionGenerateAssistant {
 		t.Errorf("history %+v, generation %+v", got.History, got.Generation)
 	}
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
 	waitForMessage(t, ns, "right", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
 	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 ||
@@ -120,7 +105,7 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	ns := namespace(t)
 	create(t, ticketChat(ns))
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(clock("call_1"), clock("call_2"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	yes, no, other := decision(ns, "call_1", v1alpha1.DecisionApprove), decision(ns, "call_2", v1alpha1.DecisionDeny),
 		decision(ns, "call_9", v1alpha1.DecisionApprove)
@@ -135,8 +120,8 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
 	}
 	waitForApproval(t, no, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	create(t, answer(chat, toolResult))
-	create(t, answer(assigned(t, ns, "c", 4, 1), nil))
+	answers(t, chat, chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "c", 4, 1), chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 
@@ -152,7 +137,7 @@ func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	chat = assigned(t, ns, "c", 3, 1)
 	if got := chat.Status; got.Generation.Action != v1alpha1.ActionGenerateAssistant || got.RequiresAction != nil {
 		t.Errorf("generation %+v, required %+v", got.Generation, got.RequiresAction)
@@ -162,10 +147,10 @@ func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 func TestADeletedResultIsAskedForAgain(t *testing.T) {
 	ns := namespace(t)
 	create(t, ticketChat(ns))
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	create(t, resultsOf(ns, "results", "call_1", `1`))
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
 	remove(t, messageIn(t, ns, "results"))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)

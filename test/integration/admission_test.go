@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
@@ -306,7 +307,7 @@ func TestAMessageOfOneMebibyteWorks(t *testing.T) {
 	m := say(ns, "c", "big")
 	m.Spec.Content = strings.Repeat("a", 1<<20)
 	create(t, m)
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "big", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	if got := len(messageIn(t, ns, "big").Spec.Content); got != 1<<20 {
 		t.Errorf("the message now has %d bytes", got)

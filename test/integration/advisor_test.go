@@ -10,20 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
-	create(t, answer(assigned(t, ns, "c", 2, 1), func(m *v1alpha1.ChatMessage) {
-		toolResult(m)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), func(m *v1alpha1.ChatMessage) {
 		g := m.Spec.Generation
-		g.Usage, g.AdvisorUsage = nil, &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}
+		g.AdvisorUsage = &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}
 		g.AdvisorModel = &v1alpha1.ModelIdentity{Config: "strong", Provider: "anthropic", Name: "strong"}
 		g.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000}
-	}))
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	})
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	st := chatIn(t, ns, "c").Status
 	if st.Usage.TotalTokens != 30 ||
@@ -49,13 +49,13 @@ func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T)
 	if c := unavailable(&first.Status); c == nil || c.Reason != "ModelConfigNotFound" || c.Message != want {
 		t.Fatalf("the chat says %+v", c)
 	}
-	create(t, answer(first, nil))
+	answers(t, first, chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	if unavailable(&chatIn(t, ns, "c").Status) == nil {
 		t.Error("after the turn the chat does not say it any more")
 	}
 
-	create(t, modelConfig(ns, "strong", nil))
+	create(t, modelConfig(ns, "strong"))
 	eventually(t, "the chat at rest sees the ChatModelConfig",
 		func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 	if err := cluster.Client.Delete(t.Context(), configIn(t, ns, "strong")); err != nil {
@@ -72,7 +72,7 @@ func TestAChatAtRestSeesThatTheConfigurationThatAnswersNamesAnotherAdvisor(t *te
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
 	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {

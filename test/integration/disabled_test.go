@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) {
@@ -53,9 +54,9 @@ func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *t
 
 func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testing.T) {
 	ns := namespace(t)
-	create(t, modelConfig(ns, "own", nil))
+	create(t, modelConfig(ns, "own"))
 	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	fallback := func() *metav1.Condition {
 		return meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionModelConfigFallback)
 	}
@@ -75,7 +76,7 @@ func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testi
 		!strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
 		t.Errorf("the chat says %+v", c)
 	}
-	create(t, answer(second, nil))
+	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 
 	// A message that names one that is gone is answered by the chat's model, which is the default for now.
@@ -85,7 +86,7 @@ func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testi
 		c.Reason != string(v1alpha1.ErrorModelConfigNotFound) {
 		t.Errorf("generation %+v, %+v", third.Status.Generation, c)
 	}
-	create(t, answer(third, nil))
+	answers(t, third, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
 	eventually(t, "the chat at rest says why its own does not answer", func() bool {
@@ -103,16 +104,12 @@ func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testi
 func TestADisabledFallbackIsNotAsked(t *testing.T) {
 	ns := namespace(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
-	create(t, modelConfig(ns, "on", nil))
+	create(t, modelConfig(ns, "on"))
 	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "off"}, {Name: "on"}}
 	})
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = nil
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorAuthenticationFailed, Message: "No."}
-	}))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	if g := assigned(t, ns, "c", 1, 2).Status.Generation; g.ModelConfig != "on" {
 		t.Errorf("generation %+v", g)
 	}
@@ -128,7 +125,7 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 	}
 	create(t, modelConfig(ns, "known", keyed(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5")))
 	create(t, modelConfig(ns, "said", func(s *v1alpha1.ChatModelConfigSpec) { s.ContextLimit = new(int64(8192)) }))
-	create(t, modelConfig(ns, "unknown", nil))
+	create(t, modelConfig(ns, "unknown"))
 	for name, want := range map[string]v1alpha1.ChatModelConfigStatus{
 		"known":   {ContextLimit: 200_000, ContextLimitSource: v1alpha1.ContextLimitKnownModel},
 		"said":    {ContextLimit: 8192, ContextLimitSource: v1alpha1.ContextLimitConfigured},
@@ -149,20 +146,11 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
-	full := func(tokens int64) func(*v1alpha1.ChatMessage) {
-		return func(m *v1alpha1.ChatMessage) {
-			m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: 1}
-		}
-	}
-	create(t, answer(assigned(t, ns, "c", 1, 1), full(7000)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "second"))
-	create(t, answer(assigned(t, ns, "c", 3, 1), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = nil
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long",
-			ContextLimit: 8192}
-	}))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Fails(v1alpha1.ErrorContextTooLong,
+		func(e *v1alpha1.GenerationError) { e.ContextLimit = 8192 }))
 	compacting := assigned(t, ns, "c", 4, 1)
 	learned, cause := compacting.Status.Internal.LearnedContextLimit, compacting.Status.Internal.Attempt.Compaction
 	if learned == nil || learned.ModelConfig != "default" || learned.Tokens != 8192 {
@@ -171,14 +159,10 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	if cause == nil || cause.ThresholdPercent != 70 || cause.ContextTokens != 7000 {
 		t.Errorf("the cause is %+v", cause)
 	}
-	create(t, answer(compacting, func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionContextTooLong, Messages: 2,
-			ContextStart: 2}
-	}))
-	create(t, answer(assigned(t, ns, "c", 5, 1), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 6000, Replies: 2, Compacted: true}
-	}))
+	answers(t, compacting, chattest.Compacts("They greeted.", chattest.From(2),
+		func(a *v1alpha1.CompactionAccount) { a.Source = v1alpha1.CompactionContextTooLong }))
+	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."), chattest.Fills(6000, 2),
+		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Context.Compacted = true })
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "third")) // 6000 are more than 70 % of 8192.
 	third := assigned(t, ns, "c", 7, 1).Status

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func subChat(ns, name, parent string) *v1alpha1.Chat {
@@ -33,14 +34,14 @@ func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
-	create(t, answer(assigned(t, ns, "root", 1, 1), nil))
+	answers(t, assigned(t, ns, "root", 1, 1), chattest.Says("Fine."))
 	create(t, subChat(ns, "child", "root"))
 	busy := assigned(t, ns, "child", 1, 1)
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
 	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
 	create(t, say(ns, "root", "late")) // It must not begin, or the family would never be archived.
-	create(t, answer(busy, nil))
+	answers(t, busy, chattest.Says("Fine."))
 	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	waitForMessage(t, ns, "late", metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
@@ -48,7 +49,7 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 		t.Error("not all are archived")
 	}
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":false}}`)
-	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "late", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	eventually(t, "the child is back", func() bool { return !chatIn(t, ns, "child").Status.Archived })
 }
@@ -56,14 +57,14 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 func TestAChatWithoutFamilyThatIsArchivedAtWorkIsArchivedOnceItIsIdle(t *testing.T) {
 	ns := namespace(t)
 	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
-		"answered": func(t *testing.T, chat *v1alpha1.Chat) { create(t, answer(chat, nil)) },
+		"answered": func(t *testing.T, chat *v1alpha1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
 		"failed": func(t *testing.T, chat *v1alpha1.Chat) {
-			create(t, answer(chat, failed(v1alpha1.ErrorAuthenticationFailed)))
+			answers(t, chat, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 		},
 		"interrupted": func(t *testing.T, chat *v1alpha1.Chat) {
 			annotate(t, ns, chat.Name, v1alpha1.AnnotationInterrupt, "now")
 			waitForPhase(t, ns, chat.Name, v1alpha1.ChatInterrupting)
-			create(t, answer(chat, interrupted))
+			answers(t, chat, chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
 		},
 	} {
 		create(t, newChat(ns, name, "first"))
@@ -90,7 +91,7 @@ func TestASubChatBelowAnArchivedChatIsArchivedUntilTheParentIsTakenBack(t *testi
 		t.Error("the child says that it is archived, and its status does not")
 	}
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":false}}`)
-	create(t, answer(assigned(t, ns, "child", 1, 1), nil))
+	answers(t, assigned(t, ns, "child", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
@@ -111,7 +112,7 @@ func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
 			root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}
 			create(t, root)
 			create(t, subChat(ns, "k1", "root"))
-			create(t, answer(assigned(t, ns, "k1", 1, 1), nil))
+			answers(t, assigned(t, ns, "k1", 1, 1), chattest.Says("Fine."))
 			waitForPhase(t, ns, "k1", v1alpha1.ChatWaiting)
 			create(t, subChat(ns, "k0", "root")) // Its name is no reason to come before one that has begun.
 			waitForReady(t, ns, "k0", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded))
@@ -130,7 +131,7 @@ func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
 	create(t, root)
 	waitForReady(t, ns, "child", metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
 	patch(t, newChat(ns, "root", ""), `{"spec":{"suspend":false}}`)
-	create(t, answer(assigned(t, ns, "child", 1, 1), nil))
+	answers(t, assigned(t, ns, "child", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "child", v1alpha1.ChatWaiting)
 	remove(t, newChat(ns, "root", ""))
 	eventually(t, "the child is gone", func() bool {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // queueOf names the messages that wait, in their order.
@@ -91,7 +92,7 @@ func TestMessagesThatCutInAreAnsweredInTheirOrderAlsoWhereTheQueueIsFull(t *test
 	}
 	create(t, say(ns, "c", "refused"))
 	waitForMessage(t, ns, "refused", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
-	create(t, answer(chatIn(t, ns, "c"), nothing))
+	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
 	if got := assigned(t, ns, "c", 2, 1).Status.Turn.Message; got != "zuerst" {
 		t.Errorf("message %s is answered first", got)
 	}
@@ -102,12 +103,12 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	late := assigned(t, ns, "c", 3, 1)
 	if got := late.Status.Turn.CallsGivenUp; got != v1alpha1.CallsTimedOut {
 		t.Fatalf("the calls were given up because of %q", got)
 	}
-	create(t, answer(late, callFor(ticket("call_2"))))
+	answers(t, late, chattest.CallsOf(ticket("call_2")))
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "now")
 	stopped := assigned(t, ns, "c", 5, 1)
 	if got := messageIn(t, ns, "c-3-1").Spec.Generation.CallsGivenUpBefore; got != v1alpha1.CallsTimedOut {
@@ -117,13 +118,13 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 	if got := stopped.Status.Turn.CallsGivenUp; got != v1alpha1.CallsCancelled && got != v1alpha1.CallsTimedOut {
 		t.Errorf("the second call was given up because of %q", got)
 	}
-	create(t, answer(stopped, failed(v1alpha1.ErrorAuthenticationFailed)))
+	answers(t, stopped, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	create(t, say(ns, "c", "next"))
 	if got := assigned(t, ns, "c", 6, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
 		t.Errorf("the next turn says %q", got)
 	}
-	create(t, answer(chatIn(t, ns, "c"), nil))
+	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	edit(t, ns, "next", "Something else.")
 	if got := assigned(t, ns, "c", 8, 1).Status.Internal.Turn.CallsGivenUpBefore; got != stopped.Status.Turn.CallsGivenUp {
@@ -137,13 +138,13 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 func TestVersionsGrowAlongAHistoryThatWentBackIntoAnEarlierTurn(t *testing.T) {
 	ns := namespace(t)
 	create(t, ticketChat(ns))
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	create(t, resultsOf(ns, "results", "call_1", `"T-1"`))
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	create(t, say(ns, "c", "second"))
-	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 
 	remove(t, messageIn(t, ns, "results"))
@@ -154,6 +155,6 @@ func TestVersionsGrowAlongAHistoryThatWentBackIntoAnEarlierTurn(t *testing.T) {
 	}
 	create(t, resultsOf(ns, "again", "call_1", `"T-2"`))
 	eventually(t, "the results are taken", func() bool { return chatIn(t, ns, "c").Status.Generation != nil })
-	create(t, answer(chatIn(t, ns, "c"), nil))
+	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
@@ -110,7 +111,7 @@ func TestAQuotaHoldsChatsAndLetsThemInAtOnceWhenItIsRaised(t *testing.T) {
 	if names := generating(t, ns); len(names) != 5 {
 		t.Errorf("a lowered quota leaves %v", names)
 	}
-	create(t, answer(assigned(t, ns, busy, 1, 1), nil)) // Its step counts, and the next one waits.
+	answers(t, assigned(t, ns, busy, 1, 1), chattest.Says("Fine.")) // Its step counts, and the next one waits.
 	waitForHolder(t, ns, busy, "ChatQuota team allows 1 chat ")
 	remove(t, chatQuota(ns, "team", nil, nil))
 	eventually(t, "all generate without the quota", func() bool { return len(generating(t, ns)) == 10 })
@@ -131,7 +132,7 @@ func TestZeroHoldsAllChatsVisiblyAndStillAfterARestart(t *testing.T) {
 	annotate(t, ns, "d", v1alpha1.AnnotationInterrupt, "t") // Who waits can be interrupted.
 	waitForReady(t, ns, "d", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":1}}}`)
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 
 	patch(t, chatQuota(ns, "none", nil, nil), `{"spec":{"generating":{"chats":0}}}`)
@@ -157,9 +158,9 @@ func TestChatsWaitForCapacityInTheOrderInWhichTheyCame(t *testing.T) {
 	annotate(t, ns, "three", v1alpha1.AnnotationInterrupt, "t")
 	waitForReady(t, ns, "three", metav1.ConditionTrue, v1alpha1.ReasonInterrupted)
 	stopManager(t)()
-	create(t, answer(one, nil))
-	create(t, answer(assigned(t, ns, "two", 1, 1), nil))
-	create(t, answer(assigned(t, ns, "four", 1, 1), nil))
+	answers(t, one, chattest.Says("Fine."))
+	answers(t, assigned(t, ns, "two", 1, 1), chattest.Says("Fine."))
+	answers(t, assigned(t, ns, "four", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "four", v1alpha1.ChatWaiting)
 }
 
@@ -224,7 +225,7 @@ func TestNothingIsWrittenToAQuotaWhileChatsComeAndGo(t *testing.T) {
 	before := version()
 	for i := range 3 {
 		create(t, newChat(ns, fmt.Sprint("c", i), "first"))
-		create(t, answer(assigned(t, ns, fmt.Sprint("c", i), 1, 1), nil))
+		answers(t, assigned(t, ns, fmt.Sprint("c", i), 1, 1), chattest.Says("Fine."))
 		waitForPhase(t, ns, fmt.Sprint("c", i), v1alpha1.ChatWaiting)
 	}
 	stopManager(t)() // Nor does a new manager have anything to add.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // noneOf is a quota of zero of the resource, in force at once: the controller that fills its status does not run here.
@@ -95,7 +96,7 @@ func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *test
 				t.Errorf("the status is %+v", st)
 			}
 			remove(t, why)
-			create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+			answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 			assigned(t, ns, "d", 1, 1)
 			waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 			if notes := eventsOf(t, ns, "c", v1alpha1.EventGenerationPodRefused); len(notes) != 1 {
@@ -109,7 +110,7 @@ func TestAChatThatWasAnsweredDoesNotStayReadyWithoutAPod(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	noneOf(t, ns, corev1.ResourcePods)
 	remove(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: chat.Status.Generation.Pod}})

@@ -12,34 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// overloaded makes the answer the report of an attempt that may succeed later.
-func overloaded(m *v1alpha1.ChatMessage) {
-	failed(v1alpha1.ErrorOverloaded)(m)
-	m.Spec.Generation.Error.Retryable = true
-}
-
-// summary makes the answer a summary after which the context begins with the message at start.
-func summary(start int64) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, Messages: 2,
-			ContextStart: start}
-	}
-}
-
-// replies makes the answer the n-th reply of its context.
-func replies(n int64) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 10, Replies: n}
-	}
-}
 
 func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), overloaded))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	eventually(t, "the retry is announced", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.Retry != nil && st.Retry.Attempt == 1 && st.Generation == nil &&
@@ -51,17 +30,15 @@ func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
 		t.Errorf("the second attempt began at %v, before %v", chat.Status.Generation.StartedAt, due.At)
 	}
 	waitGone(t, ns, "c-1-1") // The report has been acted on.
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-2", 2)
 }
 
 func TestAChatThatWaitsForItsNextAttemptCanBeInterrupted(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
-		overloaded(m)
-		m.Spec.Generation.Error.RetryAfterSeconds = new(int32(3600))
-	}))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
+		func(e *v1alpha1.GenerationError) { e.RetryAfterSeconds = new(int32(3600)) }))
 	eventually(t, "the retry is announced", func() bool { return chatIn(t, ns, "c").Status.Retry != nil })
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "1")
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-prompt", 1)
@@ -81,12 +58,12 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 		return readyReason(configIn(t, ns, "default").Status.Conditions) == v1alpha1.ReasonReferenceNotFound
 	})
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), failed(v1alpha1.ErrorAuthenticationFailed)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	chat := assigned(t, ns, "c", 1, 2)
 	if g := chat.Status.Generation; g.ModelConfig != "second" || chat.Status.Model != "the-second" {
 		t.Errorf("asked is %+v, shown as %s", g, chat.Status.Model)
 	}
-	create(t, answer(chat, failed(v1alpha1.ErrorUsageLimitReached)))
+	answers(t, chat, chattest.Fails(v1alpha1.ErrorUsageLimitReached))
 	eventually(t, "the turn has failed", func() bool {
 		e := chatIn(t, ns, "c").Status.LastError
 		return e != nil && e.Reason == v1alpha1.ErrorUsageLimitReached
@@ -99,7 +76,7 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
 	eventually(t, "it is refused while the chat is busy",
 		func() bool { return requested(t, ns, "c", "early") == v1alpha1.RequestRefused })
-	create(t, answer(assigned(t, ns, "c", 1, 1), replies(1)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(10, 1))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
@@ -109,10 +86,11 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 		readyReason(st.Conditions) != v1alpha1.ReasonCompacting {
 		t.Errorf("status is %+v", st)
 	}
-	if err := cluster.Client.Create(t.Context(), answer(chat, nil)); !apierrors.IsInvalid(err) {
+	if err := cluster.Client.Create(t.Context(),
+		chattest.Answer(chat, chattest.Says("Fine."))); !apierrors.IsInvalid(err) {
 		t.Errorf("an Assistant message as a summary: %v", err)
 	}
-	create(t, answer(chat, summary(2)))
+	answers(t, chat, chattest.Compacts("They greeted.", chattest.From(2)))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 3)
 	if st := chatIn(t, ns, "c").Status; st.History.ContextStart != 2 || !st.Context.Compacted ||
 		st.Internal.Compaction != "" ||
@@ -127,13 +105,13 @@ func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
 func TestACompactionCanBeInterrupted(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), replies(1)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(10, 1))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "now")
 	chat := assigned(t, ns, "c", 3, 1)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "stop")
 	eventually(t, "the pod is told", func() bool { return chatIn(t, ns, "c").Status.Phase == v1alpha1.ChatInterrupting })
-	create(t, answer(chat, func(m *v1alpha1.ChatMessage) { nothing(m); m.Spec.Role = v1alpha1.RoleSystem }))
+	answers(t, chat, chattest.Interrupted())
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	if got := chatIn(t, ns, "c").Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn is said to be %s", got)

@@ -12,24 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // cutIn is a message that interrupts.
 func cutIn(ns, chat, name string) *v1alpha1.ChatMessage {
-	m := say(ns, chat, name)
-	m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt
-	return m
-}
-
-// interrupted makes the answer the partial reply of an attempt that was told to stop.
-func interrupted(m *v1alpha1.ChatMessage) {
-	m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
-	m.Spec.Generation.Usage = nil
-}
-
-func nothing(m *v1alpha1.ChatMessage) {
-	interrupted(m)
-	m.Spec.Parts, m.Spec.Generation.Preview = nil, ""
+	return chattest.In(ns, chattest.User(chat, name, chattest.CutsIn))
 }
 
 // patch changes an object as a person would.
@@ -79,11 +67,11 @@ func waitGone(t *testing.T, ns, name string) {
 func answered(t *testing.T, ns string, more ...string) {
 	t.Helper()
 	create(t, newChat(ns, "c", "first"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	for i, name := range more {
 		create(t, say(ns, "c", name))
-		create(t, answer(assigned(t, ns, "c", int64(2*i+3), 1), nil))
+		answers(t, assigned(t, ns, "c", int64(2*i+3), 1), chattest.Says("Fine."))
 		waitForMessage(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	}
 }
@@ -94,12 +82,12 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 	assigned(t, ns, "c", 1, 1)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "one")
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
-	create(t, answer(chatIn(t, ns, "c"), interrupted))
+	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
 
 	create(t, say(ns, "c", "next")) // The old token interrupts nothing more.
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "next", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "two")
 	eventually(t, "the second token is refused", func() bool {
@@ -117,7 +105,7 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 	create(t, cutIn(ns, "c", "urgent"))
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
-	create(t, answer(chatIn(t, ns, "c"), nothing))
+	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
 	urgent := assigned(t, ns, "c", 2, 1)
 	if got := urgent.Status; got.Turn.Message != "urgent" || got.Turn.Parent != "c-prompt" || len(got.Queue) != 1 {
 		t.Errorf("turn %+v, queue %v", got.Turn, got.Queue)
@@ -126,8 +114,8 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 	waitGone(t, ns, "c-1-1")
 	patch(t, say(ns, "c", "queued"), `{"spec":{"whenBusy":"Interrupt"}}`)
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
-	create(t, answer(chatIn(t, ns, "c"), interrupted))
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "queued", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	waitForMessage(t, ns, "urgent", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
 }
@@ -143,7 +131,7 @@ func TestAnEditedMessageIsAnsweredAnewAndWhatFollowedIsPutAside(t *testing.T) {
 	waitGone(t, ns, "c-3-1")
 	waitGone(t, ns, "c-5-1")
 	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
-	create(t, answer(chatIn(t, ns, "c"), nil))
+	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 4)
 	eventually(t, "the edited message says that it is answered", func() bool { // It said so of its old words, too.
 		st := messageIn(t, ns, "second").Status
@@ -165,9 +153,9 @@ func TestAnEditWhileAtWorkFencesTheWorkOff(t *testing.T) {
 	edit(t, ns, "c-prompt", "I meant something else")
 	fresh := assigned(t, ns, "c", 2, 1)
 	waitForMessage(t, ns, "queued", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
-	create(t, answer(old, nil))
+	answers(t, old, chattest.Says("Fine."))
 	waitGone(t, ns, "c-1-1")
-	create(t, answer(fresh, nil))
+	answers(t, fresh, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-2-1", 2)
 }
 
@@ -179,7 +167,7 @@ func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
 	if got := chat.Status; got.History.Head != "second" || got.History.Length != 3 || got.Turn.Message != "second" {
 		t.Errorf("history %+v, turn %+v", got.History, got.Turn)
 	}
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-5-1", 4)
 	waitForMessage(t, ns, "second", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
@@ -206,7 +194,7 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":true}}`)
-	create(t, answer(chatIn(t, ns, "c"), callTool))
+	answers(t, chatIn(t, ns, "c"), chattest.Calls("call_1"))
 	eventually(t, "the chat says that it is suspended", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.History.Version == 2 && st.Generation == nil &&
@@ -225,7 +213,7 @@ func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
 		return h.ContextStart == 2 && h.Length == 2
 	})
 	create(t, say(ns, "c", "next"))
-	create(t, answer(assigned(t, ns, "c", 4, 1), nil))
+	answers(t, assigned(t, ns, "c", 4, 1), chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 

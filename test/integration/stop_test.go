@@ -9,13 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// stoppedByClock makes the answer the result of a call after whose success the turn ends.
-func stoppedByClock(m *v1alpha1.ChatMessage) {
-	toolResult(m)
-	m.Spec.Generation.StoppedBy = "current_time"
-}
 
 // waitForStop waits until a tool has ended the turn that the message began.
 func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
@@ -34,12 +29,12 @@ func TestABuiltInToolEndsTheTurnAndAMessageGoesOn(t *testing.T) {
 	chat := newChat(ns, "c", "What time is it?")
 	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
-	create(t, answer(assigned(t, ns, "c", 2, 1), stoppedByClock))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), chattest.StoppedBy("current_time"))
 	waitForStop(t, ns, "c-prompt", "current_time", "c-2-1", 3)
 
 	create(t, say(ns, "c", "more"))
-	create(t, answer(assigned(t, ns, "c", 4, 1), nil))
+	answers(t, assigned(t, ns, "c", 4, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "more", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	remove(t, messageIn(t, ns, "more"))
 	waitForStop(t, ns, "c-prompt", "current_time", "c-2-1", 3)
@@ -51,13 +46,13 @@ func TestAClientsResultEndsTheTurnAlsoForWhoeverReadsTheHistoryLater(t *testing.
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)
 
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	failed := resultsOf(ns, "failed", "call_1", `"the tracker is down"`)
 	failed.Spec.Parts[0].ToolResult.IsError = true
 	create(t, failed)
 
-	create(t, answer(assigned(t, ns, "c", 3, 1), callFor(ticket("call_2"), ticket("call_3"))))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.CallsOf(ticket("call_2"), ticket("call_3")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	done := resultsOf(ns, "done", "call_3", `{"number":3}`, "call_2", `"the tracker is down"`)
 	done.Spec.Parts[0].ToolResult.Name, done.Spec.Parts[1].ToolResult.IsError = "something_else", true
@@ -73,7 +68,7 @@ func TestAClientsResultEndsTheTurnAlsoForWhoeverReadsTheHistoryLater(t *testing.
 	// What is listed now does not matter any more: the results were taken before.
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"tools":{"stopAfter":["current_time"]}}}`)
 	create(t, say(ns, "c", "more"))
-	create(t, answer(assigned(t, ns, "c", 6, 1), nil))
+	answers(t, assigned(t, ns, "c", 6, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "more", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	remove(t, messageIn(t, ns, "more"))
 	waitForStop(t, ns, "c-prompt", "open_ticket", "done", 5)
@@ -84,7 +79,7 @@ func TestAClientsResultEndsTheTurnOnceTheApprovedCallsHaveRun(t *testing.T) {
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), callFor(ticket("call_1"), clock("call_2"))))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	create(t, resultsOf(ns, "done", "call_1", `{"number":1}`))
 	create(t, decision(ns, "call_2", v1alpha1.DecisionApprove))
@@ -93,6 +88,6 @@ func TestAClientsResultEndsTheTurnOnceTheApprovedCallsHaveRun(t *testing.T) {
 		got.Turn.Result != "" {
 		t.Errorf("generation %+v, turn %+v", got.Generation, got.Turn)
 	}
-	create(t, answer(chat, toolResult))
+	answers(t, chat, chattest.Results("call_1"))
 	waitForStop(t, ns, "c-prompt", "open_ticket", "c-3-1", 4)
 }

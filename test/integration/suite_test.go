@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testcluster"
 	"parley.dev/parley/internal/testing/testmanager"
 	"parley.dev/parley/internal/testing/waiting"
@@ -56,12 +56,7 @@ func stopManager(t *testing.T) (restart func(change ...func(*testmanager.Options
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := bareNamespace(t)
-	create(t, &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		},
-	})
+	create(t, chattest.In(ns, chattest.Config("default", chattest.Default)))
 	return ns
 }
 

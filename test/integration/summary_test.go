@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // configured changes the namespace's default ChatModelConfig.
@@ -30,9 +30,7 @@ func configured(t *testing.T, ns string, change func(*v1alpha1.ChatModelConfigSp
 
 // turnSummary is what a generation pod would create after the reply that it gave to this attempt.
 func turnSummary(chat *v1alpha1.Chat, text string) *v1alpha1.ChatMessage {
-	m := playedpod.Summary(chat, chat.Status.History.Version+1, chat.Status.Generation.Pod, text)
-	m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}
-	return m
+	return chattest.TurnSummary(chattest.Answer(chat), text)
 }
 
 func hasSummary(t *testing.T, ns, name, text string, source v1alpha1.TurnSummarySource) {
@@ -56,7 +54,7 @@ func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	said := turnSummary(chat, "Found the leak")
 	create(t, said)
@@ -73,7 +71,7 @@ func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
 	t.Log("A summary that comes before the reply is committed is taken with it.")
 	said = turnSummary(chat, "Fixed the leak")
 	create(t, said)
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Fixed the leak", v1alpha1.TurnSummaryFromModel)
 	isGone(t, said)
 }
@@ -83,7 +81,7 @@ func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
@@ -91,7 +89,7 @@ func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
 	create(t, late)
 	isGone(t, late)
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
-	create(t, answer(second, nil))
+	answers(t, second, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
 		t.Errorf("the usage is %+v", st.Usage)
@@ -102,7 +100,7 @@ func TestASummaryOfATurnThatWasCutOffIsNotTakenForTheOneBefore(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	second := say(ns, "c", "second")
 	create(t, second)
@@ -118,7 +116,7 @@ func TestASummaryOfATurnThatWasCutOffIsNotTakenForTheOneBefore(t *testing.T) {
 	late := turnSummary(chat, "Fixed the leak")
 	create(t, late)
 	create(t, say(ns, "c", "third"))
-	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	isGone(t, late)
 	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
@@ -132,7 +130,7 @@ func TestASummaryThatIsNotWantedAnyMoreIsRemovedThoughTheChatIsIdle(t *testing.T
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = nil })
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "", "")
 	said := turnSummary(chat, "Found the leak")
 	create(t, said)
@@ -148,7 +146,7 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 	nothing.Spec.Generation.Usage = nil
 	for name, m := range map[string]*v1alpha1.ChatMessage{
 		"neither words nor usage": nothing,
-		"a reply that summarizes": answer(chat, func(m *v1alpha1.ChatMessage) {
+		"a reply that summarizes": chattest.Answer(chat, chattest.Says("Fine."), func(m *v1alpha1.ChatMessage) {
 			m.Spec.Generation.TurnSummary = "Found the leak"
 		}),
 		"too many": turnSummary(chat, "This is a summary of a turn that has far more than sixty characters"),
@@ -167,7 +165,7 @@ func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), titled("Stuck pods", v1alpha1.TitleFromModel, nil)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	chat := chatIn(t, ns, "c")
 	before := chat.DeepCopy()
@@ -177,7 +175,7 @@ func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	}
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleOutdated)
 	create(t, say(ns, "c", "second"))
-	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Full disks", v1alpha1.TitleFromModel, nil)))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Full disks", v1alpha1.TitleFromModel))
 	hasTitle(t, ns, "c", "Full disks", v1alpha1.TitleFromModel)
 	if asked := chatIn(t, ns, "c").Status.Requests; len(asked) != 1 || asked[0].Token != "again" ||
 		asked[0].Outcome != v1alpha1.RequestDone {

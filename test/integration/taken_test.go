@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // soon is far below the hour after which an attempt is given up whatever its pod says.
@@ -18,10 +21,8 @@ func TestAStrangersResultIsRefusedAndTheChatIsAnsweredByItsOwnPod(t *testing.T) 
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
 	began := time.Now()
-	create(t, answer(first, func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Pod = "parley-generation-stranger"
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("FORGED")}}
-	}))
+	answers(t, first, chattest.Says("FORGED"),
+		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "parley-generation-stranger" })
 	second := assigned(t, ns, "c", 1, 2)
 	if took := time.Since(began); took > soon {
 		t.Errorf("the next attempt began after %s", took)
@@ -29,7 +30,7 @@ func TestAStrangersResultIsRefusedAndTheChatIsAnsweredByItsOwnPod(t *testing.T) 
 	if second.Status.Generation.Pod != first.Status.Generation.Pod {
 		t.Errorf("the attempt moved from pod %s to %s", first.Status.Generation.Pod, second.Status.Generation.Pod)
 	}
-	create(t, answer(second, nil))
+	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
 		t.Errorf("the head is %s", head)
@@ -42,14 +43,14 @@ func TestAStrangersResultThatWasThereBeforeTheAttemptHoldsNothingUp(t *testing.T
 	chat := chatIn(t, ns, "c")
 	chat.Status.History.Version = 1
 	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
-		Pod: "parley-generation-stranger"}
-	create(t, answer(chat, nil))
+		Pod: "parley-generation-stranger", StartedAt: metav1.NowMicro()}
+	answers(t, chat, chattest.Says("Fine."))
 	began := time.Now()
 	create(t, say(ns, "c", "question"))
 	chat = assigned(t, ns, "c", 1, 2)
 	if took := time.Since(began); took > soon {
 		t.Errorf("the next attempt began after %s", took)
 	}
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }

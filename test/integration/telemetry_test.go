@@ -4,7 +4,6 @@
 package integration
 
 import (
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/collector"
 	"parley.dev/parley/internal/testing/testmanager"
 )
@@ -63,9 +63,9 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 	chat := newChat(ns, "c", "hello")
 	chat.Annotations = map[string]string{v1alpha1.AnnotationTraceparent: traceparent}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
-	create(t, answer(assigned(t, ns, "c", 2, 1), toolResult))
-	create(t, answer(assigned(t, ns, "c", 3, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	first := chatIn(t, ns, "c").Status.Turn
 	if first.Traceparent != traceparent || first.StartedAt.IsZero() {
@@ -74,7 +74,7 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 5, 1)
-	create(t, answer(second, failed(v1alpha1.ErrorAuthenticationFailed)))
+	answers(t, second, chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 
 	eventually(t, "two turns are traced", func() bool { return len(spans.Spans()) == 2 })
@@ -145,7 +145,7 @@ func TestWhatIsRefusedIsCounted(t *testing.T) {
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
-	late := answer(assigned(t, ns, "c", 1, 1), nil)
+	late := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	create(t, say(ns, "c", "queued"))
 	eventually(t, "a message is queued", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 1 })
 	create(t, say(ns, "c", "too-many"))
@@ -176,25 +176,9 @@ func TestCallsOfClientsAreCounted(t *testing.T) {
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}}}
 	create(t, chat)
-	create(t, answer(assigned(t, ns, "c", 1, 1), func(m *v1alpha1.ChatMessage) {
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
-			ToolCall: &v1alpha1.ToolCall{ID: "call_1", Name: "open_ticket", Input: "{}",
-				RequiresAction: v1alpha1.RequiresClient}}}
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction, m.Spec.Generation.Preview = 1, 1, ""
-	}))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
-	output, err := json.Marshal("4711")
-	if err != nil {
-		t.Fatal(err)
-	}
-	create(t, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "results"},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleTool,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-				ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: string(output)}}},
-		},
-	})
+	create(t, resultsOf(ns, "results", "call_1", `"4711"`))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRunning)
 	eventually(t, "the call is counted",
 		func() bool { return seriesOf(t, metrics)["parley_tool_calls_total Succeeded client"] == 1 })

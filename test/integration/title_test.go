@@ -11,14 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-// titled makes the answer one that brings a title.
-func titled(title string, source v1alpha1.TitleSource, call *v1alpha1.CallAccount) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		g := m.Spec.Generation
-		g.Title, g.TitleSource, g.TitleCall = title, source, call
-	}
+// paid says what the call for the title that comes with the step used.
+func paid(call *v1alpha1.CallAccount) chattest.Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.TitleCall = call }
 }
 
 func hasTitle(t *testing.T, ns, name, title string, source v1alpha1.TitleSource) {
@@ -43,13 +41,15 @@ func retitle(t *testing.T, ns, name, title string) {
 func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), titled("Why would a pod be stuck?", v1alpha1.TitleFromFirstWords, nil)))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."),
+		chattest.Titles("Why would a pod be stuck?", v1alpha1.TitleFromFirstWords))
 	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
 
 	create(t, say(ns, "c", "second"))
 	call := &v1alpha1.CallAccount{Model: &v1alpha1.ModelIdentity{Config: "cheap", Name: "m"},
 		Usage: v1alpha1.TokenUsage{InputTokens: 4, TotalTokens: 4}}
-	create(t, answer(assigned(t, ns, "c", 3, 1), titled("Stuck pods", v1alpha1.TitleFromModel, call)))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel),
+		paid(call))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
 		t.Errorf("the title came at version %d, with the usage %+v", st.History.Version, st.Usage)
@@ -97,7 +97,7 @@ func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 		}
 	}
 	create(t, newChat(ns, "c", "hello"))
-	alone := answer(assigned(t, ns, "c", 1, 1), titled("Stuck pods", "", nil))
+	alone := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", ""))
 	if err := cluster.Client.Create(t.Context(), alone); !apierrors.IsInvalid(err) {
 		t.Errorf("a title from nowhere: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testmanager"
 )
 
@@ -24,7 +25,7 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 		got.History.Length != 1 {
 		t.Fatalf("unexpected status %+v", got)
 	}
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 
 	waitForPhase(t, ns, "triage", v1alpha1.ChatWaiting)
 	chat = chatIn(t, ns, "triage")
@@ -45,17 +46,17 @@ func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "what time is it?"))
 
-	create(t, answer(assigned(t, ns, "c", 1, 1), callTool))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
 	chat := assigned(t, ns, "c", 2, 1)
 	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
 	}
-	create(t, answer(chat, toolResult))
+	answers(t, chat, chattest.Results("call_1"))
 	chat = assigned(t, ns, "c", 3, 1)
 	if chat.Status.Generation.Action != v1alpha1.ActionGenerateAssistant {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
 	}
-	create(t, answer(chat, nil))
+	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	if got := chatIn(t, ns, "c").Status; got.Turn.Steps != 2 || got.History.Length != 4 {
 		t.Errorf("turn %+v, history %+v", got.Turn, got.History)
@@ -71,14 +72,14 @@ func TestMessagesQueueWhileATurnRunsAndArePromotedInOrder(t *testing.T) {
 	create(t, say(ns, "c", "third"))
 	waitForMessage(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 
-	create(t, answer(first, nil))
+	answers(t, first, chattest.Says("Fine."))
 	second := assigned(t, ns, "c", 3, 1)
 	if got := second.Status; got.Turn.Message != "second" || got.Turn.Parent != "c-1-1" || len(got.Queue) != 1 {
 		t.Fatalf("turn %+v, queue %v", got.Turn, got.Queue)
 	}
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	create(t, answer(second, nil))
-	create(t, answer(assigned(t, ns, "c", 5, 1), nil))
+	answers(t, second, chattest.Says("Fine."))
+	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
@@ -94,7 +95,7 @@ func TestAQueuedMessageThatIsDeletedIsNeverAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the queue is empty", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 0 })
-	create(t, answer(first, nil))
+	answers(t, first, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
 
@@ -113,7 +114,7 @@ func TestOneMessageTooManyIsRejected(t *testing.T) {
 func TestAFailureEndsTheTurnAndANewMessageGoesOn(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
-	report := answer(assigned(t, ns, "c", 1, 1), failed(v1alpha1.ErrorAuthenticationFailed))
+	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	create(t, report)
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	chat := chatIn(t, ns, "c")
@@ -135,16 +136,16 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
-	create(t, answer(chat,
-		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost; m.Spec.Parts = nil }))
+	answers(t, chat, chattest.Lost())
 	second := assigned(t, ns, "c", 1, 2)
 
-	late := answer(chat, func(m *v1alpha1.ChatMessage) { m.Name = "c-late" })
+	late := chattest.Answer(chat, chattest.Says("Fine."))
+	late.Name = "c-late"
 	create(t, late)
 	eventually(t, "the late result is removed", func() bool {
 		return gone(t, late)
 	})
-	create(t, answer(second, nil))
+	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
 		t.Errorf("head is %s", head)
@@ -161,7 +162,7 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}
-	create(t, answer(before, nil))
+	answers(t, before, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	after := chatIn(t, ns, "c")
 	if after.Status.History.Head != "c-1-1" || after.Spec.SystemPrompt != "Be brief." || after.Labels["team"] != "a" {
@@ -185,12 +186,7 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 		return c != nil && c.Reason == "ModelConfigNotFound"
 	})
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
-	create(t, &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "late", Namespace: ns},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		},
-	})
+	create(t, chattest.In(ns, chattest.Config("late", chattest.Default)))
 	assigned(t, ns, "c", 1, 1)
 }
 
@@ -207,7 +203,7 @@ func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 func TestDeletingAChatRemovesItsMessagesAndANewOneOfTheNameBeginsAfresh(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
-	create(t, answer(assigned(t, ns, "c", 1, 1), nil))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")); err != nil {
@@ -218,8 +214,9 @@ func TestDeletingAChatRemovesItsMessagesAndANewOneOfTheNameBeginsAfresh(t *testi
 	if m := messageIn(t, ns, "c-prompt"); m.Spec.Content != "anew" {
 		t.Errorf("the prompt is %q", m.Spec.Content)
 	}
-	eventually(t, "the old reply is removed", func() bool { return gone(t, answer(chat, nil)) })
-	create(t, answer(chat, nil))
+	eventually(t, "the old reply is removed",
+		func() bool { return gone(t, chattest.Answer(chat, chattest.Says("Fine."))) })
+	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
 
@@ -258,7 +255,7 @@ func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
 		podOf[name] = chat.Status.Generation.Pod
 	}
 	for name := range podOf {
-		create(t, answer(chatIn(t, ns, name), nil))
+		answers(t, chatIn(t, ns, name), chattest.Says("Fine."))
 	}
 	pods := map[string]bool{}
 	for name, pod := range podOf {
@@ -273,7 +270,7 @@ func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
 		if chat := assigned(t, ns, name, 3, 1); chat.Status.Generation.Pod != pod {
 			t.Errorf("chat %s went from pod %s to pod %s", name, pod, chat.Status.Generation.Pod)
 		}
-		create(t, answer(chatIn(t, ns, name), nil))
+		answers(t, chatIn(t, ns, name), chattest.Says("Fine."))
 		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
 	}
 }

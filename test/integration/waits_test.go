@@ -9,16 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// waitFor makes the answer one with a call that waits for the chat.
-func waitFor(chat string, seconds int32) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		callTool(m)
-		m.Spec.Parts[0].ToolCall.Name = "wait_agent"
-		m.Spec.Generation.WaitingFor = []v1alpha1.WaitingCall{{ID: "call_1", Chat: chat, TimeoutSeconds: seconds}}
-	}
-}
 
 // limited lets one chat of each sort generate at once in the namespace.
 func limited(t *testing.T, ns string) {
@@ -70,16 +62,16 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 	create(t, newChat(ns, "other", "first"))
 	waitForReady(t, ns, "other", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
 
-	create(t, answer(root, waitFor("sub", 3600)))
+	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	other := assigned(t, ns, "other", 1, 1) // The place is free, and its turn is not over.
 	wantWaiting(t, ns, "root")
-	create(t, answer(sub, nil))
+	answers(t, sub, chattest.Says("Fine."))
 	// Done with waiting, it stands in line.
 	waitForReady(t, ns, "root", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
-	create(t, answer(other, nil))
+	answers(t, other, chattest.Says("Fine."))
 	root = wantTools(t, ns, "root", 2)
-	create(t, answer(root, toolResult))
-	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	answers(t, root, chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
 	waitForHistory(t, ns, "root", v1alpha1.ChatWaiting, "root-3-1", 4)
 	if st := chatIn(t, ns, "root").Status; st.Turn.WaitingFor != nil {
 		t.Errorf("left are the waits %+v", st.Turn.WaitingFor)
@@ -98,15 +90,15 @@ func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
 	sub := assigned(t, ns, "sub", 1, 1)
 	create(t, subChat(ns, "deep", "sub"))
 	waitForReady(t, ns, "deep", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity) // Both limits are reached.
-	create(t, answer(root, waitFor("sub", 3600)))
+	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	wantWaiting(t, ns, "root")
-	create(t, answer(sub, waitFor("deep", 3600)))
-	create(t, answer(assigned(t, ns, "deep", 1, 1), nil))
-	create(t, answer(wantTools(t, ns, "sub", 2), toolResult))
+	answers(t, sub, chattest.Waits("call_1", "deep", 3600))
+	answers(t, assigned(t, ns, "deep", 1, 1), chattest.Says("Fine."))
+	answers(t, wantTools(t, ns, "sub", 2), chattest.Results("call_1"))
 	wantWaiting(t, ns, "root")
-	create(t, answer(assigned(t, ns, "sub", 3, 1), nil))
-	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
-	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	answers(t, assigned(t, ns, "sub", 3, 1), chattest.Says("Fine."))
+	answers(t, wantTools(t, ns, "root", 2), chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 }
 
@@ -116,18 +108,18 @@ func TestAWaitOutlivesTheManagerAndEndsWithItsDeadline(t *testing.T) {
 	root := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
-	create(t, answer(root, waitFor("sub", 3600)))
+	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	wantWaiting(t, ns, "root")
 	restart := stopManager(t)
-	create(t, answer(sub, nil))
+	answers(t, sub, chattest.Says("Fine."))
 	restart()
-	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
+	answers(t, wantTools(t, ns, "root", 2), chattest.Results("call_1"))
 
-	create(t, answer(assigned(t, ns, "root", 3, 1), nil))
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Says("Fine."))
 	create(t, say(ns, "sub", "more"))
 	assigned(t, ns, "sub", 3, 1)
 	create(t, say(ns, "root", "again"))
-	create(t, answer(assigned(t, ns, "root", 5, 1), waitFor("sub", 2)))
+	answers(t, assigned(t, ns, "root", 5, 1), chattest.Waits("call_1", "sub", 2))
 	wantTools(t, ns, "root", 6)
 	if got := chatIn(t, ns, "sub").Status.Phase; got != v1alpha1.ChatRunning {
 		t.Errorf("the sub-chat is %s", got)
@@ -142,15 +134,12 @@ func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
 	fails := assigned(t, ns, "fails", 1, 1)
 	create(t, subChat(ns, "goes", "root"))
 	assigned(t, ns, "goes", 1, 1)
-	create(t, answer(root, waitFor("fails", 3600)))
+	answers(t, root, chattest.Waits("call_1", "fails", 3600))
 	wantWaiting(t, ns, "root")
 	forgetAlarms(t, ns, "root", "one")
-	create(t, answer(fails, failed(v1alpha1.ErrorContextTooLong)))
-	create(t, answer(wantTools(t, ns, "root", 2), toolResult))
-	create(t, answer(assigned(t, ns, "root", 3, 1), func(m *v1alpha1.ChatMessage) {
-		waitFor("goes", 3600)(m)
-		m.Spec.Parts[0].ToolCall.ID, m.Spec.Generation.WaitingFor[0].ID = "call_2", "call_2"
-	}))
+	answers(t, fails, chattest.Fails(v1alpha1.ErrorContextTooLong))
+	answers(t, wantTools(t, ns, "root", 2), chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Waits("call_2", "goes", 3600))
 	wantWaiting(t, ns, "root")
 	forgetAlarms(t, ns, "root", "two")
 	remove(t, newChat(ns, "goes", ""))
@@ -162,14 +151,14 @@ func TestAMessageThatASubChatHasYetToTakeUpIsWaitedFor(t *testing.T) {
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
-	create(t, answer(assigned(t, ns, "sub", 1, 1), nil))
+	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
 	restart := stopManager(t)
 	create(t, say(ns, "sub", "more"))
-	create(t, answer(root, waitFor("sub", 3600)))
+	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	restart()
 	wantWaiting(t, ns, "root")
-	create(t, answer(assigned(t, ns, "sub", 3, 1), nil))
+	answers(t, assigned(t, ns, "sub", 3, 1), chattest.Says("Fine."))
 	wantTools(t, ns, "root", 2)
 }
 
@@ -179,7 +168,7 @@ func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 	assigned(t, ns, "other", 1, 1)
 	for chat, waited := range map[string]string{"a": "other", "b": "nobody", "c": "c"} {
 		create(t, newChat(ns, chat, "first"))
-		create(t, answer(assigned(t, ns, chat, 1, 1), waitFor(waited, 3600)))
+		answers(t, assigned(t, ns, chat, 1, 1), chattest.Waits("call_1", waited, 3600))
 		wantTools(t, ns, chat, 2)
 	}
 }
@@ -190,18 +179,18 @@ func TestAChatThatWaitsForSubChatsCanBeInterruptedAndPutAway(t *testing.T) {
 	root := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
-	create(t, answer(root, waitFor("sub", 3600)))
+	answers(t, root, chattest.Waits("call_1", "sub", 3600))
 	wantWaiting(t, ns, "root")
 	create(t, say(ns, "root", "queued"))
 	eventually(t, "the message is queued", func() bool { return len(chatIn(t, ns, "root").Status.Queue) == 1 })
 	annotate(t, ns, "root", v1alpha1.AnnotationInterrupt, "t")
-	create(t, answer(assigned(t, ns, "root", 3, 1), waitFor("sub", 3600))) // The queued message is answered.
+	answers(t, assigned(t, ns, "root", 3, 1), chattest.Waits("call_1", "sub", 3600)) // The queued message is answered.
 	wantWaiting(t, ns, "root")
 	patch(t, newChat(ns, "root", ""), `{"spec":{"archived":true}}`)
-	create(t, answer(sub, nil))
+	answers(t, sub, chattest.Says("Fine."))
 	waitForReady(t, ns, "sub", metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
-	create(t, answer(wantTools(t, ns, "root", 4), toolResult))
-	create(t, answer(assigned(t, ns, "root", 5, 1), nil))
+	answers(t, wantTools(t, ns, "root", 4), chattest.Results("call_1"))
+	answers(t, assigned(t, ns, "root", 5, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "root", metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	waitForReady(t, ns, "sub", metav1.ConditionTrue, v1alpha1.ReasonArchived)
 }

@@ -50,11 +50,12 @@ func CallsOf(calls ...v1alpha1.ToolCall) Reply {
 	}
 }
 
-// WaitsFor is that the call is run when the sub-chat is done, or the time is over.
-func WaitsFor(call, chat string, seconds int32) Reply {
+// Waits is that the model calls the tool that waits for the sub-chat, for as long as that.
+func Waits(id, chat string, seconds int32) Reply {
 	return func(m *v1alpha1.ChatMessage) {
+		CallsOf(v1alpha1.ToolCall{ID: id, Name: "wait_agent", Input: "{}"})(m)
 		m.Spec.Generation.WaitingFor = append(m.Spec.Generation.WaitingFor,
-			v1alpha1.WaitingCall{ID: call, Chat: chat, TimeoutSeconds: seconds})
+			v1alpha1.WaitingCall{ID: id, Chat: chat, TimeoutSeconds: seconds})
 	}
 }
 
