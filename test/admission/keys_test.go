@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // modelWithKey is a model configuration that sends a Secret's content to a server of the writer's choice.
 func modelWithKey(secret string) *v1alpha1.ChatModelConfig {
-	return &v1alpha1.ChatModelConfig{ObjectMeta: meta("model"), Spec: v1alpha1.ChatModelConfigSpec{
-		Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "key"}},
-	}}
+	return chattest.In(ns, chattest.Config(unique("model"), func(s *v1alpha1.ChatModelConfigSpec) {
+		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: secret, Key: "key"}}
+	}))
 }
 
 func inConfigMap(name, key string) v1alpha1.ConfigMapKeyReference {
@@ -28,7 +28,7 @@ func inConfigMap(name, key string) v1alpha1.ConfigMapKeyReference {
 
 // instructed is a chat whose instructions are in the ConfigMaps.
 func instructed(configMaps ...string) *v1alpha1.Chat {
-	chat := newChat(meta("chat").Name)
+	chat := newChat(unique("chat"))
 	for _, name := range configMaps {
 		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom,
 			v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
@@ -149,7 +149,7 @@ func TestWhatPeopleSayIsNotBlank(t *testing.T) {
 		return m
 	}
 	prompted := func(text string) *v1alpha1.Chat {
-		chat := newChat(meta("chat").Name)
+		chat := newChat(unique("chat"))
 		chat.Spec.Prompt = text
 		return chat
 	}

@@ -21,7 +21,7 @@ func TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites(t *testing.T
 	s := newScene(t)
 	lift(t, "parley-generated-messages")
 	lift(t, "parley-status")
-	reply := result(s.chat, nil)
+	reply := result(s.chat)
 	reply.Name = s.asked.Name + "-reply"
 	try(t, []write{
 		{root, "creates a reply", creates(reply), ""},

@@ -31,7 +31,7 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 	prompt := say(s.chat.Name)
 	prompt.Name = s.chat.Name + "-prompt"
 	writes := []write{
-		{chatter, "begins a chat", creates(newChat(meta("chat").Name)), ""},
+		{chatter, "begins a chat", creates(newChat(unique("chat"))), ""},
 		{chatter, "says something", creates(say(s.chat.Name)), ""},
 		{chatter, "answers a tool call of its client", creates(toolOutput(s.chat.Name)), ""},
 		{chatter, "speaks as the model",
@@ -52,10 +52,10 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 		{approver, "says something", creates(say(s.chat.Name)), noRight},
 		{viewer, "says something", creates(say(s.chat.Name)), noRight},
 		{gateway, "says something", creates(say(s.chat.Name)), noRight},
-		{gateway, "answers", creates(result(s.chat, nil)), noRight},
+		{gateway, "answers", creates(result(s.chat)), noRight},
 	}
 	for _, who := range []actor{chatter, owner, boss, root, deployer, administrator, impostor, manager} {
-		writes = append(writes, write{who, "answers in a pod's stead", creates(result(s.chat, nil)), onlyPods})
+		writes = append(writes, write{who, "answers in a pod's stead", creates(result(s.chat)), onlyPods})
 	}
 	for _, who := range []actor{chatter, owner, boss, root, deployer, administrator, impostor} {
 		writes = append(writes,
@@ -79,7 +79,7 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 
 func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 	s, other := newScene(t), newScene(t)
-	good := result(s.chat, nil)
+	good := result(s.chat)
 	changed := func(change func(*v1alpha1.ChatMessage)) client.Object { return result(s.chat, change) }
 	inOthers := func(o client.Object) client.Object { o.SetNamespace(otherNS); return o }
 	try(t, []write{
@@ -90,7 +90,7 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podC, "answers", creates(good), noRight},
 		{podC, "answers at home for a chat elsewhere",
 			creates(inOthers(result(s.chat, func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = podA.pod }))), ownName},
-		{podA, "answers elsewhere", creates(inOthers(result(s.chat, nil))), noRight},
+		{podA, "answers elsewhere", creates(inOthers(result(s.chat))), noRight},
 		{podA, "says something", creates(say(s.chat.Name)), onlyResult},
 		{podA, "answers a tool call as a client", creates(toolOutput(s.chat.Name)), onlyResult},
 		{podA, "names another chat",
@@ -98,7 +98,7 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podA, "names another chat's UID",
 			creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = string(other.chat.UID) })), oneChat},
 		{podA, "answers under another chat's name",
-			creates(changed(func(m *v1alpha1.ChatMessage) { m.Name = result(other.chat, nil).Name })), oneChat},
+			creates(changed(func(m *v1alpha1.ChatMessage) { m.Name = result(other.chat).Name })), oneChat},
 		{podA, "answers under the name of another attempt",
 			creates(changed(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 2 })), oneChat},
 		{podA, "answers under the name of another version",
@@ -111,7 +111,7 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{chatter, "summarizes a turn", creates(changed(summarizes)), onlyPods},
 		{podA, "answers for nobody", creates(changed(func(m *v1alpha1.ChatMessage) { m.OwnerReferences = nil })), oneChat},
 		{podA, "answers for another chat's owner", creates(changed(func(m *v1alpha1.ChatMessage) {
-			m.OwnerReferences = result(other.chat, nil).OwnerReferences
+			m.OwnerReferences = result(other.chat).OwnerReferences
 		})), oneChat},
 		{podA, "answers for a second owner", creates(changed(func(m *v1alpha1.ChatMessage) {
 			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: podA.pod,
@@ -125,7 +125,7 @@ func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
 		{podA, "changes its result", patches(good, `{"spec":{"parts":[{"type":"Text","text":"Better."}]}}`), noRight},
 		{podA, "deletes its result", deletes(good), noRight},
 		{podA, "edits a person's message", patches(s.asked, `{"spec":{"content":"other"}}`), noRight},
-		{podA, "creates a chat", creates(newChat(meta("chat").Name)), noRight},
+		{podA, "creates a chat", creates(newChat(unique("chat"))), noRight},
 		{podA, "changes a chat", patches(s.chat, `{"spec":{"suspend":true}}`), noRight},
 		{podA, "interrupts a chat", patches(s.chat, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationInterrupt+`":"1"}}}`),
 			noRight},
@@ -147,7 +147,7 @@ func TestARightToApproveIsNoneToChatAndTheOtherWayRound(t *testing.T) {
 	s := newScene(t)
 	try(t, []write{
 		{approver, "approves", creates(approve(s.chat.Name)), ""},
-		{approver, "begins a chat", creates(newChat(meta("chat").Name)), noRight},
+		{approver, "begins a chat", creates(newChat(unique("chat"))), noRight},
 		{approver, "says something", creates(say(s.chat.Name)), noRight},
 		{approver, "answers a tool call of a client", creates(toolOutput(s.chat.Name)), noRight},
 		{approver, "interrupts a chat",

@@ -124,7 +124,7 @@ func probeResult(ctx context.Context) *v1alpha1.ChatMessage {
 	chat.Status.History.Version = 1
 	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
 		Pod: podA.pod}
-	return result(chat, nil)
+	return result(chat)
 }
 
 func says(err error, words string) bool { return err != nil && strings.Contains(err.Error(), words) }

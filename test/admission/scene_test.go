@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // scene is a chat in the middle of a turn, and one object of every other kind.
@@ -31,9 +31,7 @@ func newScene(t *testing.T) scene {
 	name := "chat-" + rand.String(8)
 	s := scene{
 		chat: newChat(name), asked: say(name), approval: approve(name),
-		config: &v1alpha1.ChatModelConfig{ObjectMeta: meta("model"), Spec: v1alpha1.ChatModelConfigSpec{
-			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		}},
+		config: chattest.In(ns, chattest.Config(unique("model"))),
 		quota: &v1alpha1.ChatQuota{ObjectMeta: meta("quota"), Spec: v1alpha1.ChatQuotaSpec{
 			Generating: v1alpha1.GeneratingLimits{Chats: new(int32(1))},
 		}},
@@ -44,7 +42,7 @@ func newScene(t *testing.T) scene {
 	mustCreate(t, approver, s.approval)
 	mustCreate(t, owner, s.config)
 	assign(t, s.chat, 1)
-	s.replied = result(s.chat, nil)
+	s.replied = result(s.chat)
 	mustCreate(t, podA, s.replied)
 	assign(t, s.chat, 2)
 	return s
@@ -73,42 +71,31 @@ func mustCreate(t *testing.T, a actor, o client.Object) {
 	}
 }
 
-// meta is of an object whose name begins so and is unlike any other.
+// unique is a name that begins so and is unlike any other.
+func unique(prefix string) string { return prefix + "-" + rand.String(8) }
+
 func meta(prefix string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: ns, Name: prefix + "-" + rand.String(8)}
+	return metav1.ObjectMeta{Namespace: ns, Name: unique(prefix)}
 }
 
-func newChat(name string) *v1alpha1.Chat {
-	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
-}
+func newChat(name string) *v1alpha1.Chat { return chattest.In(ns, chattest.Chat(name)) }
 
 // say is a message of a person.
 func say(chat string) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{ObjectMeta: meta("say"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: "hello",
-	}}
+	return chattest.In(ns, chattest.User(chat, unique("say")))
 }
 
 // toolOutput is a message with the result of a tool that a client runs.
 func toolOutput(chat string) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{ObjectMeta: meta("output"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}}},
-	}}
+	return chattest.In(ns, chattest.Brings(chat, unique("output"),
+		v1alpha1.ToolResult{ID: "call_1", Name: "screen", Output: `"dark"`}))
 }
 
 func approve(chat string) *v1alpha1.ToolApproval {
-	return &v1alpha1.ToolApproval{ObjectMeta: meta("approve"), Spec: v1alpha1.ToolApprovalSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: "call_1", Decision: v1alpha1.DecisionApprove,
-	}}
+	return chattest.In(ns, chattest.Decides(chat, unique("approve"), "call_1", v1alpha1.DecisionApprove))
 }
 
 // result is what a generation pod answers the chat's attempt with, changed.
-func result(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
-	m := playedpod.Answer(chat)
-	if change != nil {
-		change(m)
-	}
-	return m
+func result(chat *v1alpha1.Chat, change ...chattest.Reply) *v1alpha1.ChatMessage {
+	return chattest.Answer(chat, append([]chattest.Reply{chattest.Says("Fine.")}, change...)...)
 }

@@ -65,7 +65,7 @@ func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 }
 
 func TestTheStatusThatAManifestBringsAlongIsLeftOut(t *testing.T) {
-	chat := newChat(meta("chat").Name)
+	chat := newChat(unique("chat"))
 	chat.Status = v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, LastReply: "Forged."}
 	mustCreate(t, chatter, chat)
 	if chat.Status.LastReply != "" || chat.Status.Phase != "" {

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testmanager"
 )
 
@@ -23,24 +24,18 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	const team = "turns"
 	mustCreate(t, administrator, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	mustCreate(t, administrator, inNamespace(chatter.name, team, "parley-chat-user"))
-	mustCreate(t, administrator, &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: team},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		},
-	})
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: team},
-		Spec: v1alpha1.ChatSpec{Prompt: "hello"}}
+	mustCreate(t, administrator, chattest.In(team, chattest.Config("default", chattest.Default)))
+	chat := chattest.In(team, chattest.Chat("c", chattest.Prompt("hello")))
 	mustCreate(t, chatter, chat)
 	startManager(t)
 
 	await(t, "the chat is given to a pod", chat, func() bool { return chat.Status.Generation != nil })
 	pod := actor{name: "the pod", namespace: team, account: podspec.ServiceAccount, pod: chat.Status.Generation.Pod}
-	mustCreate(t, pod, result(chat, nil))
+	mustCreate(t, pod, result(chat))
 	await(t, "the turn has ended", chat,
 		func() bool { return chat.Status.Phase == v1alpha1.ChatWaiting && chat.Status.History.Length == 2 })
 
-	prompt := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-prompt", Namespace: team}}
+	prompt := chattest.In(team, chattest.User("c", "c-prompt"))
 	await(t, "the message says so", prompt, func() bool {
 		return len(prompt.Status.Conditions) > 0 && v1alpha1.ReasonOf(&prompt.Status.Conditions[0]) == v1alpha1.ReasonAnswered
 	})

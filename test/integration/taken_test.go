@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
 )
@@ -43,7 +41,7 @@ func TestAStrangersResultThatWasThereBeforeTheAttemptHoldsNothingUp(t *testing.T
 	chat := chatIn(t, ns, "c")
 	chat.Status.History.Version = 1
 	chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
-		Pod: "parley-generation-stranger", StartedAt: metav1.NowMicro()}
+		Pod: "parley-generation-stranger"}
 	answers(t, chat, chattest.Says("Fine."))
 	began := time.Now()
 	create(t, say(ns, "c", "question"))

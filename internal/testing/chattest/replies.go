@@ -4,6 +4,8 @@
 package chattest
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -14,9 +16,16 @@ import (
 // Reply is something of what an attempt yields. The replies to one attempt add up.
 type Reply func(*v1alpha1.ChatMessage)
 
-// Answer is what the chat's generation pod creates for the attempt under way: completed, with what the replies say.
+// Now is the time of what happens at no other.
+var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Answer is what the chat's generation pod creates for the attempt under way: completed in no time, with what the
+// replies say.
 func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
-	st, g := &chat.Status, chat.Status.Generation
+	st, g, at := &chat.Status, chat.Status.Generation, chat.Status.Generation.StartedAt
+	if at.IsZero() {
+		at = metav1.NewMicroTime(Now)
+	}
 	m := &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       chat.Namespace,
@@ -28,7 +37,7 @@ func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
 			Index: new(st.History.Length),
 			Generation: &v1alpha1.MessageGeneration{
 				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: g.Attempt, Action: g.Action, Pod: g.Pod,
-				Outcome: v1alpha1.OutcomeCompleted, StartedAt: g.StartedAt, FinishedAt: g.StartedAt,
+				Outcome: v1alpha1.OutcomeCompleted, StartedAt: at, FinishedAt: at,
 			},
 		},
 	}
