@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // busySteps is the length that the history of chat "busy" has before its model stops calling tools.
@@ -53,34 +53,26 @@ func answerAll(ctx context.Context, ns string) error {
 		if chat.Status.Generation == nil || !chat.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if err := cluster.Client.Create(ctx, answer(chat)); err != nil && !apierrors.IsAlreadyExists(err) {
+		if err := cluster.Client.Create(ctx, chattest.Answer(chat, replies(chat))); err != nil &&
+			!apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("answering chat %s: %w", chat.Name, err)
 		}
 	}
 	return nil
 }
 
-// answer is what a generation pod creates for the chat's attempt.
-func answer(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
-	m := playedpod.Answer(chat)
+// replies is what the chat's pod has to say to the attempt under way.
+func replies(chat *v1alpha1.Chat) chattest.Reply {
 	switch {
 	case chat.Name == "broken":
-		m.Spec.Parts = nil
-		m.Spec.Generation.Preview, m.Spec.Generation.Usage = "", nil
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorAuthenticationFailed, Message: "The key is refused",
-			Advice: "Put a valid key into the Secret, then send a message to continue", StatusCode: 401,
-		}
-	case m.Spec.Role == v1alpha1.RoleTool:
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-			ToolResult: &v1alpha1.ToolResult{ID: "call", Name: "current_time", Output: "noon"}}}
-		m.Spec.Generation.Preview = ""
+		return chattest.Fails(v1alpha1.ErrorAuthenticationFailed, func(e *v1alpha1.GenerationError) {
+			e.Message, e.Advice = "The key is refused", "Put a valid key into the Secret, then send a message to continue"
+			e.StatusCode = 401
+		})
+	case chat.Status.Generation.Action == v1alpha1.ActionExecuteTools:
+		return chattest.Results("call")
 	case chat.Name == "busy" && chat.Status.History.Length < busySteps:
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolCall,
-			ToolCall: &v1alpha1.ToolCall{ID: "call", Name: "current_time", Input: "{}"}}}
-		m.Spec.Generation.PendingCalls = 1
-		m.Spec.Generation.Preview = ""
+		return chattest.Calls("call")
 	}
-	return m
+	return chattest.Says("Fine.")
 }
