@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/realpod"
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
@@ -44,15 +45,10 @@ func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
 	}})
 	ns, tool := "load-"+rand.String(8), &meter{}
 	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-	cluster.Create(t, &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: ns},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url,
-			ContextLimit: new(int64(contextLimit)),
-		},
-	})
-	cluster.Create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long"},
-		Spec: v1alpha1.ChatSpec{Prompt: "Read every page."}})
+	cluster.Create(t, chattest.In(ns, chattest.Config("default", chattest.Default, func(s *v1alpha1.ChatModelConfigSpec) {
+		s.BaseURL, s.ContextLimit = url, new(int64(contextLimit))
+	})))
+	cluster.Create(t, chattest.In(ns, chattest.Chat("long", chattest.Prompt("Read every page."))))
 	var chat v1alpha1.Chat
 	waiting.Until(t, time.Minute, "the chat has a pod", func() bool {
 		read(t, ns, "long", &chat)
