@@ -6,10 +6,10 @@ package model
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -54,7 +54,7 @@ var generatorVerbs = map[string]verb{
 		able:  hasAttempt,
 		model: func(c *reference.Chat, o operation) { c.Finish(o.arg(0), callsOf(c, o)...) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, o.args[1:])
+			return d.answer(ctx, o.arg(0), o.args[1:])
 		},
 	},
 	"stop": {
@@ -63,8 +63,7 @@ var generatorVerbs = map[string]verb{
 		},
 		model: func(c *reference.Chat, o operation) { c.Stop(o.arg(0)) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeCompleted, nil,
-				func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = "own" })
+			return d.answer(ctx, o.arg(0), nil, chattest.StoppedBy("own"))
 		},
 	},
 	"partial": { // Nothing is kept of a summary.
@@ -73,35 +72,35 @@ var generatorVerbs = map[string]verb{
 		},
 		model: func(c *reference.Chat, o operation) { c.HandOver(o.arg(0), callsOf(c, o)...) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.answer(ctx, o.arg(0), v1alpha1.OutcomeInterrupted, o.args[1:])
+			return d.answer(ctx, o.arg(0), o.args[1:], chattest.Interrupted())
 		},
 	},
 	"nothing": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.HandOverNothing() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, v1alpha1.OutcomeInterrupted, "", false)
+			return d.report(ctx, chattest.Interrupted())
 		},
 	},
 	"fail": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, o operation) { c.Fail(v1alpha1.ErrorReason(o.arg(0))) },
 		real: func(ctx context.Context, d *driver, o operation) error {
-			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorReason(o.arg(0)), false)
+			return d.report(ctx, chattest.Fails(v1alpha1.ErrorReason(o.arg(0))))
 		},
 	},
 	"flunk": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.FailForNow() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded, true)
+			return d.report(ctx, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 		},
 	},
 	"lose": {
 		able:  hasAttempt,
 		model: func(c *reference.Chat, _ operation) { c.Lose() },
 		real: func(ctx context.Context, d *driver, _ operation) error {
-			return d.report(ctx, v1alpha1.OutcomeLost, "", false)
+			return d.report(ctx, chattest.Lost())
 		},
 	},
 	"late": { // An answer to an attempt that was given up.
@@ -132,16 +131,9 @@ func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
 func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) }
 
 // toolCalls are the same calls, as a generation pod writes them.
-func toolCalls(reply string, kinds []string) (parts []v1alpha1.MessagePart) {
+func toolCalls(reply string, kinds []string) (calls []v1alpha1.ToolCall) {
 	for i, kind := range kinds {
-		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{
-			ID: callID(reply, i), Name: kind, Input: "{}", RequiresAction: requires[kind],
-		}})
+		calls = append(calls, v1alpha1.ToolCall{ID: callID(reply, i), Name: kind, Input: "{}", RequiresAction: requires[kind]})
 	}
-	return parts
-}
-
-// requiring counts the calls that Parley must not run at once.
-func requiring(kinds []string) int {
-	return len(slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return requires[kind] == "" }))
+	return calls
 }

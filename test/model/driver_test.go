@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/test/model/reference"
 )
 
@@ -51,17 +51,12 @@ func (d *driver) name(key string) string { return d.chat.Name + "-" + key }
 
 func (d *driver) key(name string) string { return strings.TrimPrefix(name, d.chat.Name+"-") }
 
-func (d *driver) meta(name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: d.chat.Namespace, Name: name}
-}
-
 func (d *driver) bareChat() *v1alpha1.Chat {
-	return &v1alpha1.Chat{ObjectMeta: d.meta(d.chat.Name)}
+	return chattest.In(d.chat.Namespace, chattest.Chat(d.chat.Name))
 }
 
 func (d *driver) message(key string) *v1alpha1.ChatMessage {
-	return &v1alpha1.ChatMessage{ObjectMeta: d.meta(d.name(key)),
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}}}
+	return chattest.In(d.chat.Namespace, chattest.User(d.chat.Name, d.name(key)))
 }
 
 func (d *driver) wrote(o client.Object) { d.written[id(o)] = version(o) }
@@ -103,7 +98,7 @@ func (d *driver) begin(ctx context.Context, o operation) error {
 
 func (d *driver) send(ctx context.Context, key string, whenBusy v1alpha1.WhenBusy) error {
 	m := d.message(key)
-	m.Spec.Content, m.Spec.WhenBusy = "hello", whenBusy
+	m.Spec.WhenBusy = whenBusy
 	return d.create(ctx, m)
 }
 
@@ -154,24 +149,16 @@ func (d *driver) reapply(ctx context.Context) error {
 }
 
 func (d *driver) bring(ctx context.Context, key string, results []reference.Result) error {
-	m := d.message(key)
-	m.Spec.Role = v1alpha1.RoleTool
-	for _, result := range results {
-		part := v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{
-			ID: result.ID, Output: `{"number":1}`, IsError: result.Failed,
-		}}
+	brought := make([]v1alpha1.ToolResult, len(results))
+	for i, result := range results {
+		brought[i] = v1alpha1.ToolResult{ID: result.ID, Output: `{"number":1}`, IsError: result.Failed}
 		if result.Malformed {
-			part.ToolResult.Output = `{"number":`
+			brought[i].Output = `{"number":`
 		}
-		m.Spec.Parts = append(m.Spec.Parts, part)
 	}
-	return d.create(ctx, m)
+	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.Brings(d.chat.Name, d.name(key), brought...)))
 }
 
 func (d *driver) decide(ctx context.Context, key, id string, decision v1alpha1.ApprovalDecision) error {
-	return d.create(ctx, &v1alpha1.ToolApproval{
-		ObjectMeta: d.meta(d.name(key)),
-		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: d.chat.Name}, ToolCallID: id,
-			Decision: decision},
-	})
+	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.Decides(d.chat.Name, d.name(key), id, decision)))
 }

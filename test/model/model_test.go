@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // chatsInNamespace is how many chats share a namespace: lists past the cache look at all messages of one.
@@ -169,12 +169,8 @@ func (r *runner) room(ctx context.Context) (string, error) {
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
-	if err := cluster.Client.Create(ctx, &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: "default", Namespace: name},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
-		},
-	}); err != nil {
+	config := chattest.In(name, chattest.Config("default", chattest.Default))
+	if err := cluster.Client.Create(ctx, config); err != nil {
 		return "", fmt.Errorf("creating a ChatModelConfig: %w", err)
 	}
 	r.namespace, r.left = name, chatsInNamespace-1

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/playedpod"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // labelKey carries the name that an operation gave a generated message: its own name follows from the fence.
@@ -50,49 +50,39 @@ func (d *driver) settle(chat *v1alpha1.Chat) {
 	d.open = slices.DeleteFunc(d.open, func(c v1alpha1.Chat) bool { return fenceOf(&c) == d.answered })
 }
 
-// generated is what a generation pod would create for the chat's attempt.
-func generated(chat *v1alpha1.Chat, key string, outcome v1alpha1.GenerationOutcome) *v1alpha1.ChatMessage {
-	m := playedpod.Message(chat)
-	m.Labels = map[string]string{labelKey: key}
-	m.Spec.Generation.Outcome = outcome
-	return m
-}
-
-// answer ends the attempt under way with content, and with what changes make of it.
-func (d *driver) answer(
-	ctx context.Context, key string, outcome v1alpha1.GenerationOutcome, kinds []string,
-	changes ...func(*v1alpha1.ChatMessage),
-) error {
+// answer ends the attempt under way with content, and with what else is said.
+func (d *driver) answer(ctx context.Context, key string, kinds []string, more ...chattest.Reply) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
 		return err
 	}
-	m := generated(chat, key, outcome)
-	fill(m, key, kinds, d.unanswered())
-	for _, change := range changes {
-		change(m)
-	}
-	d.settle(chat)
-	return d.create(ctx, m)
+	return d.endAttempt(ctx, chat, append([]chattest.Reply{named(key), d.content(chat, key, kinds)}, more...)...)
 }
 
-// fill writes what the model or the tools said.
-func fill(m *v1alpha1.ChatMessage, key string, kinds []string, contextStart int64) {
-	if m.Spec.Role == v1alpha1.RoleTool {
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-			ToolResult: &v1alpha1.ToolResult{ID: key, Output: "done"}}}
-		return
+// endAttempt ends the attempt under way.
+func (d *driver) endAttempt(ctx context.Context, chat *v1alpha1.Chat, replies ...chattest.Reply) error {
+	d.settle(chat)
+	return d.create(ctx, chattest.Answer(chat, replies...))
+}
+
+// named gives the message the operation's name.
+func named(key string) chattest.Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Labels = map[string]string{labelKey: key} }
+}
+
+// content is what the model or the tools said.
+func (d *driver) content(chat *v1alpha1.Chat, key string, kinds []string) chattest.Reply {
+	switch chat.Status.Generation.Action {
+	case v1alpha1.ActionExecuteTools:
+		return chattest.Results(key)
+	case v1alpha1.ActionCompact:
+		return chattest.Compacts("They spoke.", chattest.From(d.unanswered()))
 	}
-	if m.Spec.Role == v1alpha1.RoleSystem {
-		m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("They spoke.")}}
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual,
-			ContextStart: contextStart}
-		return
+	return func(m *v1alpha1.ChatMessage) {
+		chattest.Says("Fine.")(m)
+		chattest.CallsOf(toolCalls(key, kinds)...)(m)
+		chattest.Fills(0, 1)(m)
 	}
-	m.Spec.Generation.Context = &v1alpha1.ContextStatus{Replies: 1}
-	m.Spec.Parts = append([]v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Fine.")}}, toolCalls(key, kinds)...)
-	m.Spec.Generation.Preview = "Fine."
-	m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = int32(len(kinds)), int32(requiring(kinds))
 }
 
 // unanswered is the index of the first message at the end of the history that nobody has answered,
@@ -108,19 +98,12 @@ func (d *driver) unanswered() int64 {
 }
 
 // report ends the attempt under way without content.
-func (d *driver) report(ctx context.Context, outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason,
-	retryable bool) error {
+func (d *driver) report(ctx context.Context, how chattest.Reply) error {
 	chat, err := d.attempt(ctx)
 	if err != nil {
 		return err
 	}
-	m := generated(chat, "report", outcome)
-	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason, Message: "what is wrong", Advice: "what to do",
-			Retryable: retryable}
-	}
-	d.settle(chat)
-	return d.create(ctx, m)
+	return d.endAttempt(ctx, chat, named("report"), how)
 }
 
 // late answers an attempt that was given up, if there is one.
@@ -132,8 +115,7 @@ func (d *driver) late(ctx context.Context, key string) error {
 			continue
 		}
 		d.open = slices.Delete(d.open, i, i+1)
-		m := generated(&chat, key, v1alpha1.OutcomeCompleted)
-		fill(m, key, nil, d.unanswered())
+		m := chattest.Answer(&chat, named(key), d.content(&chat, key, nil))
 		if err := d.create(ctx, m); err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
