@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // cut takes the messages from an index on out of the history, as the operator does.
@@ -295,8 +296,7 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 		w.chat.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length,
 			HistoryVersion: h.Version + 1}
 		h.Version, h.Head, h.Length = h.Version+1, "results", h.Length+1
-		w.message("results", v1alpha1.RoleTool).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult,
-			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: `{"number":4711}`}}}
+		w.holds(chattest.Brings("c", "results", v1alpha1.ToolResult{ID: "call_1", Output: `{"number":4711}`}))
 		w.chat.Status.RequiresAction = nil
 		w.attempt(1)
 		w.say(1)

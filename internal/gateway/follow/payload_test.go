@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func TestARetrySaysWhoFailedHowAndWhenTheNextOneIsDue(t *testing.T) {
@@ -97,14 +98,16 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	w.change(func() {
 		w.user("q1", true)
 		w.attempt(1)
-		m := w.message("long", v1alpha1.RoleUser)
-		m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1alpha1.WhenBusyQueue, created
-		m.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "best"}
-		w.message("files", v1alpha1.RoleUser).Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartFile},
-			{Type: v1alpha1.PartText, Text: &text}}
-		w.message("foreign", v1alpha1.RoleUser).Spec.ChatRef.Name = "other"
-		hidden := w.message("stop", v1alpha1.RoleUser)
-		hidden.Spec.Content, hidden.Spec.Visibility = "the build is red", v1alpha1.VisibleToModel
+		w.said("long", func(m *v1alpha1.ChatMessage) {
+			m.Spec.Content, m.Spec.WhenBusy, m.CreationTimestamp = text, v1alpha1.WhenBusyQueue, created
+			m.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "best"}
+		})
+		w.said("files", func(m *v1alpha1.ChatMessage) {
+			m.Spec.Content, m.Spec.Parts = "", []v1alpha1.MessagePart{{Type: v1alpha1.PartFile},
+				{Type: v1alpha1.PartText, Text: &text}}
+		})
+		w.said("foreign", func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" })
+		w.said("stop", func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToModel })
 		w.wait("stop", "long", "files", "foreign", "gone")
 	})
 	c := w.follow(t, Position{}, 0)
@@ -134,7 +137,7 @@ func TestAnAbsentAPIServerDelaysWhatTheQueueShowsAndNothingElse(t *testing.T) {
 	w := newWorld()
 	w.change(func() {
 		w.user("q1", true)
-		w.message("next", v1alpha1.RoleUser).Spec.Content = "and then?"
+		w.said("next", chattest.Content("and then?"))
 		w.messages["next"].CreationTimestamp = metav1.Now()
 	})
 	c := w.follow(t, Position{}, 0)

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // world is a chat, its messages and its relay, as a test says they are.
@@ -43,7 +43,7 @@ func newWorld() *world {
 }
 
 func newChat(uid types.UID) *v1alpha1.Chat {
-	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "c", UID: uid}}
+	return chattest.In("demo", chattest.Chat("c", chattest.UID(uid)))
 }
 
 func (w *world) change(f func()) {
@@ -152,11 +152,9 @@ func (w *world) user(name string, settled bool) {
 	h.Length, h.Head = index+1, name
 	w.chat.Status.Turn = &v1alpha1.TurnStatus{Message: name, Parent: parent, Index: index, HistoryVersion: h.Version}
 	w.chat.Status.LastError = nil
-	msg := w.message(name, v1alpha1.RoleUser)
-	msg.Spec.Content = "say something about " + name
+	w.said(name, chattest.Content("say something about "+name))
 	if settled {
-		msg.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(w.chat.UID),
-			Parent: parent, Index: &index, HistoryVersion: h.Version}
+		w.settle()
 	}
 }
 
@@ -164,29 +162,28 @@ func (w *world) user(name string, settled bool) {
 func (w *world) settle() {
 	turn := w.chat.Status.Turn
 	w.messages[turn.Message].Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted,
-		Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
+		ChatUID: string(w.chat.UID), Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
 }
 
 // step commits what the attempt under way yielded.
 func (w *world) step(role v1alpha1.MessageRole) {
-	h, g := &w.chat.Status.History, w.chat.Status.Generation
-	name := fmt.Sprintf("c-%d-%d", h.Version, g.Attempt)
-	msg := w.message(name, role)
-	text := "said by " + name
-	msg.Spec.Parent = h.Head
-	msg.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text, ProviderMetadata: "opaque"}}
-	msg.Spec.Generation = &v1alpha1.MessageGeneration{ChatUID: string(w.chat.UID), HistoryVersion: h.Version,
-		Attempt: g.Attempt,
-		Outcome: v1alpha1.OutcomeCompleted}
-	h.Version, h.Length, h.Head = h.Version+1, h.Length+1, name
+	msg := chattest.Answer(w.chat)
+	chattest.Says("said by " + msg.Name)(msg)
+	msg.Spec.Role, msg.Spec.Parts[0].ProviderMetadata = role, "opaque"
+	w.holds(msg)
+	h := &w.chat.Status.History
+	h.Version, h.Length, h.Head = h.Version+1, h.Length+1, msg.Name
 	w.chat.Status.Generation = nil
 }
 
-func (w *world) message(name string, role v1alpha1.MessageRole) *v1alpha1.ChatMessage {
-	msg := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
-	msg.Spec.ChatRef.Name, msg.Spec.Role = "c", role
-	w.messages[name] = msg
-	return msg
+// said is a message of a person that is there, and in no history.
+func (w *world) said(name string, change ...func(*v1alpha1.ChatMessage)) {
+	w.holds(chattest.User("c", name, append(change, chattest.Defaulted)...))
+}
+
+func (w *world) holds(msg *v1alpha1.ChatMessage) {
+	msg.UID = types.UID("uid-of-" + msg.Name)
+	w.messages[msg.Name] = msg
 }
 
 func (w *world) attempt(n int32) {

@@ -12,6 +12,7 @@ package chattest
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -37,6 +38,11 @@ func ChildOf(parent string) func(*v1alpha1.Chat) {
 	return func(c *v1alpha1.Chat) { c.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent} }
 }
 
+// UID gives the chat one, where no API server does.
+func UID(uid types.UID) func(*v1alpha1.Chat) {
+	return func(c *v1alpha1.Chat) { c.UID = uid }
+}
+
 // User is what a person says, "this is" with the message's name, changed.
 func User(chat, name string, change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
 	return changed(&v1alpha1.ChatMessage{
@@ -49,6 +55,9 @@ func User(chat, name string, change ...func(*v1alpha1.ChatMessage)) *v1alpha1.Ch
 func Content(text string) func(*v1alpha1.ChatMessage) {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Content = text }
 }
+
+// Defaulted makes the message as it is read from an API server.
+func Defaulted(m *v1alpha1.ChatMessage) { m.Spec.Role = v1alpha1.RoleUser }
 
 // CutsIn makes the person interrupt.
 func CutsIn(m *v1alpha1.ChatMessage) { m.Spec.WhenBusy = v1alpha1.WhenBusyInterrupt }
