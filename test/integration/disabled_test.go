@@ -162,7 +162,7 @@ func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
 	answers(t, compacting, chattest.Compacts("They greeted.", chattest.From(2),
 		func(a *v1alpha1.CompactionAccount) { a.Source = v1alpha1.CompactionContextTooLong }))
 	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."), chattest.Fills(6000, 2),
-		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Context.Compacted = true })
+		chattest.Compacted())
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "third")) // 6000 are more than 70 % of 8192.
 	third := assigned(t, ns, "c", 7, 1).Status

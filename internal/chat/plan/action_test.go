@@ -8,17 +8,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-// asks is a reply with calls of which some wait for people.
-func asks(pending, requiring int32) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.PendingCalls, m.Spec.Generation.CallsRequiringAction = pending, requiring
-	}
-}
+// question is a person's message as it is read.
+func question(name string) *v1alpha1.ChatMessage { return chattest.User("c", name, chattest.Defaulted) }
 
 func pending(kind v1alpha1.RequiredAction, ids ...string) (all []v1alpha1.PendingToolCall) {
 	for _, id := range ids {
@@ -31,8 +27,11 @@ func pending(kind v1alpha1.RequiredAction, ids ...string) (all []v1alpha1.Pendin
 func waits(t *testing.T, waiting ...v1alpha1.PendingToolCall) *world {
 	t.Helper()
 	w := newWorld(t).say("a")
-	n := int32(len(waiting))
-	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, asks(n, n)), waiting })
+	calls := make([]v1alpha1.ToolCall, len(waiting))
+	for i, call := range waiting {
+		calls[i] = v1alpha1.ToolCall{ID: call.ID, Name: call.Name, RequiresAction: call.Kind}
+	}
+	w.pass(func(f *Facts) { f.Result, f.Calls = chattest.Answer(w.chat, chattest.CallsOf(calls...)), waiting })
 	return w.want("RequiresAction v2 c-1-1/2 - []")
 }
 
@@ -45,16 +44,14 @@ func brought(ids ...string) *v1alpha1.ChatMessage {
 	return bringing("results", results...)
 }
 
+// bringing is a client's message with these results; an output that is left out is 1.
 func bringing(name string, results ...v1alpha1.ToolResult) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool}}
 	for i := range results {
 		if results[i].Output == "" {
 			results[i].Output = "1"
 		}
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: &results[i]})
 	}
-	return m
+	return chattest.Brings("c", name, results...)
 }
 
 // bring lets a client give results of these calls.
@@ -73,7 +70,8 @@ func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
 func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {
-		f.Result, f.Calls = result(w.chat, asks(1, 1)), pending(v1alpha1.RequiresApproval, "1")
+		f.Result, f.Calls = chattest.Answer(w.chat, chattest.CallsRequiring(v1alpha1.RequiresApproval, "1")),
+			pending(v1alpha1.RequiresApproval, "1")
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Approval: "early"}}}
 	})
 	again, err := Advance(w.f)
@@ -125,9 +123,10 @@ func TestWrongResultsAreRefusedAndChangeNothing(t *testing.T) {
 }
 
 func TestParleysOwnCallsRunBeforePeopleAreAsked(t *testing.T) {
-	w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2", "3")).
+		want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) {
-		f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.RequiresClient, "2", "3")
+		f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1")), pending(v1alpha1.RequiresClient, "2", "3")
 	})
 	w.want("RequiresAction v3 c-2-1/3 - []")
 	w.bring("2", "3").want("Running v4 results/4 1:GenerateAssistant []")
@@ -141,7 +140,7 @@ func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
 		got[1].Decision != v1alpha1.DecisionDeny {
 		t.Errorf("decisions are %+v", got)
 	}
-	w.answer(results).want("Running v4 c-3-1/3 1:GenerateAssistant []")
+	w.answer(chattest.Results("1")).want("Running v4 c-3-1/3 1:GenerateAssistant []")
 	if w.chat.Status.Internal.Turn.Decisions != nil {
 		t.Error("decisions outlive their calls")
 	}
@@ -168,7 +167,7 @@ func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 	}
 	w.approve("1", v1alpha1.DecisionApprove).want("RequiresAction v2 c-1-1/2 - []")
 	w.bring("2").want("Running v3 results/3 1:ExecuteTools []")
-	w.answer(results).want("Running v4 c-3-1/4 1:GenerateAssistant []")
+	w.answer(chattest.Results("1")).want("Running v4 c-3-1/4 1:GenerateAssistant []")
 }
 
 func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *testing.T) {
@@ -228,16 +227,14 @@ func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
 }
 
 func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
-	w := newWorld(t).say("a").answer(asks(2, 1))
-	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), pending(v1alpha1.RequiresClient, "2") })
+	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
+	w.pass(func(f *Facts) {
+		f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1")), pending(v1alpha1.RequiresClient, "2")
+	})
 	w.want("RequiresAction v3 c-2-1/3 - []")
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	calling := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
-		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
-			PendingCalls: 2, CallsRequiringAction: 1},
-	}}
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user, calling}) }).
+	calling := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Calls("1"),
+		chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a"), calling}) }).
 		want("Running v4 c-1-1/2 1:ExecuteTools []")
 }
 
@@ -253,9 +250,9 @@ func TestCallsThatNobodyAnswersAreCancelled(t *testing.T) {
 			w.pass(func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline - time.Second) }).
 				want("RequiresAction v2 c-1-1/2 - []")
 			cancel(w).want("Running v3 c-1-1/2 1:GenerateAssistant []")
-			w.answer(nil).want("Waiting v4 c-3-1/3 - []")
+			w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/3 - []")
 		})
 	}
 	w := waits(t, pending(v1alpha1.RequiresApproval, "1")...).cutIn("b").want("Running v3 c-1-1/2 1:GenerateAssistant [b]")
-	w.answer(nil).want("Running v5 b/4 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Running v5 b/4 1:GenerateAssistant []")
 }

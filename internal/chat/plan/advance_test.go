@@ -18,9 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var now = chattest.Now
 
 // world plays a chat through passes, as the reconciler and the pods would.
 type world struct {
@@ -49,7 +50,7 @@ func at(wait time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(n
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, now: now, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", Generation: 1}}}
+	return &world{t: t, now: now, chat: chattest.Chat("c", chattest.UID("u"), func(c *v1alpha1.Chat) { c.Generation = 1 })}
 }
 
 // pass advances the chat with the facts that change sets, and writes the status.
@@ -152,43 +153,9 @@ func messages(interrupts bool, names ...string) (all []Message) {
 }
 
 // answer passes with the result of the attempt under way.
-func (w *world) answer(change func(*v1alpha1.ChatMessage)) *world {
+func (w *world) answer(replies ...chattest.Reply) *world {
 	w.t.Helper()
-	return w.pass(func(f *Facts) { f.Result = result(w.chat, change) })
-}
-
-func result(chat *v1alpha1.Chat, change func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
-	st := chat.Status
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d-%d", st.History.Version, st.Generation.Attempt)},
-		Spec: v1alpha1.ChatMessageSpec{
-			Role: v1alpha1.RoleAssistant, Parent: st.History.Head,
-			Generation: &v1alpha1.MessageGeneration{
-				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: st.Generation.Attempt,
-				Action: st.Generation.Action, Pod: st.Generation.Pod, Outcome: v1alpha1.OutcomeCompleted,
-				Preview: "hi", Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
-			},
-		},
-	}
-	if change != nil {
-		change(m)
-	}
-	return m
-}
-
-func calls(n int32) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.PendingCalls = n }
-}
-
-func results(m *v1alpha1.ChatMessage) { m.Spec.Role = v1alpha1.RoleTool }
-
-func outcome(o v1alpha1.GenerationOutcome) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Outcome = o
-		if o == v1alpha1.OutcomeFailed {
-			m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorAuthenticationFailed, Message: "key"}
-		}
-	}
+	return w.pass(func(f *Facts) { f.Result = chattest.Answer(w.chat, replies...) })
 }
 
 // want compares the state in one line: phase, version, head, length, attempt and action, queue.
@@ -231,22 +198,22 @@ func TestTheFirstMessageStartsAndItsAnswerEndsTheTurnInOneWriteEach(t *testing.T
 		turn.HistoryVersion != 1 {
 		t.Errorf("turn is %+v", turn)
 	}
-	w.answer(nil).want("Waiting v2 c-1-1/2 - []")
-	if st := w.chat.Status; st.Turn.Result != v1alpha1.TurnAnswered || st.LastReply != "hi" || st.Usage.TotalTokens != 7 {
+	w.answer(chattest.Says("hi")).want("Waiting v2 c-1-1/2 - []")
+	if st := w.chat.Status; st.Turn.Result != v1alpha1.TurnAnswered || st.LastReply != "hi" || st.Usage.TotalTokens != 15 {
 		t.Errorf("status is %+v", st)
 	}
 }
 
 func TestACommitStartsTheNextStepInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a")
-	w.answer(calls(2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
-	w.answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
-	w.answer(nil).want("Waiting v4 c-3-1/4 - []")
+	w.answer(chattest.Calls("1", "2")).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/4 - []")
 }
 
 func TestTheEndOfATurnPromotesTheNextMessageInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b c]")
-	w.answer(nil).want("Running v3 b/3 1:GenerateAssistant [c]")
+	w.answer(chattest.Says("hi")).want("Running v3 b/3 1:GenerateAssistant [c]")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
 		t.Errorf("turn is %+v", turn)
 	}
@@ -260,7 +227,8 @@ func TestSeveralMessagesAtOnceStartOneTurnAndQueueTheRest(t *testing.T) {
 }
 
 func TestAFailureKeepsTheQueueAndANewMessageTakesTheOldHeadFirst(t *testing.T) {
-	w := newWorld(t).say("a").say("b").answer(outcome(v1alpha1.OutcomeFailed)).want("Error v1 a/1 - [b]")
+	w := newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
+		want("Error v1 a/1 - [b]")
 	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorAuthenticationFailed {
 		t.Errorf("last error is %+v", e)
 	}
@@ -276,15 +244,15 @@ func TestAFailureKeepsTheQueueAndANewMessageTakesTheOldHeadFirst(t *testing.T) {
 func TestALostAttemptIsTriedAgainUnderANewFence(t *testing.T) {
 	for name, lose := range map[string]func(*world){
 		"the pod is gone":        func(w *world) { w.pass(func(f *Facts) { f.PodLost = true }) },
-		"the pod itself says so": func(w *world) { w.answer(outcome(v1alpha1.OutcomeLost)) },
+		"the pod itself says so": func(w *world) { w.answer(chattest.Lost()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a")
-			old := result(w.chat, nil)
+			old := chattest.Answer(w.chat, chattest.Says("hi"))
 			lose(w)
 			w.want("Running v1 a/1 2:GenerateAssistant []")
 			w.pass(func(f *Facts) { f.Result = old }).want("Running v1 a/1 2:GenerateAssistant []")
-			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+			w.answer(chattest.Says("hi")).want("Waiting v2 c-1-2/2 - []")
 		})
 	}
 }
@@ -306,7 +274,7 @@ func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
 		"another name": func(m *v1alpha1.ChatMessage) { m.Name, m.Spec.Generation.Attempt = "c-1-9", 9 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			newWorld(t).say("a").answer(change).want("Running v1 a/1 1:GenerateAssistant []")
+			newWorld(t).say("a").answer(chattest.Says("hi"), change).want("Running v1 a/1 1:GenerateAssistant []")
 		})
 	}
 }
@@ -321,12 +289,12 @@ func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.
 		"not generated":   func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(change).want("Running v1 a/1 2:GenerateAssistant []")
+			w := newWorld(t).say("a").answer(chattest.Says("hi"), change).want("Running v1 a/1 2:GenerateAssistant []")
 			if n := w.last.Notices; len(n) != 1 ||
 				!strings.Contains(n[0].Note, "message c-1-1, which it did not create, has its name") {
 				t.Errorf("it gives notice of %+v", n)
 			}
-			w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+			w.answer(chattest.Says("hi")).want("Waiting v2 c-1-2/2 - []")
 		})
 	}
 }
@@ -334,7 +302,7 @@ func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.
 func TestTheLimitOfStepsEndsTheTurnNormally(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(1))}
-	w.say("a").answer(calls(1)).answer(results).want("Waiting v3 c-2-1/3 - []")
+	w.say("a").answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Waiting v3 c-2-1/3 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnMaxStepsReached {
 		t.Errorf("result is %s", got)
 	}
@@ -362,16 +330,19 @@ func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
 		t.Errorf("took %v", w.last.Taken)
 	}
 	w.say("a")
-	w.pass(func(f *Facts) { f.Result, f.Model, f.Blocked = result(w.chat, calls(1)), nil, missing }).
+	w.pass(func(f *Facts) {
+		f.Result, f.Model, f.Blocked = chattest.Answer(w.chat, chattest.Calls("1")), nil, missing
+	}).
 		want("Error v2 c-1-1/2 - []")
 }
 
 func TestATruncatedReplyIsMarkedUntilTheNextOne(t *testing.T) {
-	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
+	w := newWorld(t).say("a").
+		answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
 	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.EventReplyTooLarge {
 		t.Errorf("conditions %+v, notices %+v", w.chat.Status.Conditions, w.last.Notices)
 	}
-	if w.say("b").answer(nil); truncated(w.chat) {
+	if w.say("b").answer(chattest.Says("hi")); truncated(w.chat) {
 		t.Error("the mark stayed")
 	}
 }

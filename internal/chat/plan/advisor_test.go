@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func TestAChatGoesOnWithoutItsAdvisorAndSaysSo(t *testing.T) {
@@ -28,9 +29,11 @@ func TestAChatGoesOnWithoutItsAdvisorAndSaysSo(t *testing.T) {
 	}{
 		{"before anything is asked", missing, func() { w.pass(nil) }, "Waiting v0 /0 - []", true},
 		{"a turn begins", missing, func() { w.say("a") }, "Running v1 a/1 1:GenerateAssistant []", true},
-		{"the model is answered", missing, func() { w.answer(calls(1)) }, "Running v2 c-1-1/2 1:ExecuteTools []", true},
+		{"the model is answered", missing, func() { w.answer(chattest.Calls("1")) }, "Running v2 c-1-1/2 1:ExecuteTools []",
+			true},
 		{"the ChatModelConfig was created", nil, func() { w.pass(nil) }, "Running v2 c-1-1/2 1:ExecuteTools []", false},
-		{"the turn ends", missing, func() { w.answer(results).answer(nil) }, "Waiting v4 c-3-1/4 - []", true},
+		{"the turn ends", missing, func() { w.answer(chattest.Results("1")).answer(chattest.Says("hi")) },
+			"Waiting v4 c-3-1/4 - []", true},
 		{"the chat is archived", missing, func() { w.pass(func(f *Facts) { f.Archive = true }) }, "Waiting v4 c-3-1/4 - []",
 			false},
 		{"it is taken back", missing, func() { w.pass(nil) }, "Waiting v4 c-3-1/4 - []", true},

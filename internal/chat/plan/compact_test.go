@@ -11,22 +11,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// uses is a reply whose prompt had so many tokens.
-func uses(tokens, replies int64, compacted bool) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: replies, Compacted: compacted}
-	}
-}
-
-// summary is the result of a compaction after which the context begins with the message at start.
-func summary(start int64) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: start}
-	}
-}
 
 func limit(tokens int64, percent int32) func(*Facts) {
 	return limitBy(v1alpha1.ContextLimitConfigured, tokens, percent)
@@ -36,14 +22,6 @@ func limitBy(source v1alpha1.ContextLimitSource, tokens int64, percent int32) fu
 	return func(f *Facts) {
 		f.Model.ContextLimit, f.Model.ContextLimitConfig = modelconfig.Limit{Tokens: tokens, Source: source}, f.Model.Config
 		f.Model.ThresholdPercent = percent
-	}
-}
-
-func both(changes ...func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		for _, change := range changes {
-			change(m)
-		}
 	}
 }
 
@@ -73,7 +51,8 @@ func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.facts = c.facts
-			w.say("a").answer(uses(c.tokens, 1, false)).want("Waiting v2 c-1-1/2 - []").say("b").want(c.want)
+			w.say("a").answer(chattest.Says("hi"), chattest.Fills(c.tokens, 1)).want("Waiting v2 c-1-1/2 - []").say("b").
+				want(c.want)
 			if g := w.chat.Status.Generation; w.f.Model.Summarizer != nil && g.ModelConfig != "s" {
 				t.Errorf("%s writes the summary", g.ModelConfig)
 			}
@@ -84,9 +63,10 @@ func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
 func TestASummaryBeginsANewContextAndTheTurnGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []")
-	w.answer(summary(2)).want("Running v4 c-3-1/4 1:GenerateAssistant []").contextStart(2)
-	w.answer(uses(100, 1, true)).want("Waiting v5 c-4-1/5 - []")
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(2))).want("Running v4 c-3-1/4 1:GenerateAssistant []").
+		contextStart(2)
+	w.answer(chattest.Says("hi"), chattest.Fills(100, 1), chattest.Compacted()).want("Waiting v5 c-4-1/5 - []")
 	if got := w.chat.Status.Turn; got.Result != v1alpha1.TurnAnswered || got.Steps != 1 || got.Message != "b" {
 		t.Errorf("the turn is %+v", got)
 	}
@@ -95,31 +75,27 @@ func TestASummaryBeginsANewContextAndTheTurnGoesOn(t *testing.T) {
 func TestAStepInTheMiddleOfATurnCanBeACompaction(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(both(calls(1), uses(900, 1, false))).answer(results).want("Running v3 c-2-1/3 1:Compact []")
-	w.answer(summary(3)).want("Running v4 c-3-1/4 1:GenerateAssistant []").contextStart(3)
-	w.answer(nil).want("Waiting v5 c-4-1/5 - []")
+	w.say("a").answer(chattest.Calls("1"), chattest.Fills(900, 1)).answer(chattest.Results("1")).
+		want("Running v3 c-2-1/3 1:Compact []")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(3))).want("Running v4 c-3-1/4 1:GenerateAssistant []").
+		contextStart(3)
+	w.answer(chattest.Says("hi")).want("Waiting v5 c-4-1/5 - []")
 }
 
 func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T) {
-	advised := func(m *v1alpha1.ChatMessage) {
-		results(m)
-		m.Spec.Generation.Advice = 1
-	}
-	w := newWorld(t).say("a").answer(calls(1)).answer(advised)
+	advised := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Advice = 1 }
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), advised)
 	if n := w.chat.Status.Turn.Advice; n != 1 {
 		t.Fatalf("after the first there are %d", n)
 	}
-	w.answer(calls(1)).answer(advised).answer(nil)
+	w.answer(chattest.Calls("1")).answer(chattest.Results("1"), advised).answer(chattest.Says("hi"))
 	if n := w.chat.Status.Turn.Advice; n != 2 {
 		t.Errorf("after the second there are %d", n)
 	}
-	index := int64(0)
-	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser},
-		Status: v1alpha1.ChatMessageStatus{Index: &index}}
-	call := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant,
-		Generation: &v1alpha1.MessageGeneration{PendingCalls: 1}}}
-	tool := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
-		Generation: &v1alpha1.MessageGeneration{Advice: 1}}}
+	user := question("a")
+	user.Status.Index = new(int64(0))
+	call := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
+	tool := chattest.Generated("tool", v1alpha1.RoleTool, chattest.Results("1"), advised)
 	if n := Rest([]*v1alpha1.ChatMessage{user, call, tool}).Turn.Advice; n != 1 {
 		t.Errorf("of what is left there are %d", n)
 	}
@@ -131,25 +107,32 @@ func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T
 func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2))
-	w.answer(both(calls(1), uses(800, 1, true))).answer(results).want("Error v6 c-5-1/6 - []")
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").
+		answer(chattest.Compacts("They spoke.", chattest.From(2)))
+	w.answer(chattest.Calls("1"), chattest.Fills(800, 1), chattest.Compacted()).answer(chattest.Results("1")).
+		want("Error v6 c-5-1/6 - []")
 	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorContextTooLong {
 		t.Errorf("last error is %+v", e)
 	}
 	w = newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(600, 1, true))).
-		answer(results)
-	w.answer(both(calls(1), uses(800, 2, true))).answer(results).want("Running v8 c-7-1/8 1:Compact []")
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").
+		answer(chattest.Compacts("They spoke.", chattest.From(2))).answer(chattest.Calls("1"), chattest.Fills(600, 1),
+		chattest.Compacted()).
+		answer(chattest.Results("1"))
+	w.answer(chattest.Calls("1"), chattest.Fills(800, 2), chattest.Compacted()).answer(chattest.Results("1")).
+		want("Running v8 c-7-1/8 1:Compact []")
 }
 
 func TestTheModelIsAskedAfterASummaryWhereNobodyGaveALimit(t *testing.T) {
 	for _, source := range []v1alpha1.ContextLimitSource{v1alpha1.ContextLimitKnownModel, v1alpha1.ContextLimitRefusal} {
 		w := newWorld(t)
 		w.facts = limitBy(source, 1000, 70)
-		w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []").answer(summary(2))
-		w.answer(both(calls(1), uses(800, 1, true))).answer(results).want("Running v6 c-5-1/6 1:GenerateAssistant []")
-		w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Running v7 c-5-1/6 1:Compact []")
+		w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []").
+			answer(chattest.Compacts("They spoke.", chattest.From(2)))
+		w.answer(chattest.Calls("1"), chattest.Fills(800, 1), chattest.Compacted()).answer(chattest.Results("1")).
+			want("Running v6 c-5-1/6 1:GenerateAssistant []")
+		w.answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Running v7 c-5-1/6 1:Compact []")
 	}
 }
 
@@ -165,8 +148,10 @@ func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 			limit(1000, 70)(f)
 			f.Model.ContextLimitConfig = config
 		}
-		w.say("a").answer(uses(900, 1, false)).say("b").answer(summary(2)).answer(both(calls(1), uses(800, 1, true))).
-			answer(results)
+		w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").
+			answer(chattest.Compacts("They spoke.", chattest.From(2))).answer(chattest.Calls("1"), chattest.Fills(800, 1),
+			chattest.Compacted()).
+			answer(chattest.Results("1"))
 		if e := w.chat.Status.LastError; e == nil || !strings.HasPrefix(e.Advice, want) {
 			t.Errorf("%s: last error is %+v", config, e)
 		}
@@ -174,11 +159,12 @@ func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 }
 
 func TestAContextThatTheModelRefusesAsTooLongIsCompactedOnce(t *testing.T) {
-	w := newWorld(t).say("a").answer(uses(0, 1, false)).say("b").want("Running v3 b/3 1:GenerateAssistant []")
-	w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Running v4 b/3 1:Compact []")
-	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
-	w.answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Error v5 c-4-1/4 - []")
-	newWorld(t).say("a").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).want("Error v1 a/1 - []")
+	w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(0, 1)).say("b").
+		want("Running v3 b/3 1:GenerateAssistant []")
+	w.answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Running v4 b/3 1:Compact []")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(2))).want("Running v5 c-4-1/4 1:GenerateAssistant []")
+	w.answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Error v5 c-4-1/4 - []")
+	newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Error v1 a/1 - []")
 }
 
 func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
@@ -187,13 +173,15 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 		want   string
 		result v1alpha1.TurnResult
 	}{
-		"answered":    {func(*world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
-		"interrupted": {func(w *world) { w.answer(partial(1)) }, "Waiting v6 c-5-1/5 - []", v1alpha1.TurnInterrupted},
-		"nothing was said when it was interrupted": {func(w *world) { w.answer(partial(0)) }, "Waiting v6 c-5-1/4 - []",
+		"answered": {func(*world) {}, "Waiting v4 c-3-1/3 - []", v1alpha1.TurnAnswered},
+		"interrupted": {func(w *world) { w.answer(chattest.Says("Half a"), chattest.Interrupted()) },
+			"Waiting v6 c-5-1/5 - []", v1alpha1.TurnInterrupted},
+		"nothing was said when it was interrupted": {func(w *world) { w.answer(chattest.Interrupted()) },
+			"Waiting v6 c-5-1/4 - []",
 			v1alpha1.TurnInterrupted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(uses(1, 1, false))
+			w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1))
 			if name != "answered" {
 				w.say("b").ask(v1alpha1.RequestInterrupt)
 				w.chat.Status.Requests = nil
@@ -204,7 +192,7 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 				w.chat.Status.Internal.Compaction != v1alpha1.CompactionManual {
 				t.Errorf("status is %+v", w.chat.Status)
 			}
-			w.answer(summary(w.chat.Status.History.Length)).want(c.want)
+			w.answer(chattest.Compacts("They spoke.", chattest.From(w.chat.Status.History.Length))).want(c.want)
 			if st := w.chat.Status; st.Turn.Result != c.result || st.Internal.Compaction != "" {
 				t.Errorf("the turn ended as %s, asked is %q", st.Turn.Result, st.Internal.Compaction)
 			}
@@ -221,7 +209,7 @@ func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
 		"while it is tried again":    {func(f *Facts) { f.PodLost = true }, "Waiting v4 c-3-3/3 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(nil)
+			w := newWorld(t).say("a").answer(chattest.Says("hi"))
 			w.pass(func(f *Facts) { c.hold(f); f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} })
 			w.pass(func(f *Facts) { c.hold(f); f.Open = messages(false, "b") })
 			w.pass(func(f *Facts) { c.hold(f); f.Queued = nil })
@@ -229,20 +217,21 @@ func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
 				len(st.Queue) != 0 {
 				t.Errorf("the status is %+v", st)
 			}
-			w.later(time.Hour).answer(summary(2)).want(c.end)
+			w.later(time.Hour).answer(chattest.Compacts("They spoke.", chattest.From(2))).want(c.end)
 		})
 	}
 }
 
 func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
-	w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).
+	w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).say("b").
+		answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
 		want("Error v3 b/3 - []")
 	w.ask(v1alpha1.RequestCompact).want("Running v4 b/3 1:Compact []")
 	if got := recordOf(&w.chat.Status); got.Result != "" || got.HistoryVersion != 3 || got.Internal.ResumedVersion != 4 {
 		t.Errorf("its message is not told that it is being answered again: %+v", got)
 	}
-	w.answer(summary(2)).want("Running v5 c-4-1/4 1:GenerateAssistant []")
-	w.answer(nil).want("Waiting v6 c-5-1/5 - []")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(2))).want("Running v5 c-4-1/4 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Waiting v6 c-5-1/5 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn ended as %s", got)
 	}
@@ -252,24 +241,26 @@ func TestACompactionThatNothingNeedsIsRefused(t *testing.T) {
 	newWorld(t).pass(nil).ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused)
 	newWorld(t).say("a").ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).
 		want("Running v1 a/1 1:GenerateAssistant []")
-	w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).answer(summary(2))
+	w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).ask(v1alpha1.RequestCompact).
+		answer(chattest.Compacts("They spoke.", chattest.From(2)))
 	w.chat.Status.Requests = nil
 	w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Waiting v4 c-3-1/3 - []")
 }
 
 func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
 	compacting := func() *world {
-		w := newWorld(t).say("a").answer(uses(1, 1, false)).ask(v1alpha1.RequestCompact).
+		w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).ask(v1alpha1.RequestCompact).
 			want("Running v3 c-1-1/2 1:Compact []")
 		w.chat.Status.Requests = nil
 		return w
 	}
-	w := compacting().ask(v1alpha1.RequestInterrupt).want("Interrupting v3 c-1-1/2 1:Compact []").answer(partial(0)).
+	w := compacting().ask(v1alpha1.RequestInterrupt).want("Interrupting v3 c-1-1/2 1:Compact []").
+		answer(chattest.Interrupted()).
 		want("Waiting v4 c-1-1/2 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn ended as %s", got)
 	}
-	w = compacting().answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).want("Error v3 c-1-1/2 - []")
+	w = compacting().answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).want("Error v3 c-1-1/2 - []")
 	if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnAnswered {
 		t.Errorf("the turn ended as %s", got)
 	}
@@ -279,9 +270,11 @@ func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
 func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 	// a reply | b (summary) reply | clear | c reply
 	history := func() *world {
-		w := newWorld(t).say("a").answer(uses(1, 1, false)).say("b").answer(fails(v1alpha1.ErrorContextTooLong, false, 0)).
-			answer(summary(2)).answer(nil)
-		return w.contextStart(2).ask(v1alpha1.RequestClear).contextStart(5).say("c").answer(nil).contextStart(5)
+		w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).say("b").
+			answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).
+			answer(chattest.Compacts("They spoke.", chattest.From(2))).answer(chattest.Says("hi"))
+		return w.contextStart(2).ask(v1alpha1.RequestClear).contextStart(5).say("c").answer(chattest.Says("hi")).
+			contextStart(5)
 	}
 	for _, c := range []struct {
 		name, parent string
@@ -303,30 +296,19 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 }
 
 func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *testing.T) {
-	user := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	user.Name, user.Status.Index, user.Status.HistoryVersion = "a", new(int64(0)), 1
-	calling := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Index: new(int64(1)),
-		Generation: &v1alpha1.MessageGeneration{
-			HistoryVersion: 1, Outcome: v1alpha1.OutcomeInterrupted, PendingCalls: 2, CallsRequiringAction: 1,
-		}}}
-	calling.Name = "c-1-1"
+	user := question("a")
+	user.Status.Index, user.Status.HistoryVersion = new(int64(0)), 1
+	calling := chattest.Answer(newWorld(t).say("a").chat, chattest.Calls("1"),
+		chattest.CallsRequiring(v1alpha1.RequiresClient, "2"), chattest.Interrupted())
 	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
 	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.Internal.PendingCalls != 0 ||
 		got.Internal.CallsRequiringAction != 0 {
 		t.Fatalf("the turn is %+v", got)
 	}
-	w := newWorld(t).say("a").answer(nil).say("b")
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b")
 	w.pass(func(f *Facts) { f.Truncated = rest }).ask(v1alpha1.RequestCompact)
 	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
 		t.Errorf("the chat is %s with %+v", w.chat.Status.Phase, g)
-	}
-}
-
-// failedBy is a failed attempt.
-func failedBy(e v1alpha1.GenerationError) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role = ""
-		m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, &e
 	}
 }
 
@@ -338,13 +320,13 @@ func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *te
 			f.Model.Summarizer = &Alternative{Config: "s", Name: "s-model"}
 			f.Model.Fallbacks = []Alternative{{Config: "f", Name: "f-model"}, {Config: "s", Name: "s-model"}}
 		}
-		w.say("a").answer(uses(900, 1, false)).say("b")
+		w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b")
 		own := w.f.Model.Config
 		for _, asked := range []string{"s", own, "f"} {
 			if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact || g.ModelConfig != asked {
 				t.Fatalf("%s: %+v is asked, not %s", reason, g, asked)
 			}
-			w.answer(failedBy(v1alpha1.GenerationError{Reason: reason, Message: "It cannot"}))
+			w.answer(chattest.Fails(reason))
 			if noticed := slices.ContainsFunc(w.last.Notices,
 				func(n Notice) bool { return n.Reason == "SummarizerUnavailable" }); noticed != (asked == "s") {
 				t.Errorf("%s: after %s the notices are %+v", reason, asked, w.last.Notices)
@@ -362,38 +344,40 @@ func TestASummaryOfTheChatsOwnModelGoesOnWhereTheSummariserCannot(t *testing.T) 
 		limit(1000, 70)(f)
 		f.Model.Summarizer = &Alternative{Config: "s", Name: "s-model"}
 	}
-	w.say("a").answer(uses(900, 1, false)).say("b").want("Running v3 b/3 1:Compact []")
-	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorAPIKeyMissing, Message: "No key"})).
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []")
+	w.answer(chattest.Fails(v1alpha1.ErrorAPIKeyMissing)).
 		want("Running v3 b/3 2:Compact []")
-	w.answer(summary(2)).want("Running v4 c-3-2/4 1:GenerateAssistant []").contextStart(2)
-	w.answer(uses(100, 1, true)).want("Waiting v5 c-4-1/5 - []")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(2))).want("Running v4 c-3-2/4 1:GenerateAssistant []").
+		contextStart(2)
+	w.answer(chattest.Says("hi"), chattest.Fills(100, 1), chattest.Compacted()).want("Waiting v5 c-4-1/5 - []")
 }
 
 func TestACompactionSaysHowFullTheContextWas(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
-	w.say("a").answer(uses(905, 1, false)).say("b")
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(905, 1)).say("b")
 	want := v1alpha1.CompactionCause{ThresholdPercent: 70, UsagePercent: 90, ContextTokens: 905, ContextLimit: 1000}
 	if got := w.chat.Status.Internal.Attempt.Compaction; got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := w.answer(summary(2)).chat.Status.Internal.Attempt.Compaction; got != nil {
+	if got := w.answer(chattest.Compacts("They spoke.", chattest.From(2))).
+		chat.Status.Internal.Attempt.Compaction; got != nil {
 		t.Errorf("the reply after it says %+v", got)
 	}
 }
 
 func TestARefusalThatNamesTheLimitIsRemembered(t *testing.T) {
 	w := newWorld(t)
-	w.say("a").answer(uses(900, 1, false)).say("b")
-	w.answer(failedBy(v1alpha1.GenerationError{Reason: v1alpha1.ErrorContextTooLong, Message: "Too long",
-		ContextLimit: 8192}))
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b")
+	w.answer(chattest.Fails(v1alpha1.ErrorContextTooLong, func(e *v1alpha1.GenerationError) { e.ContextLimit = 8192 }))
 	w.want("Running v4 b/3 1:Compact []")
 	want := v1alpha1.LearnedContextLimit{ModelConfig: w.f.Model.Config, Model: w.f.Model.Name, Tokens: 8192}
 	if got := w.chat.Status.Internal.LearnedContextLimit; got == nil || *got != want {
 		t.Errorf("got %+v", got)
 	}
-	if got := w.answer(summary(2)).answer(uses(10, 1, true)).chat.Status.Internal.LearnedContextLimit; got == nil ||
-		*got != want {
+	if got := w.answer(chattest.Compacts("They spoke.", chattest.From(2))).
+		answer(chattest.Says("hi"), chattest.Fills(10, 1), chattest.Compacted()).
+		chat.Status.Internal.LearnedContextLimit; got == nil || *got != want {
 		t.Errorf("after the compaction there is %+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.
@@ -38,7 +39,7 @@ func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := waitsForApproval(t).wantGivenUp("", "")
 			c.do(w)
-			w.wantGivenUp(c.want, "").answer(asks(1, 1))
+			w.wantGivenUp(c.want, "").answer(chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
 			if got := w.chat.Status.Turn; got.Message == "a" && got.CallsGivenUp != "" {
 				t.Errorf("a step that follows the calls leaves %q", got.CallsGivenUp)
 			}
@@ -49,17 +50,15 @@ func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {
 func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
 	interruptedTurn := func(t *testing.T) *world {
 		t.Helper()
-		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(func(m *v1alpha1.ChatMessage) {
-			partial(1)(m)
-			m.Spec.Generation.PendingCalls = 1
-		}).wantGivenUp(v1alpha1.CallsInterrupted, "")
+		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).
+			answer(chattest.Calls("1"), chattest.Interrupted()).wantGivenUp(v1alpha1.CallsInterrupted, "")
 	}
 	for name, c := range map[string]struct {
 		ended *world
 		want  v1alpha1.CallsGivenUp
 	}{
 		"interrupted": {interruptedTurn(t), v1alpha1.CallsInterrupted},
-		"failed": {newWorld(t).say("a").answer(asks(1, 0)).answer(fails(v1alpha1.ErrorRequestRejected, false, 0)),
+		"failed": {newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Fails(v1alpha1.ErrorRequestRejected)),
 			v1alpha1.CallsFailed},
 		"told to cut in": {waitsForApproval(t).say("b").pass(func(*Facts) {}), ""},
 	} {
@@ -77,27 +76,19 @@ func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
 }
 
 func TestAHistoryThatIsCutKnowsWhyItsCallsWereGivenUp(t *testing.T) {
-	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(func(m *v1alpha1.ChatMessage) {
-		partial(1)(m)
-		m.Spec.Generation.PendingCalls = 1
-	}).say("b")
-	reply := result(w.chat, partial(1))
-	reply.Spec.Generation.PendingCalls = 1
-	question := result(w.chat, nil)
-	question.Name, question.Spec.Role, question.Spec.Generation = "a", v1alpha1.RoleUser, nil
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, reply}) }).
+	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
+	before, reply := question("a"), chattest.Answer(w.chat, chattest.Calls("1"), chattest.Interrupted())
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{before, reply}) }).
 		wantGivenUp(v1alpha1.CallsInterrupted, "")
 	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
 }
 
 func TestVersionsGrowAlongAChainAlsoAfterItsTurnWasResumed(t *testing.T) {
-	w := newWorld(t).say("a").answer(asks(1, 0))
-	calling := result(w.chat, asks(1, 0))
-	question := result(w.chat, nil)
-	question.Name, question.Spec.Role, question.Spec.Generation = "a", v1alpha1.RoleUser, nil
-	question.Status.HistoryVersion = 1
-	w.answer(results).answer(nil)
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question, calling}) })
+	w := newWorld(t).say("a").answer(chattest.Calls("1"))
+	before, calling := question("a"), chattest.Answer(w.chat, chattest.Calls("1"))
+	before.Status.HistoryVersion = 1
+	w.answer(chattest.Results("1")).answer(chattest.Says("hi"))
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{before, calling}) })
 	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Internal.Turn.ResumedVersion != got.History.Version {
 		t.Errorf("the turn is %+v at version %d", got.Turn, got.History.Version)
 	}

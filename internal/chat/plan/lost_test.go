@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func lost(by string) func(*Facts) {
@@ -37,7 +38,7 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 			t.Fatalf("the attempt after it is %+v, after %d losses", g, losses)
 		}
 	}
-	w.answer(calls(1))
+	w.answer(chattest.Calls("1"))
 	if g := w.chat.Status.Generation; g == nil || w.remembered().LostAttempts != 0 {
 		t.Errorf("the next step begins with %+v", g)
 	}
@@ -45,7 +46,7 @@ func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *
 
 func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 	w := newWorld(t).say("a").pass(lost("")).pass(lost("")).later(time.Second).
-		answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	if retry := w.chat.Status.Retry; retry == nil || !retry.At.Equal(w.at(time.Second)) ||
 		w.remembered().LostAttempts != 2 {
 		t.Errorf("the retry after the first failure is %+v", retry)
@@ -55,7 +56,7 @@ func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts - 2 {
-		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
+		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
 	}
 	w.pass(lost("")).later(time.Minute).pass(lost("its node is gone")).want("Error v1 a/1 - []")
 	e := w.chat.Status.LastError
@@ -83,14 +84,14 @@ func TestALostAttemptWaitsForCapacityAndForAPodLikeAnyOther(t *testing.T) {
 }
 
 // deleted makes the result of the attempt under way one that was deleted.
-func deleted(w *world, change func(*v1alpha1.ChatMessage)) func(*Facts) {
-	return func(f *Facts) { f.Deleted = result(w.chat, change) }
+func deleted(w *world, change ...chattest.Reply) func(*Facts) {
+	return func(f *Facts) { f.Deleted = chattest.Answer(w.chat, change...) }
 }
 
 func TestAnAttemptWhoseResultWasDeletedBeforeItWasCommittedIsMadeAgainAtOnce(t *testing.T) {
 	w := newWorld(t).say("a")
-	w.pass(deleted(w, nil)).want("Running v1 a/1 2:GenerateAssistant []")
-	w.pass(deleted(w, nil)).want("Running v1 a/1 - []") // The second in a row waits.
+	w.pass(deleted(w)).want("Running v1 a/1 2:GenerateAssistant []")
+	w.pass(deleted(w)).want("Running v1 a/1 - []") // The second in a row waits.
 	if r := w.chat.Status.Retry; r == nil || w.remembered().LostAttempts != 2 ||
 		!strings.Contains(r.Message, "message c-1-2 was deleted before it was in the history") {
 		t.Errorf("the retry is %+v", r)
@@ -111,6 +112,8 @@ func TestADeletedResultOfAnotherAttemptChangesNothing(t *testing.T) {
 		})
 	}
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.Deleted = result(w.chat, nil), result(w.chat, nil) }).
+	w.pass(func(f *Facts) {
+		f.Result, f.Deleted = chattest.Answer(w.chat, chattest.Says("hi")), chattest.Answer(w.chat, chattest.Says("hi"))
+	}).
 		want("Waiting v2 c-1-1/2 - []")
 }

@@ -11,17 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// costing makes a result cost dollars.
-func costing(micros int64, change func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: micros}
-		if change != nil {
-			change(m)
-		}
-	}
-}
 
 // priced answers with a model whose prices are in dollars, until the next pass.
 func priced(change func(*Facts)) func(*Facts) {
@@ -46,9 +37,9 @@ func (w *world) sayPriced(name string) *world {
 	return w.pass(priced(func(f *Facts) { f.Open = messages(false, name) }))
 }
 
-func (w *world) answerPriced(change func(*v1alpha1.ChatMessage)) *world {
+func (w *world) answerPriced(replies ...chattest.Reply) *world {
 	w.t.Helper()
-	return w.pass(priced(func(f *Facts) { f.Result = result(w.chat, change) }))
+	return w.pass(priced(func(f *Facts) { f.Result = chattest.Answer(w.chat, replies...) }))
 }
 
 // wantFailure compares the chat's error.
@@ -61,13 +52,13 @@ func (w *world) wantFailure(reason v1alpha1.ErrorReason, says string) {
 }
 
 func TestCostIsSummedAtEachCommit(t *testing.T) {
-	w := newWorld(t).say("a").answer(costing(5, calls(1))).answer(results).answer(costing(7, nil))
+	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.Costs(5)).answer(chattest.Results("1")).
+		answer(chattest.Says("hi"), chattest.Costs(7))
 	if got := w.chat.Status.Cost; len(got) != 1 || got[0] != (v1alpha1.Cost{Currency: "USD", MicroUnits: 12}) {
 		t.Errorf("got %+v", got)
 	}
-	w.say("b").answer(func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "EUR",
-			MicroUnits: 3}
+	w.say("b").answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.Cost = &v1alpha1.Cost{Currency: "EUR", MicroUnits: 3}
 	})
 	if got := w.chat.Status.Cost; len(got) != 2 || got[0].MicroUnits != 12 ||
 		got[1] != (v1alpha1.Cost{Currency: "EUR", MicroUnits: 3}) {
@@ -76,14 +67,13 @@ func TestCostIsSummedAtEachCommit(t *testing.T) {
 }
 
 func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"for good": fails(v1alpha1.ErrorProviderError, false, 0), "for now": fails(v1alpha1.ErrorProviderError, true, 0),
+	for name, failure := range map[string]chattest.Reply{
+		"for good": chattest.Fails(v1alpha1.ErrorProviderError),
+		"for now":  chattest.Fails(v1alpha1.ErrorProviderError, chattest.ForNow),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
-				change(m)
-				m.Spec.Generation.Usage, m.Spec.Generation.Cost = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9},
-					&v1alpha1.Cost{Currency: "USD", MicroUnits: 4}
+			w := newWorld(t).say("a").answer(failure, chattest.Costs(4), func(m *v1alpha1.ChatMessage) {
+				m.Spec.Generation.Usage = &v1alpha1.TokenUsage{InputTokens: 9, TotalTokens: 9}
 			})
 			result := w.f.Result
 			w.pass(func(f *Facts) { f.Result = result })
@@ -95,9 +85,9 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 }
 
 func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
-	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, calls(1)))
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
-	w.answerPriced(results)
+	w.answerPriced(chattest.Results("1"))
 	w.want("Error v3 c-2-1/3 - []")
 	w.wantFailure(v1alpha1.ErrorBudgetExceeded,
 		"has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to continue, or start "+
@@ -117,7 +107,7 @@ func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
 }
 
 func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {
-	w := withBudget(t).sayPriced("a").answerPriced(costing(99_000, nil))
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Says("hi"), chattest.Costs(99_000))
 	if st := w.chat.Status; st.Phase != v1alpha1.ChatWaiting || st.Turn.Result != v1alpha1.TurnAnswered {
 		t.Errorf("got %+v", st)
 	}
@@ -151,11 +141,13 @@ func TestAMessageNamesTheModelAndTheEffortOfItsTurn(t *testing.T) {
 		}
 	}
 	check("fast", "fast-1", v1alpha1.EffortHigh)
-	w.pass(func(f *Facts) { f.Result, f.Named = result(w.chat, calls(1)), fast })
+	w.pass(func(f *Facts) { f.Result, f.Named = chattest.Answer(w.chat, chattest.Calls("1")), fast })
 	check("fast", "fast-1", v1alpha1.EffortHigh)
-	w.pass(func(f *Facts) { f.Result, f.Named, f.Open = result(w.chat, results), fast, messages(false, "b") })
+	w.pass(func(f *Facts) {
+		f.Result, f.Named, f.Open = chattest.Answer(w.chat, chattest.Results("1")), fast, messages(false, "b")
+	})
 	check("fast", "fast-1", v1alpha1.EffortHigh)
-	w.pass(func(f *Facts) { f.Result, f.Named = result(w.chat, nil), fast }) // b is promoted
+	w.pass(func(f *Facts) { f.Result, f.Named = chattest.Answer(w.chat, chattest.Says("hi")), fast }) // b is promoted
 	check("default", "m", "")
 }
 
@@ -179,7 +171,7 @@ func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
 func TestAModelThatGoesMissingInAQueuedTurnFailsIt(t *testing.T) {
 	w := newWorld(t).say("a").say("b")
 	w.pass(func(f *Facts) {
-		f.Result = result(w.chat, nil)
+		f.Result = chattest.Answer(w.chat, chattest.Says("hi"))
 		f.Queued = naming("gone", "", "b")
 	})
 	w.wantFailure(v1alpha1.ErrorModelConfigNotFound, "of ChatMessage b names")
@@ -209,7 +201,7 @@ func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) 
 	}}
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Named = naming("fast", "", "a"), own })
 	w.pass(func(f *Facts) {
-		f.Result, f.Named = result(w.chat, fails(v1alpha1.ErrorOverloaded, true, 0)), own
+		f.Result, f.Named = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), own
 	})
 	if g := w.chat.Status.Generation; g == nil || g.ModelConfig != "spare" || g.Attempt != 2 {
 		t.Errorf("got %+v, retry %+v", g, w.chat.Status.Retry)
@@ -217,7 +209,7 @@ func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) 
 }
 
 func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
-	w := withBudget(t).sayPriced("a").answerPriced(costing(10_000, nil))
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Says("hi"), chattest.Costs(10_000))
 	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} }))
 	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "Raise spec.limits.budget")
 	w.chat.Spec.Limits.Budget.Amount = "1"
@@ -225,10 +217,7 @@ func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
 	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
 		t.Errorf("after a raise: %+v", g)
 	}
-	w.answerPriced(costing(5, func(m *v1alpha1.ChatMessage) {
-		m.Spec.Role = v1alpha1.RoleSystem
-		m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: 2}
-	}))
+	w.answerPriced(chattest.Compacts("They spoke."), chattest.Costs(5))
 	if got := w.chat.Status.Cost; len(got) != 1 || got[0].MicroUnits != 10_005 {
 		t.Errorf("the cost is %+v", got)
 	}

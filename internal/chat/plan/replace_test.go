@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // allOfATurn is a memory of a turn in which everything is remembered that can be.
@@ -66,7 +67,7 @@ func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
 		"a deletion leaves no turn": {func(f *Facts) { f.Truncated = &Truncated{} }, v1alpha1.TurnInternalStatus{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(nil)
+			w := newWorld(t).say("a").answer(chattest.Says("hi"))
 			w.chat.Status.Internal.Turn = allOfATurn()
 			if diff := cmp.Diff(c.want, w.pass(c.happens).chat.Status.Internal.Turn); diff != "" {
 				t.Error(diff)
@@ -76,8 +77,8 @@ func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
 }
 
 func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
-	of := func(w *world, change func(*v1alpha1.ChatMessage)) func(*Facts) {
-		return func(f *Facts) { f.Result = result(w.chat, change) }
+	answered := func(reply chattest.Reply) func(*world) func(*Facts) {
+		return func(w *world) func(*Facts) { return func(f *Facts) { f.Result = chattest.Answer(w.chat, reply) } }
 	}
 	step := allOfAnAttempt()
 	step.HasSubChats, step.Compaction = false, nil
@@ -87,17 +88,12 @@ func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
 		happens func(*world) func(*Facts)
 		want    v1alpha1.AttemptInternalStatus
 	}{
-		"an error that may pass": {func(w *world) func(*Facts) {
-			return of(w, fails(v1alpha1.ErrorOverloaded, true, 0))
-		}, step},
+		"an error that may pass": {answered(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), step},
 		"its pod is lost": {func(*world) func(*Facts) { return lost("") }, lostOnceMore},
-		"the step is committed, and the next one begins": {func(w *world) func(*Facts) {
-			return of(w, calls(1))
-		}, v1alpha1.AttemptInternalStatus{}},
-		"the turn is answered": {func(w *world) func(*Facts) { return of(w, nil) }, v1alpha1.AttemptInternalStatus{}},
-		"the turn fails": {func(w *world) func(*Facts) {
-			return of(w, fails(v1alpha1.ErrorRequestRejected, false, 0))
-		}, v1alpha1.AttemptInternalStatus{}},
+		"the step is committed, and the next one begins": {answered(chattest.Calls("1")),
+			v1alpha1.AttemptInternalStatus{}},
+		"the turn is answered": {answered(chattest.Says("hi")), v1alpha1.AttemptInternalStatus{}},
+		"the turn fails": {answered(chattest.Fails(v1alpha1.ErrorRequestRejected)), v1alpha1.AttemptInternalStatus{}},
 		"the history is cut": {func(*world) func(*Facts) {
 			return func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} }
 		}, v1alpha1.AttemptInternalStatus{}},
@@ -115,7 +111,7 @@ func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
 
 func TestAnInterruptionForgetsTheAttemptThatNobodyHasBegun(t *testing.T) {
 	w := newWorld(t).say("a")
-	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	w.chat.Status.Internal.Attempt = allOfAnAttempt()
 	w.ask(v1alpha1.RequestInterrupt).want("Waiting v2 a/1 - []")
 	if !reflect.ValueOf(*w.remembered()).IsZero() {

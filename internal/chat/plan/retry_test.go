@@ -12,18 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// fails is the result of an attempt that failed.
-func fails(reason v1alpha1.ErrorReason, retryable bool, retryAfter int32) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		e := &v1alpha1.GenerationError{Reason: reason, Message: "what happened", Advice: "what to do", Retryable: retryable}
-		if retryAfter > 0 {
-			e.RetryAfterSeconds = &retryAfter
-		}
-		m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, e
-	}
-}
 
 // models passes with these fallbacks.
 func models(fallbacks ...string) func(*Facts) {
@@ -35,9 +25,9 @@ func models(fallbacks ...string) func(*Facts) {
 }
 
 func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
-	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []")
+	w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []")
 	retry := w.chat.Status.Retry
-	if retry == nil || retry.Attempt != 1 || retry.Message != "what happened" ||
+	if retry == nil || retry.Attempt != 1 || retry.Message != "what is wrong" ||
 		retry.Reason != v1alpha1.ErrorOverloaded || !retry.At.Equal(at(time.Second)) {
 		t.Fatalf("retry is %+v", retry)
 	}
@@ -49,18 +39,19 @@ func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
 	if w.chat.Status.Retry != nil {
 		t.Error("the retry is still recorded")
 	}
-	w.answer(nil).want("Waiting v2 c-1-2/2 - []")
+	w.answer(chattest.Says("hi")).want("Waiting v2 c-1-2/2 - []")
 }
 
 func TestTheWaitsDoubleUpToALimitAndAreNeverShorterThanTheProviderAsks(t *testing.T) {
 	w := newWorld(t).say("a")
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		if w.answer(fails(v1alpha1.ErrorProviderError, true, 0)); !w.chat.Status.Retry.At.Equal(w.at(want * time.Second)) {
+		if w.answer(chattest.Fails(v1alpha1.ErrorProviderError,
+			chattest.ForNow)); !w.chat.Status.Retry.At.Equal(w.at(want * time.Second)) {
 			t.Fatalf("after attempt %d the next one is at %v", i+1, w.chat.Status.Retry.At)
 		}
 		w.later(want * time.Second)
 	}
-	w.answer(fails(v1alpha1.ErrorRateLimited, true, 90))
+	w.answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(90)))
 	if !w.chat.Status.Retry.At.Equal(w.at(90 * time.Second)) {
 		t.Errorf("the next one is at %v", w.chat.Status.Retry.At)
 	}
@@ -69,23 +60,23 @@ func TestTheWaitsDoubleUpToALimitAndAreNeverShorterThanTheProviderAsks(t *testin
 func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts - 1 {
-		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Minute)
+		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
 	}
-	w.want("Running v1 a/1 25:GenerateAssistant []").answer(fails(v1alpha1.ErrorRateLimited, true, 0)).
+	w.want("Running v1 a/1 25:GenerateAssistant []").answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow)).
 		want("Error v1 a/1 - []")
 	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited ||
-		e.Text() != "Attempt 25 failed, too. what happened. what to do" {
+		e.Text() != "Attempt 25 failed, too. what is wrong. what to do" {
 		t.Errorf("last error is %+v", e)
 	}
-	if notices := w.last.Notices; len(notices) != 1 || !strings.HasSuffix(notices[0].Note, "what happened. what to do") {
+	if notices := w.last.Notices; len(notices) != 1 || !strings.HasSuffix(notices[0].Note, "what is wrong. what to do") {
 		t.Errorf("notices are %+v", notices)
 	}
 }
 
 func TestEachStepHasItsOwnBudget(t *testing.T) {
-	w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).later(time.Second)
-	w.answer(calls(1)).answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
-	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+	w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Second)
+	w.answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	if retry := w.chat.Status.Retry; retry.Attempt != 1 || !retry.At.Equal(w.at(time.Second)) {
 		t.Errorf("retry is %+v", retry)
 	}
@@ -104,7 +95,7 @@ func TestWhatSteersAChatReachesOneThatWaitsForItsNextAttempt(t *testing.T) {
 		}, "Running v1 a/1 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+			w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 			c.do(w)
 			w.want(c.want)
 			if phase := w.chat.Status.Phase; phase == v1alpha1.ChatWaiting && w.chat.Status.Retry != nil {
@@ -136,7 +127,7 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 		if st.Generation == nil || st.Generation.ModelConfig != c.asked {
 			t.Fatalf("attempt %d asks %+v, want %s", i+1, st.Generation, c.asked)
 		}
-		if w.answer(fails(v1alpha1.ErrorRateLimited, true, c.waits)); c.seconds > 0 {
+		if w.answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(c.waits))); c.seconds > 0 {
 			if st = &w.chat.Status; st.Retry == nil || st.Retry.ModelConfig != c.next ||
 				!st.Retry.At.Equal(w.at(time.Duration(c.seconds)*time.Second)) {
 				t.Fatalf("after attempt %d: %+v, want %s in %d s", i+1, st.Retry, c.next, c.seconds)
@@ -158,12 +149,13 @@ func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
 	w.facts = models("second", "third")
 	w.say("a")
 	for i, want := range []string{"second", "third"} {
-		w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
+		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).
+			want(fmt.Sprintf("Running v1 a/1 %d:GenerateAssistant []", i+2))
 		if got := w.chat.Status.Generation.ModelConfig; got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	}
-	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
+	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got.ModelConfig != "default" || got.Attempt != 4 {
 		t.Errorf("the second round begins with %+v", got)
 	}
@@ -172,8 +164,8 @@ func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
 func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
-	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).want("Running v1 a/1 2:GenerateAssistant []")
-	w.answer(fails(v1alpha1.ErrorOverloaded, true, 0)).want("Running v1 a/1 - []").later(time.Second)
+	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Running v1 a/1 2:GenerateAssistant []")
+	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []").later(time.Second)
 	if got := w.chat.Status.Generation; got == nil || got.ModelConfig != "second" || got.Attempt != 3 ||
 		len(w.remembered().RuledOut) != 1 {
 		t.Fatalf("asked %+v, with %+v", got, w.remembered())
@@ -182,7 +174,7 @@ func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
 	if got := w.chat.Status.Generation; got.ModelConfig != "second" || len(w.remembered().RuledOut) != 1 {
 		t.Errorf("after its pod was lost: %+v, with %+v", got, w.remembered())
 	}
-	w.answer(calls(1)).answer(results)
+	w.answer(chattest.Calls("1")).answer(chattest.Results("1"))
 	if got := w.chat.Status.Generation; got.ModelConfig != "default" || w.remembered().RuledOut != nil {
 		t.Errorf("the next step begins with %+v and %+v", got, w.remembered())
 	}
@@ -195,7 +187,7 @@ func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
 	} {
 		w := newWorld(t)
 		w.facts = models("second")
-		w.say("a").answer(fails(reason, false, 0)).want("Error v1 a/1 - []")
+		w.say("a").answer(chattest.Fails(reason)).want("Error v1 a/1 - []")
 		if got := w.chat.Status.LastError.Reason; got != reason {
 			t.Errorf("%s is reported as %s", reason, got)
 		}
@@ -205,8 +197,8 @@ func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
 func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
-	w.say("a").answer(fails(v1alpha1.ErrorModelNotFound, false, 0)).
-		answer(fails(v1alpha1.ErrorUsageLimitReached, false, 0)).want("Error v1 a/1 - []")
+	w.say("a").answer(chattest.Fails(v1alpha1.ErrorModelNotFound)).
+		answer(chattest.Fails(v1alpha1.ErrorUsageLimitReached)).want("Error v1 a/1 - []")
 	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorUsageLimitReached {
 		t.Errorf("reported as %s", got)
 	}
@@ -215,21 +207,23 @@ func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
 func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other")
-	w.say("a").answer(fails(v1alpha1.ErrorOverloaded, true, 0)).answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0))
+	w.say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).
+		answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	for i, want := range []time.Duration{1, 2, 4, 8} {
 		if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "default" ||
 			!retry.At.Equal(w.at(want*time.Second)) {
 			t.Fatalf("wait %d is %+v", i+1, retry)
 		}
-		w.later(want * time.Second).answer(fails(v1alpha1.ErrorOverloaded, true, 0))
+		w.later(want * time.Second).answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	}
 }
 
 func TestAModelThatIsRuledOutIsNotAskedForOneThatIsNoFallbackAnyMore(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other", "third")
-	w.say("a").answer(fails(v1alpha1.ErrorAuthenticationFailed, false, 0)).
-		answer(fails(v1alpha1.ErrorOverloaded, true, 30)).answer(fails(v1alpha1.ErrorOverloaded, true, 60))
+	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
+		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow, chattest.After(30))).
+		answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow, chattest.After(60)))
 	if retry := w.chat.Status.Retry; retry == nil || retry.ModelConfig != "other" {
 		t.Fatalf("retry is %+v", retry)
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // ask passes with a request of an annotation.
@@ -29,27 +29,21 @@ func (w *world) requested(outcome v1alpha1.RequestOutcome) *world {
 	return w
 }
 
-// partial is what an attempt hands over that was told to stop.
-func partial(parts int) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
-		m.Spec.Parts = make([]v1alpha1.MessagePart, parts)
-	}
-}
-
 func TestAnInterruptionKeepsWhatWasSaidAndTheFenceUntilThen(t *testing.T) {
 	for name, c := range map[string]struct {
-		result func(*v1alpha1.ChatMessage)
-		want   string
+		said []chattest.Reply
+		want string
 	}{
-		"a partial reply":       {partial(1), "Waiting v2 c-1-1/2 - []"},
-		"nothing had been said": {partial(0), "Waiting v2 a/1 - []"},
-		"it was done just then": {nil, "Waiting v2 c-1-1/2 - []"},
-		"it failed just then":   {outcome(v1alpha1.OutcomeFailed), "Waiting v2 a/1 - []"},
-		"the pod was restarted": {outcome(v1alpha1.OutcomeLost), "Waiting v2 a/1 - []"},
-		"a call that has no result": {func(m *v1alpha1.ChatMessage) { partial(1)(m); calls(1)(m) },
+		"a partial reply": {[]chattest.Reply{chattest.Says("Half a"), chattest.Interrupted()},
 			"Waiting v2 c-1-1/2 - []"},
-		"a step that calls, complete": {calls(2), "Waiting v2 c-1-1/2 - []"},
+		"nothing had been said": {[]chattest.Reply{chattest.Interrupted()}, "Waiting v2 a/1 - []"},
+		"it was done just then": {[]chattest.Reply{chattest.Says("hi")}, "Waiting v2 c-1-1/2 - []"},
+		"it failed just then": {[]chattest.Reply{chattest.Fails(v1alpha1.ErrorAuthenticationFailed)},
+			"Waiting v2 a/1 - []"},
+		"the pod was restarted": {[]chattest.Reply{chattest.Lost()}, "Waiting v2 a/1 - []"},
+		"a call that has no result": {[]chattest.Reply{chattest.Calls("1"), chattest.Interrupted()},
+			"Waiting v2 c-1-1/2 - []"},
+		"a step that calls, complete": {[]chattest.Reply{chattest.Calls("1", "2")}, "Waiting v2 c-1-1/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).requested(v1alpha1.RequestDone)
@@ -57,7 +51,7 @@ func TestAnInterruptionKeepsWhatWasSaidAndTheFenceUntilThen(t *testing.T) {
 			if w.chat.Status.Generation.InterruptedAt == nil {
 				t.Error("the pod is not told")
 			}
-			w.answer(c.result).want(c.want)
+			w.answer(c.said...).want(c.want)
 			if got := w.chat.Status.Turn.Result; got != v1alpha1.TurnInterrupted {
 				t.Errorf("the turn ended as %s", got)
 			}
@@ -86,7 +80,7 @@ func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
 	if q := w.chat.Status.Queue; !q[2].Interrupts {
 		t.Errorf("the queue is %+v", q)
 	}
-	w.answer(partial(1)).want("Running v2 c/3 1:GenerateAssistant [d b]")
+	w.answer(chattest.Says("Half a"), chattest.Interrupted()).want("Running v2 c/3 1:GenerateAssistant [d b]")
 	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" ||
 		ended[0].Result != v1alpha1.TurnInterrupted {
 		t.Errorf("the ended turn is %+v", ended)
@@ -108,7 +102,7 @@ func TestEveryTurnThatOnePassEndsIsRecorded(t *testing.T) {
 func TestAnAttemptThatWasLostBeforeItIsInterruptedHandsNothingOver(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {
-		f.Suspended, f.Result, f.Open = true, result(w.chat, outcome(v1alpha1.OutcomeLost)), messages(true, "b")
+		f.Suspended, f.Result, f.Open = true, chattest.Answer(w.chat, chattest.Lost()), messages(true, "b")
 	}).want("Running v2 b/2 - []")
 }
 
@@ -116,16 +110,17 @@ func TestAQueuedMessageThatIsToldToCutInDoesSoOnce(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c")
 	toldC := func(f *Facts) { f.Queued[1].Interrupts = true }
 	w.pass(toldC).want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
-	w.answer(partial(0)).want("Running v2 c/2 1:GenerateAssistant [b]")
-	w = newWorld(t).say("a").say("b").answer(outcome(v1alpha1.OutcomeFailed)).want("Error v1 a/1 - [b]")
+	w.answer(chattest.Interrupted()).want("Running v2 c/2 1:GenerateAssistant [b]")
+	w = newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Error v1 a/1 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v2 b/2 1:GenerateAssistant []")
 }
 
 func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 	for name, w := range map[string]*world{
 		"nothing to interrupt before the start": newWorld(t).ask(v1alpha1.RequestInterrupt),
-		"nothing to interrupt":                  newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestInterrupt),
-		"nothing to interrupt in an error": newWorld(t).say("a").answer(outcome(v1alpha1.OutcomeFailed)).
+		"nothing to interrupt": newWorld(t).say("a").answer(chattest.Says("hi")).
+			ask(v1alpha1.RequestInterrupt),
+		"nothing to interrupt in an error": newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
 			ask(v1alpha1.RequestInterrupt),
 		"nothing to clear":       newWorld(t).ask(v1alpha1.RequestClear),
 		"clearing while at work": newWorld(t).say("a").ask(v1alpha1.RequestClear),
@@ -140,7 +135,7 @@ func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 }
 
 func TestClearingBeginsANewContextWithoutTouchingTheHistory(t *testing.T) {
-	w := newWorld(t).say("a").answer(nil).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).
 		want("Waiting v3 c-1-1/2 - []")
 	if got := w.chat.Status.History.ContextStart; got != 2 {
 		t.Errorf("the context starts at %d", got)
@@ -158,7 +153,8 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 		}
 	}
 	w := newWorld(t).say("a")
-	w.pass(held(func(f *Facts) { f.Result = result(w.chat, calls(1)) })).want("Running v2 c-1-1/2 - []")
+	w.pass(held(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Calls("1")) })).
+		want("Running v2 c-1-1/2 - []")
 	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
 		v1alpha1.ConditionReady); v1alpha1.ReasonOf(ready) != v1alpha1.ReasonSuspended {
 		t.Errorf("Ready is %+v", ready)
@@ -170,7 +166,7 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 	w.pass(held(func(f *Facts) { f.Requests = []Request{{v1alpha1.RequestInterrupt, "t"}} })).want("Waiting v2 a/1 - []")
 
 	w = newWorld(t).say("a")
-	w.pass(held(func(f *Facts) { f.Result = result(w.chat, outcome(v1alpha1.OutcomeLost)) })).
+	w.pass(held(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Lost()) })).
 		want("Running v1 a/1 1:GenerateAssistant []")
 
 	w = newWorld(t).say("a").pass(held(func(f *Facts) { f.PodLost = true })).want("Running v1 a/1 1:GenerateAssistant []")
@@ -187,15 +183,18 @@ func (w *world) edit(name, parent string, index int64) *world {
 
 func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 	for name, before := range map[string]func(*world) *world{
-		"Waiting":      func(w *world) *world { return w.answer(nil) },
+		"Waiting":      func(w *world) *world { return w.answer(chattest.Says("hi")) },
 		"Running":      func(w *world) *world { return w },
 		"Queue":        func(w *world) *world { return w.say("x", "y") },
 		"Interrupting": func(w *world) *world { return w.cutIn("x") },
-		"Error":        func(w *world) *world { return w.say("x").answer(outcome(v1alpha1.OutcomeFailed)) },
-		"Suspended":    func(w *world) *world { return w.pass(func(f *Facts) { f.Suspended = true }) },
+		"Error": func(w *world) *world {
+			return w.say("x").
+				answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+		},
+		"Suspended": func(w *world) *world { return w.pass(func(f *Facts) { f.Suspended = true }) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := before(newWorld(t).say("a").answer(nil).say("b"))
+			w := before(newWorld(t).say("a").answer(chattest.Says("hi")).say("b"))
 			version, queue := w.chat.Status.History.Version, w.chat.Status.Queue
 			w.edit("a", "", 0).want(fmt.Sprintf("Running v%d a/1 1:GenerateAssistant []", version+1))
 			st := w.chat.Status
@@ -217,7 +216,8 @@ func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 }
 
 func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
-	w := newWorld(t).say("a").answer(nil).say("b").edit("b", "c-1-1", 2).want("Running v4 b/3 1:GenerateAssistant []")
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").edit("b", "c-1-1", 2).
+		want("Running v4 b/3 1:GenerateAssistant []")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 4 {
 		t.Errorf("turn is %+v", turn)
 	}
@@ -227,17 +227,10 @@ func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
 }
 
 func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
+	user := question("a")
 	user.Status = v1alpha1.ChatMessageStatus{Index: new(int64), HistoryVersion: 1, ContentHash: "hash of a"}
-	generated := func(name string, role v1alpha1.MessageRole, outcome v1alpha1.GenerationOutcome,
-		pending int32) *v1alpha1.ChatMessage {
-		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{
-			Role: role, Generation: &v1alpha1.MessageGeneration{Outcome: outcome, PendingCalls: pending, Preview: name},
-		}}
-	}
-	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.OutcomeCompleted, 1)
-	answered := generated("reply", v1alpha1.RoleAssistant, v1alpha1.OutcomeCompleted, 0)
+	calling := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
+	answered := chattest.Generated("reply", v1alpha1.RoleAssistant, chattest.Says("hi"))
 	for name, c := range map[string]struct {
 		kept []*v1alpha1.ChatMessage
 		want string
@@ -246,14 +239,16 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 		"a reply":              {[]*v1alpha1.ChatMessage{user}, "Running v5 a/1 1:GenerateAssistant []"},
 		"the results of calls": {[]*v1alpha1.ChatMessage{user, calling}, "Running v5 call/2 1:ExecuteTools []"},
 		"the reply to results": {[]*v1alpha1.ChatMessage{user, calling,
-			generated("results", v1alpha1.RoleTool, v1alpha1.OutcomeCompleted, 0)},
+			chattest.Generated("results", v1alpha1.RoleTool, chattest.Results("1"))},
 			"Running v5 results/3 1:GenerateAssistant []"},
 		"a User message": {[]*v1alpha1.ChatMessage{user, answered}, "Waiting v5 reply/2 - []"},
 		"what followed a partial one": {[]*v1alpha1.ChatMessage{user,
-			generated("part", v1alpha1.RoleAssistant, v1alpha1.OutcomeInterrupted, 1)}, "Waiting v5 part/2 - []"},
+			chattest.Generated("part", v1alpha1.RoleAssistant, chattest.Calls("1"), chattest.Interrupted())},
+			"Waiting v5 part/2 - []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(nil).say("b").answer(nil).want("Waiting v4 c-3-1/4 - []")
+			w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").answer(chattest.Says("hi")).
+				want("Waiting v4 c-3-1/4 - []")
 			w.pass(func(f *Facts) { f.Truncated = Rest(slices.Clone(c.kept)) }).want(c.want)
 			if got := w.chat.Status.Internal.Superseded; got == nil || got.FromIndex != int64(len(c.kept)) ||
 				got.BeforeVersion != 5 {
@@ -264,16 +259,14 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 }
 
 func TestADeletedReplyUnderAQueueIsGeneratedBeforeTheQueue(t *testing.T) {
-	w := newWorld(t).say("a").answer(nil).say("b").say("c")
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{user}) }).
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").say("c")
+	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a")}) }).
 		want("Running v4 a/1 1:GenerateAssistant [c]")
-	w.answer(nil).want("Running v6 c/3 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Running v6 c/3 1:GenerateAssistant []")
 }
 
 func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
-	w := newWorld(t).say("a").answer(nil)
+	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
 	w.pass(nil).want("Error v3 c-1-1/2 - [b]")
 	if got := w.chat.Status.LastError.Reason; got != v1alpha1.ErrorStateInvalid {
@@ -325,7 +318,7 @@ func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
 }
 
 func TestWhatCutInBehindAnOrdinaryMessageOvertakesItWithTheNextThatCutsIn(t *testing.T) {
-	w := newWorld(t).say("a").say("b").say("c").answer(fails(v1alpha1.ErrorRequestRejected, false, 0)).
+	w := newWorld(t).say("a").say("b").say("c").answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
 		want("Error v1 a/1 - [b c]")
 	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.
 	w.cutIn("e").want("Interrupting v2 b/2 1:GenerateAssistant [d e c]")

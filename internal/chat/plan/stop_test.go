@@ -6,18 +6,9 @@ package plan
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
-
-// stops are the results of a batch in which the tool that ends the turn has succeeded.
-func stops(tool string) func(*v1alpha1.ChatMessage) {
-	return func(m *v1alpha1.ChatMessage) {
-		results(m)
-		m.Spec.Generation.StoppedBy = tool
-	}
-}
 
 // bringStopping lets a client answer all that waits for one. The first of its calls is of the tool,
 // which ends the turn.
@@ -47,17 +38,19 @@ func (w *world) wantStopped(tool string) *world {
 }
 
 func TestAToolEndsTheTurnAndTheNextOneBeginsAfresh(t *testing.T) {
-	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
+		want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
 	w.say("b").want("Running v4 b/4 1:GenerateAssistant []")
 	if got := w.chat.Status.Turn.StoppedBy; got != "" {
 		t.Errorf("the next turn was stopped by %q", got)
 	}
-	w.answer(calls(1)).answer(results).want("Running v6 c-5-1/6 1:GenerateAssistant []")
-	w.answer(nil).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
+	w.answer(chattest.Calls("1")).answer(chattest.Results("1")).want("Running v6 c-5-1/6 1:GenerateAssistant []")
+	w.answer(chattest.Says("hi")).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
 }
 
 func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
-	w := newWorld(t).say("a").answer(calls(1)).say("b").answer(stops("plan")).want("Running v4 b/4 1:GenerateAssistant []")
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
+		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
 	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool ||
 		ended[0].StoppedBy != "plan" {
 		t.Errorf("the ended turn is %+v", ended)
@@ -78,8 +71,11 @@ func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 	ofPeople := append(pending(v1alpha1.RequiresApproval, "2"), pending(v1alpha1.RequiresClient, "3")...)
 	asked := func(t *testing.T, first string) *world {
 		t.Helper()
-		w := newWorld(t).say("a").answer(asks(3, 2)).want("Running v2 c-1-1/2 1:ExecuteTools []")
-		return w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, stops(first)), ofPeople }).
+		w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2", "3")).
+			want("Running v2 c-1-1/2 1:ExecuteTools []")
+		return w.pass(func(f *Facts) {
+			f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy(first)), ofPeople
+		}).
 			want("RequiresAction v3 c-2-1/3 - []")
 	}
 	for name, c := range map[string]struct{ own, client, approved, want string }{
@@ -92,13 +88,14 @@ func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 			w := asked(t, c.own)
 			w.approve("2", v1alpha1.DecisionApprove).want("RequiresAction v3 c-2-1/3 - []")
 			w.bringStopping(c.client).want("Running v4 results/4 1:ExecuteTools []")
-			w.answer(stops(c.approved)).want("Waiting v5 c-4-1/5 - []").wantStopped(c.want)
+			w.answer(chattest.Results("1"), chattest.StoppedBy(c.approved)).want("Waiting v5 c-4-1/5 - []").wantStopped(c.want)
 		})
 	}
 	t.Run("by none", func(t *testing.T) {
 		w := asked(t, "")
 		w.approve("2", v1alpha1.DecisionDeny)
-		w.bringStopping("").answer(stops("")).want("Running v5 c-4-1/5 1:GenerateAssistant []")
+		w.bringStopping("").answer(chattest.Results("1"), chattest.StoppedBy("")).
+			want("Running v5 c-4-1/5 1:GenerateAssistant []")
 	})
 }
 
@@ -115,9 +112,10 @@ func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
 		"a message that cuts in": {func(w *world) *world { return w.cutIn("b") }, "Running v5 b/4 1:GenerateAssistant []"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(asks(2, 1))
+			w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
 			w.pass(func(f *Facts) {
-				f.Result, f.Calls = result(w.chat, stops("plan")), pending(v1alpha1.RequiresClient, "2")
+				f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1"), chattest.StoppedBy("plan")),
+					pending(v1alpha1.RequiresClient, "2")
 			})
 			c.giveUp(w).want(c.want)
 			if ended := append(w.last.Replaced, recordOf(&w.chat.Status))[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
@@ -128,38 +126,27 @@ func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
 }
 
 func TestAnInterruptedBatchEndsTheTurnAsInterrupted(t *testing.T) {
-	w := newWorld(t).say("a").answer(calls(1)).ask(v1alpha1.RequestInterrupt)
-	w.answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantReason(v1alpha1.ReasonInterrupted)
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).ask(v1alpha1.RequestInterrupt)
+	w.answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Waiting v3 c-2-1/3 - []").
+		wantReason(v1alpha1.ReasonInterrupted)
 }
 
 func TestAStoppedTurnNeitherCompactsByItselfNorBeginsAgainAfterACompaction(t *testing.T) {
-	full := func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.PendingCalls = 1
-		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: 95, Replies: 1}
-	}
 	w := newWorld(t)
 	w.facts = limit(100, 70)
-	w.say("a").answer(full).answer(stops("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
+	w.say("a").answer(chattest.Calls("1"), chattest.Fills(95, 1)).
+		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
 	w.ask(v1alpha1.RequestCompact).want("Running v4 c-2-1/3 1:Compact []")
-	w.answer(summary(3)).want("Waiting v5 c-4-1/4 - []").wantStopped("plan")
+	w.answer(chattest.Compacts("They spoke.", chattest.From(3))).want("Waiting v5 c-4-1/4 - []").wantStopped("plan")
 }
 
 func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
-	user := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	generated := func(name string, role v1alpha1.MessageRole, g v1alpha1.MessageGeneration) *v1alpha1.ChatMessage {
-		g.Outcome = v1alpha1.OutcomeCompleted
-		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: v1alpha1.ChatMessageSpec{Role: role, Generation: &g}}
-	}
-	calling := generated("call", v1alpha1.RoleAssistant, v1alpha1.MessageGeneration{PendingCalls: 1})
-	ofClient := generated("call", v1alpha1.RoleAssistant,
-		v1alpha1.MessageGeneration{PendingCalls: 1, CallsRequiringAction: 1})
-	own := generated("own", v1alpha1.RoleTool, v1alpha1.MessageGeneration{StoppedBy: "plan"})
-	summary := generated("summary", v1alpha1.RoleSystem, v1alpha1.MessageGeneration{})
-	client := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "client"}, Spec: v1alpha1.ChatMessageSpec{
-		Role: v1alpha1.RoleTool, Parts: make([]v1alpha1.MessagePart, 1),
-	}}
+	user := question("a")
+	calling := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
+	ofClient := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
+	own := chattest.Generated("own", v1alpha1.RoleTool, chattest.Results("1"), chattest.StoppedBy("plan"))
+	summary := chattest.Generated("summary", v1alpha1.RoleSystem, chattest.Compacts("They spoke."))
+	client := chattest.Brings("c", "client", v1alpha1.ToolResult{ID: "1", Output: "1"})
 	client.Status = v1alpha1.ChatMessageStatus{Index: new(int64(2)), StoppedBy: "ticket"}
 	for name, c := range map[string]struct {
 		kept []*v1alpha1.ChatMessage
@@ -174,7 +161,8 @@ func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).say("b").answer(nil).say("c").answer(nil).
+			w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
+				say("b").answer(chattest.Says("hi")).say("c").answer(chattest.Says("hi")).
 				want("Waiting v7 c-6-1/7 - []")
 			w.pass(func(f *Facts) { f.Truncated = Rest(c.kept) }).want(c.want)
 			if got := w.chat.Status.Turn.StoppedBy; got != c.by {
@@ -188,7 +176,8 @@ func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
 }
 
 func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
-	w := newWorld(t).say("a").answer(calls(1)).answer(stops("plan")).edit("a", "", 0).
+	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
+		edit("a", "", 0).
 		want("Running v4 a/1 1:GenerateAssistant []")
 	if got := w.chat.Status.Turn.StoppedBy; got != "" {
 		t.Errorf("the turn is stopped by %q", got)
@@ -214,7 +203,7 @@ func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
 		"a call that waits for approval": {[]string{"approved"}, []v1alpha1.ToolResult{right("1"), right("2")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chat := busy()
+			chat := chattest.Generating()
 			chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: c.stopAfter}
 			chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{ToolCalls: []v1alpha1.PendingToolCall{
 				{ID: "0", Name: "approved", Kind: v1alpha1.RequiresApproval},
@@ -229,7 +218,7 @@ func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
 }
 
 func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
-	chat := busy()
+	chat := chattest.Generating()
 	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1}
 	chat.Status.Internal.Turn = v1alpha1.TurnInternalStatus{
@@ -237,14 +226,11 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3,
 			StoppedBy: "ticket"},
 	}
-	user := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"},
-		Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	reply := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-1-1"}, Spec: v1alpha1.ChatMessageSpec{
-		Role: v1alpha1.RoleAssistant, Parent: "a", Index: new(int64(1)),
-		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: 1, Outcome: v1alpha1.OutcomeCompleted,
-			PendingCalls: 1, CallsRequiringAction: 1},
-	}}
-	kept, missing := Whole(chat, []v1alpha1.ChatMessage{user, reply, *bringing("results", v1alpha1.ToolResult{ID: "1"})})
+	before := newWorld(t).say("a").chat
+	before.UID = chat.UID
+	reply := chattest.Answer(before, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
+	kept, missing := Whole(chat, []v1alpha1.ChatMessage{*question("a"), *reply,
+		*bringing("results", v1alpha1.ToolResult{ID: "1"})})
 	if missing != 3 || len(kept) != 3 {
 		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
 	}

@@ -4,10 +4,10 @@
 package plan
 
 import (
-	"fmt"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // summarized is a chat whose model writes summaries of turns.
@@ -22,14 +22,12 @@ func summarized(t *testing.T) *world {
 
 // summary is what a model says of the turn that the version ended.
 func (w *world) summary(text string, version int64, change func(*v1alpha1.MessageGeneration)) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant,
-		Generation: &v1alpha1.MessageGeneration{
-			ChatUID: "u", HistoryVersion: version, Attempt: 1, Action: v1alpha1.ActionSummarizeTurn, Pod: "pod",
-			Outcome: v1alpha1.OutcomeCompleted, TurnSummary: text,
-			Usage: &v1alpha1.TokenUsage{InputTokens: 100, TotalTokens: 100},
-			Cost:  &v1alpha1.Cost{Currency: "USD", MicroUnits: 5},
-		}}}
-	m.Name = fmt.Sprintf("c-%d-summary", version)
+	reply := chattest.Generated("reply", v1alpha1.RoleAssistant, chattest.Says("hi"))
+	reply.Spec.ChatRef.Name = "c"
+	g := reply.Spec.Generation
+	g.ChatUID, g.HistoryVersion, g.Pod = "u", version-1, "pod"
+	m := chattest.TurnSummary(reply, text)
+	chattest.Costs(5)(m)
 	if change != nil {
 		change(m.Spec.Generation)
 	}
@@ -47,25 +45,26 @@ func (w *world) wantSummary(text string, source v1alpha1.TurnSummarySource) *wor
 func TestATurnSaysInFixedWordsHowItStands(t *testing.T) {
 	const state = v1alpha1.TurnSummaryFromState
 	w := summarized(t).say("a").wantSummary("Still working", state)
-	w.answer(nil).wantSummary("Finished", state)
-	w.say("b").wantSummary("Still working", state).answer(outcome(v1alpha1.OutcomeFailed)).wantSummary("Failed", state)
+	w.answer(chattest.Says("hi")).wantSummary("Finished", state)
+	w.say("b").wantSummary("Still working", state).answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
+		wantSummary("Failed", state)
 	w.say("c").wantSummary("Still working", state)
 	w.ask(v1alpha1.RequestInterrupt).wantSummary("Still working", state)
-	w.answer(outcome(v1alpha1.OutcomeInterrupted)).wantSummary("", "")
+	w.answer(chattest.Interrupted()).wantSummary("", "")
 }
 
 func TestATurnSaysNothingIfNobodyAskedForSummaries(t *testing.T) {
-	newWorld(t).say("a").wantSummary("", "").answer(nil).wantSummary("", "")
+	newWorld(t).say("a").wantSummary("", "").answer(chattest.Says("hi")).wantSummary("", "")
 }
 
 func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
-	w := summarized(t).say("a").answer(nil)
+	w := summarized(t).say("a").answer(chattest.Says("hi"))
 	before := w.chat.Status
 	said := func(f *Facts) { f.Summary = w.summary("Found the leak", before.History.Version, nil) }
 	w.pass(said).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)
 	w.pass(said).pass(nil).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)
 	after := w.chat.Status
-	if after.Usage.TotalTokens != before.Usage.TotalTokens+100 || len(after.Cost) != 1 || after.Cost[0].MicroUnits != 5 {
+	if after.Usage.TotalTokens != before.Usage.TotalTokens+4 || len(after.Cost) != 1 || after.Cost[0].MicroUnits != 5 {
 		t.Errorf("the usage is %+v, the cost %+v", after.Usage, after.Cost)
 	}
 	if after.History.Version != before.History.Version || after.History.Head != before.History.Head ||
@@ -76,11 +75,11 @@ func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
 }
 
 func TestAModelThatHasNoWordsForATurnIsPaidOnceAndTheFixedOnesStay(t *testing.T) {
-	w := summarized(t).say("a").answer(nil)
+	w := summarized(t).say("a").answer(chattest.Says("hi"))
 	before := w.chat.Status
 	said := func(f *Facts) { f.Summary = w.summary("", before.History.Version, nil) }
 	w.pass(said).pass(said).wantSummary("Finished", v1alpha1.TurnSummaryUnwritten)
-	if got := w.chat.Status.Usage.TotalTokens; got != before.Usage.TotalTokens+100 {
+	if got := w.chat.Status.Usage.TotalTokens; got != before.Usage.TotalTokens+4 {
 		t.Errorf("the usage is %d", got)
 	}
 	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)
@@ -93,7 +92,7 @@ func TestASummaryCanComeBeforeItsReplyIsCommitted(t *testing.T) {
 		f.Summary, f.HeadPod = w.summary("Found the leak", 2, nil), "pod"
 	}
 	w.pass(nil).wantSummary("Still working", v1alpha1.TurnSummaryFromState)
-	w.answer(nil).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)
+	w.answer(chattest.Says("hi")).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)
 }
 
 func TestASummaryThatIsNotOfTheEndOfTheTurnIsIgnored(t *testing.T) {
@@ -103,13 +102,13 @@ func TestASummaryThatIsNotOfTheEndOfTheTurnIsIgnored(t *testing.T) {
 		"another chat":    func(g *v1alpha1.MessageGeneration) { g.ChatUID = "other" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := summarized(t).say("a").answer(nil)
+			w := summarized(t).say("a").answer(chattest.Says("hi"))
 			w.pass(func(f *Facts) { f.Summary = w.summary("Found the leak", w.chat.Status.History.Version, change) })
 			w.wantSummary("Finished", v1alpha1.TurnSummaryFromState)
 		})
 	}
 	t.Run("the chat has gone on", func(t *testing.T) {
-		w := summarized(t).say("a").answer(nil)
+		w := summarized(t).say("a").answer(chattest.Says("hi"))
 		late := w.summary("Found the leak", w.chat.Status.History.Version, nil)
 		w.pass(func(f *Facts) { f.Summary, f.Open = late, messages(false, "b") })
 		w.wantSummary("Still working", v1alpha1.TurnSummaryFromState)

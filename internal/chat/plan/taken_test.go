@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // strangers are messages under the name of a result that are none.
@@ -17,14 +18,15 @@ var strangers = map[string]func(*v1alpha1.ChatMessage){
 }
 
 func TestTheLeftoverOfADeletedChatIsWaitedFor(t *testing.T) {
-	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" })
-	w.want("Running v1 a/1 1:GenerateAssistant []").answer(nil).want("Waiting v2 c-1-1/2 - []")
+	w := newWorld(t).say("a").
+		answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" })
+	w.want("Running v1 a/1 1:GenerateAssistant []").answer(chattest.Says("hi")).want("Waiting v2 c-1-1/2 - []")
 }
 
 func TestATurnFailsWhenAllNamesOfItsResultsAreTaken(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts {
-		w.answer(strangers["not generated"]).later(time.Hour)
+		w.answer(chattest.Says("hi"), strangers["not generated"]).later(time.Hour)
 	}
 	w.want("Error v1 a/1 - []")
 	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorResultNameTaken || e.Retryable || e.Advice == "" {
@@ -34,21 +36,23 @@ func TestATurnFailsWhenAllNamesOfItsResultsAreTaken(t *testing.T) {
 
 func TestAnInterruptionDoesNotWaitForAResultThatCannotBeNamed(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).want("Interrupting v1 a/1 1:GenerateAssistant []")
-	w.answer(strangers["another pod"]).want("Waiting v2 a/1 - []")
+	w.answer(chattest.Says("hi"), strangers["another pod"]).want("Waiting v2 a/1 - []")
 }
 
 func TestAHeldChatBeginsNoOtherAttemptForATakenName(t *testing.T) {
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Suspended, f.Result = true, result(w.chat, strangers["not generated"]) }).
+	w.pass(func(f *Facts) {
+		f.Suspended, f.Result = true, chattest.Answer(w.chat, chattest.Says("hi"), strangers["not generated"])
+	}).
 		want("Running v1 a/1 1:GenerateAssistant []")
 }
 
 func TestTheRetryAfterATakenNameSaysSo(t *testing.T) {
-	w := newWorld(t).say("a").answer(strangers["another pod"])
+	w := newWorld(t).say("a").answer(chattest.Says("hi"), strangers["another pod"])
 	if g := w.chat.Status.Generation; g == nil || g.Attempt != 2 {
 		t.Fatalf("the attempt under way is %+v", g)
 	}
-	w.answer(strangers["another pod"]) // The second in a row waits.
+	w.answer(chattest.Says("hi"), strangers["another pod"]) // The second in a row waits.
 	if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorResultNameTaken {
 		t.Errorf("the retry is %+v", r)
 	}

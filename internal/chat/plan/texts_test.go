@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 const hostile = "\x1b]0;owned\a \u009b2J rm \u202e-fr \u200b\u2028now"
@@ -36,22 +37,18 @@ func TestWhatOthersWroteReachesNoStatusWithWhatTerminalsActOn(t *testing.T) {
 	w.chat.Spec.Title = hostile
 	check(w.pass(nil), "a title that a person gave")
 	w.chat.Spec.Title = ""
-	w.say("a").answer(titled(hostile, v1alpha1.TitleFromModel,
-		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Preview = hostile }))
+	w.say("a").answer(chattest.Says(hostile), chattest.Titles(hostile, v1alpha1.TitleFromModel))
 	check(w, "a reply with a title")
 	if st := w.chat.Status; st.LastReply != "]0;owned 2J rm -fr now" || st.Title != st.LastReply {
 		t.Errorf("the reply is %q and the title %q", st.LastReply, st.Title)
 	}
 	for _, retryable := range []bool{true, false} {
-		w = newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
-			m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed
-			m.Spec.Generation.Error = &v1alpha1.GenerationError{
-				Reason: v1alpha1.ErrorOverloaded, Message: hostile, Advice: hostile, Provider: hostile, Retryable: retryable,
-			}
-		})
+		w = newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, func(e *v1alpha1.GenerationError) {
+			e.Message, e.Advice, e.Provider, e.Retryable = hostile, hostile, hostile, retryable
+		}))
 		check(w, "an error")
 	}
-	w = summarized(t).say("a").answer(nil)
+	w = summarized(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) { f.Summary = w.summary(hostile, w.chat.Status.History.Version, nil) })
 	check(w.wantSummary("]0;owned 2J rm -fr now", v1alpha1.TurnSummaryFromModel), "a summary of a turn")
 }

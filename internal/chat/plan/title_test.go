@@ -7,25 +7,20 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-// titled is a result that brings a title.
-func titled(title string, source v1alpha1.TitleSource, change func(*v1alpha1.ChatMessage)) func(*v1alpha1.ChatMessage) {
+// titled is a reply that brings a title.
+func titled(title string, source v1alpha1.TitleSource) chattest.Reply {
 	return func(m *v1alpha1.ChatMessage) {
-		if change != nil {
-			change(m)
-		}
-		m.Spec.Generation.Title, m.Spec.Generation.TitleSource = title, source
+		chattest.Says("hi")(m)
+		chattest.Titles(title, source)(m)
 	}
 }
 
-func firstWords(title string) func(*v1alpha1.ChatMessage) {
-	return titled(title, v1alpha1.TitleFromFirstWords, nil)
-}
+func firstWords(title string) chattest.Reply { return titled(title, v1alpha1.TitleFromFirstWords) }
 
-func written(title string) func(*v1alpha1.ChatMessage) {
-	return titled(title, v1alpha1.TitleFromModel, nil)
-}
+func written(title string) chattest.Reply { return titled(title, v1alpha1.TitleFromModel) }
 
 func (w *world) wantTitle(title string, source v1alpha1.TitleSource) *world {
 	w.t.Helper()
@@ -39,7 +34,7 @@ func TestATitleComesWithTheFirstReplyAndAModelsReplacesIt(t *testing.T) {
 	w := newWorld(t).say("a").wantTitle("", "")
 	w.answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
 	w.say("b").answer(written("Stuck pods")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
-	w.say("c").answer(nil).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
+	w.say("c").answer(chattest.Says("hi")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
 	w.say("d").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
 }
 
@@ -60,16 +55,17 @@ func TestAChatIsCalledByItsFirstWordsAtOnceUntilAModelCallsItBetter(t *testing.T
 }
 
 func TestATitleComesWithAnyResultThatCounts(t *testing.T) {
-	for name, change := range map[string]func(*v1alpha1.ChatMessage){
-		"calls": calls(1), "a failure": outcome(v1alpha1.OutcomeFailed), "a reply": nil,
+	title := chattest.Titles("why", v1alpha1.TitleFromFirstWords)
+	for name, said := range map[string]chattest.Reply{
+		"calls": chattest.Calls("1"), "a failure": chattest.Fails(v1alpha1.ErrorAuthenticationFailed),
+		"a reply": chattest.Says("hi"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, change)).
-				wantTitle("why", v1alpha1.TitleFromFirstWords)
+			newWorld(t).say("a").answer(said, title).wantTitle("why", v1alpha1.TitleFromFirstWords)
 		})
 	}
 	late := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 }
-	newWorld(t).say("a").answer(titled("why", v1alpha1.TitleFromFirstWords, late)).wantTitle("", "")
+	newWorld(t).say("a").answer(chattest.Says("hi"), title, late).wantTitle("", "")
 }
 
 func TestAGivenTitleWinsUntilItIsTakenBack(t *testing.T) {
@@ -90,22 +86,22 @@ func TestANewBeginningGetsANewTitle(t *testing.T) {
 			f.Edited = &Edited{Message: Message{Name: name, ContentHash: "other"}, Parent: parent, Index: index}
 		}
 	}
-	w := newWorld(t).say("a").answer(written("Stuck pods")).say("b").answer(nil)
+	w := newWorld(t).say("a").answer(written("Stuck pods")).say("b").answer(chattest.Says("hi"))
 	w.pass(edit("b", "c-1-1", 2)).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
-	w.answer(nil).pass(edit("a", "", 0)).wantTitle("", "")
+	w.answer(chattest.Says("hi")).pass(edit("a", "", 0)).wantTitle("", "")
 	w.answer(firstWords("how is…")).wantTitle("how is…", v1alpha1.TitleFromFirstWords)
 }
 
 func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
-	w := newWorld(t).say("a").answer(func(m *v1alpha1.ChatMessage) {
+	w := newWorld(t).say("a").answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20},
 			Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
 	})
-	if got := w.chat.Status; got.Usage.TotalTokens != 27 || got.Usage.InputTokens != 20 || len(got.Cost) != 1 ||
+	if got := w.chat.Status; got.Usage.TotalTokens != 35 || got.Usage.InputTokens != 30 || len(got.Cost) != 1 ||
 		got.Cost[0].MicroUnits != 3 {
 		t.Errorf("the usage is %+v, the cost %+v", got.Usage, got.Cost)
 	}
-	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 27 {
+	if w.pass(nil); w.chat.Status.Usage.TotalTokens != 35 {
 		t.Errorf("the usage became %+v", w.chat.Status.Usage)
 	}
 }
@@ -126,7 +122,7 @@ func TestATitleIsWrittenForAChatThatHasLostItsOwn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = func(f *Facts) { f.Model.Titles = true }
 	w.chat.Spec.Title = "Mine"
-	w.say("a").answer(nil).say("b").answer(nil)
+	w.say("a").answer(chattest.Says("hi")).say("b").answer(chattest.Says("hi"))
 	w.chat.Spec.Title = ""
 	w.pass(nil).wantTitle("", "")
 	w.ask(v1alpha1.RequestTitle).wantTitle("", v1alpha1.TitleOutdated).requested(v1alpha1.RequestDone)

@@ -13,42 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-func ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(now.Add(-d))) }
-
-// busy is a chat that generates the answer to message a.
-func busy() *v1alpha1.Chat {
-	return &v1alpha1.Chat{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "uid"},
-		Status: v1alpha1.ChatStatus{
-			Phase: v1alpha1.ChatRunning, History: v1alpha1.HistoryStatus{Version: 3, Head: "a", Length: 3},
-			Turn: &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: ago(time.Minute)},
-			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod",
-				StartedAt: *ago(10 * time.Second)},
-		},
-	}
+// answers gives the attempt under way a result that was there a second ago.
+func answers(f *Facts, replies ...chattest.Reply) {
+	f.Result = chattest.Answer(f.Chat, append(replies, chattest.Took(9*time.Second))...)
 }
 
-func resultIs(outcome v1alpha1.GenerationOutcome, reason v1alpha1.ErrorReason) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "c-3-1"}}
-	m.Spec.Role, m.Spec.Parent = v1alpha1.RoleAssistant, "a"
-	m.Spec.Generation = &v1alpha1.MessageGeneration{
-		ChatUID: "uid", HistoryVersion: 3, Attempt: 1, Pod: "pod", Action: v1alpha1.ActionGenerateAssistant, Outcome: outcome,
-		FinishedAt: *ago(time.Second),
-	}
-	if reason != "" {
-		m.Spec.Generation.Error = &v1alpha1.GenerationError{Reason: reason}
-	}
-	return m
-}
-
-// compacting makes the attempt one that summarises, and its result a summary.
+// compacting makes the attempt one that summarises.
 func compacting(f *Facts) {
-	f.Chat.Status.Generation.Action = v1alpha1.ActionCompact
-	f.Chat.Status.Internal.Compaction = v1alpha1.CompactionThreshold
-	f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
-	f.Result.Spec.Role, f.Result.Spec.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
+	f.Chat.Status.Generation.Action, f.Chat.Status.Internal.Compaction = v1alpha1.ActionCompact,
+		v1alpha1.CompactionThreshold
 }
 
 // said is what the transitions of a plan say, in short.
@@ -107,38 +83,35 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 		want   said
 	}{
 		"nothing": {func(*Facts) {}, said{}},
-		"an answer": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeCompleted, "") },
+		"an answer": {func(f *Facts) { answers(f, chattest.Says("hi")) },
 			with(completed, func(s *said) { s.Ended, s.Steps = []string{"a Answered "}, 1 })},
 		"an answer and a next turn": {func(f *Facts) {
-			f.Result = resultIs(v1alpha1.OutcomeCompleted, "")
+			answers(f, chattest.Says("hi"))
 			f.Chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
 			f.Queued = []Message{{Name: "b"}}
 		}, with(completed, func(s *said) { s.Ended, s.Steps, s.Began = []string{"a Answered "}, 1, []string{"b"} })},
-		"a failure": {func(f *Facts) { f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded) },
+		"a failure": {func(f *Facts) { answers(f, chattest.Fails(v1alpha1.ErrorOverloaded)) },
 			said{Outcome: "Failed", Reason: "Overloaded", Ended: []string{"a Failed Overloaded"}}},
 		"a failure that may pass": {func(f *Facts) {
-			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorOverloaded)
-			f.Result.Spec.Generation.Error.Retryable, f.Result.Spec.Generation.Error.Provider = true, "openai"
+			answers(f, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow, chattest.Of("openai")))
 		}, said{Outcome: "Failed", Reason: "Overloaded", Retried: "openai"}},
 		"a failure that another model knows nothing of": {func(f *Facts) {
-			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorAuthenticationFailed)
-			f.Result.Spec.Generation.Error.Provider = "openai"
+			answers(f, chattest.Fails(v1alpha1.ErrorAuthenticationFailed, chattest.Of("openai")))
 			f.Chat.Status.Generation.ModelConfig = "default"
 			f.Model.Fallbacks = []Alternative{{Config: "other"}}
 		}, said{Outcome: "Failed", Reason: "AuthenticationFailed", Retried: "openai"}},
 		"a summary": {func(f *Facts) {
 			compacting(f)
-			f.Result.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{ContextStart: 2}
+			answers(f, chattest.Compacts("They spoke.", chattest.From(2)))
 		}, completed},
 		"a summary that fails": {func(f *Facts) {
 			compacting(f)
-			f.Result = resultIs(v1alpha1.OutcomeFailed, v1alpha1.ErrorRequestRejected)
-			f.Result.Spec.Generation.Action = v1alpha1.ActionCompact
+			answers(f, chattest.Fails(v1alpha1.ErrorRequestRejected))
 		}, said{Outcome: "Failed", Reason: "RequestRejected", Ended: []string{"a Failed RequestRejected"}}},
 		"a summary that is interrupted": {func(f *Facts) {
 			compacting(f)
-			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
-			f.Result.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, chattest.Ago(time.Second)
+			answers(f, chattest.Interrupted())
 		}, said{Outcome: "Interrupted", Ended: []string{"a Interrupted "}}},
 		"a lost pod": {func(f *Facts) { f.PodLost = true }, said{Outcome: "Lost"}},
 		"a lost pod for the last time": {func(f *Facts) {
@@ -148,7 +121,8 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 			f.Edited = &Edited{Message: Message{Name: "a"}, Index: 2}
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"an edit that an answer is too late for": {func(f *Facts) {
-			f.Edited, f.Result = &Edited{Message: Message{Name: "a"}, Index: 2}, resultIs(v1alpha1.OutcomeCompleted, "")
+			f.Edited = &Edited{Message: Message{Name: "a"}, Index: 2}
+			answers(f, chattest.Says("hi"))
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"a deletion that brings an older turn back": {func(f *Facts) {
 			f.Truncated = &Truncated{Head: "z", Length: 2, Turn: TurnRecord{
@@ -161,19 +135,18 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 					v1alpha1.TurnInternalStatus{LastRole: v1alpha1.RoleUser}}}
 		}, said{Outcome: "nobody waits", Ended: []string{"a  "}}},
 		"an interruption with a partial reply": {func(f *Facts) {
-			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
-			f.Result = resultIs(v1alpha1.OutcomeInterrupted, "")
-			f.Result.Spec.Parts = make([]v1alpha1.MessagePart, 1)
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, chattest.Ago(time.Second)
+			answers(f, chattest.Says("Half a"), chattest.Interrupted())
 		}, with(completed, func(s *said) { s.Outcome, s.Ended, s.Steps = "Interrupted", []string{"a Interrupted "}, 1 })},
 		"an interruption whose pod is lost": {func(f *Facts) {
-			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Second)
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, chattest.Ago(time.Second)
 			f.PodLost = true
 		}, said{Outcome: "Lost", Ended: []string{"a Interrupted "}}},
 		"an interruption without one": {func(f *Facts) {
-			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, ago(time.Minute)
+			f.Chat.Status.Phase, f.Chat.Status.Generation.InterruptedAt = v1alpha1.ChatInterrupting, chattest.Ago(time.Minute)
 		}, said{Outcome: "nobody waits", Ended: []string{"a Interrupted "}}},
 		"a place after a wait": {func(f *Facts) {
-			f.Chat.Status.Generation, f.Chat.Status.WaitingSince = nil, ago(5*time.Second)
+			f.Chat.Status.Generation, f.Chat.Status.WaitingSince = nil, chattest.Ago(5*time.Second)
 		}, said{Capacity: 5 * time.Second}},
 		"calls that nobody answered": {func(f *Facts) {
 			f.Chat.Status.Phase, f.Chat.Status.Generation = v1alpha1.ChatRequiresAction, nil
@@ -186,14 +159,15 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 		}, said{Clients: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Facts{Chat: busy(), Now: now, Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}}
+			f := Facts{Chat: chattest.Generating(), Now: now,
+				Model: &Model{Alternative: Alternative{Config: "default", Name: "m"}}}
 			c.change(&f)
 			todo := (&world{t: t, f: f}).decide()
 			if diff := cmp.Diff(c.want, short(todo), cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 			// The next pass does not say it again.
-			again := Facts{Chat: busy(), Now: now.Add(time.Second), Model: f.Model}
+			again := Facts{Chat: chattest.Generating(), Now: now.Add(time.Second), Model: f.Model}
 			again.Chat.Status = todo.Status
 			if again.Chat.Status.Generation != nil {
 				again.Chat.Status.Generation.Pod = "pod"

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // atWork says of sub-chats that they are at work.
@@ -22,13 +23,10 @@ func atWork(chats ...string) map[string]bool {
 }
 
 // waitFor makes the reply one that waits for sub-chats, each for a minute longer than the one before.
-func waitFor(chats ...string) func(*v1alpha1.ChatMessage) {
+func waitFor(chats ...string) chattest.Reply {
 	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.PendingCalls = int32(len(chats))
 		for i, chat := range chats {
-			m.Spec.Generation.WaitingFor = append(m.Spec.Generation.WaitingFor, v1alpha1.WaitingCall{
-				ID: "call " + chat, Chat: chat, TimeoutSeconds: int32(60 * (i + 1)),
-			})
+			chattest.Waits("call "+chat, chat, int32(60*(i+1)))(m)
 		}
 	}
 }
@@ -43,7 +41,7 @@ func (w *world) working(chats ...string) *world {
 func waiting(t *testing.T, chats ...string) *world {
 	t.Helper()
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.SubChats = result(w.chat, waitFor(chats...)), atWork(chats...) })
+	w.pass(func(f *Facts) { f.Result, f.SubChats = chattest.Answer(w.chat, waitFor(chats...)), atWork(chats...) })
 	return w.want("Running v2 c-1-1/2 - []")
 }
 
@@ -64,7 +62,7 @@ func TestAChatWaitsWithoutAnAttemptUntilAllItsSubChatsAreDone(t *testing.T) {
 	}
 	w.working("y").want("Running v2 c-1-1/2 - []")
 	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
-	w.answer(results).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	w.answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
 	if w.chat.Status.Turn.WaitingFor != nil {
 		t.Error("the waits outlive their calls")
 	}
@@ -87,7 +85,7 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
-	w.pass(func(f *Facts) { full(f); f.Result = result(w.chat, waitFor("x")) }).
+	w.pass(func(f *Facts) { full(f); f.Result = chattest.Answer(w.chat, waitFor("x")) }).
 		wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if w.chat.Status.WaitingSince != nil {
 		t.Error("the chat waits for capacity, too")
@@ -128,10 +126,11 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 		}
 	}
 	w := newWorld(t).say("a")
-	w.pass(func(f *Facts) { f.Result, f.SubChats = result(w.chat, ask), atWork("x", "y") })
+	w.pass(func(f *Facts) { f.Result, f.SubChats = chattest.Answer(w.chat, ask), atWork("x", "y") })
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // The one that waits for nobody runs first.
 	calls := pending(v1alpha1.RequiresApproval, "call x", "call y")
-	w.pass(func(f *Facts) { f.Result, f.Calls = result(w.chat, results), calls }).want("RequiresAction v3 c-2-1/3 - []")
+	w.pass(func(f *Facts) { f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1")), calls }).
+		want("RequiresAction v3 c-2-1/3 - []")
 	w.approve("call x", v1alpha1.DecisionApprove)
 	w.now = now.Add(time.Hour)
 	w.pass(func(f *Facts) {
@@ -139,7 +138,7 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "call y", Decision: v1alpha1.DecisionDeny, Approval: "no"}}}
 	}).want("Running v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonWaitingForSubChats)
 	w.working("y").want("Running v4 c-2-1/3 1:ExecuteTools []") // The denied one waits for nothing.
-	if w.answer(results); w.chat.Status.Turn.WaitingFor != nil {
+	if w.answer(chattest.Results("1")); w.chat.Status.Turn.WaitingFor != nil {
 		t.Errorf("left are %+v", w.chat.Status.Turn.WaitingFor)
 	}
 }
@@ -150,14 +149,12 @@ func TestALostAttemptAtTheCallsIsMadeAgainAtOnce(t *testing.T) {
 }
 
 func TestADeletedResultIsWaitedForAnew(t *testing.T) {
-	reply := result(newWorld(t).say("a").chat, waitFor("x"))
-	question := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser}}
-	question.Name = "a"
-	rest := Rest([]*v1alpha1.ChatMessage{question, reply})
+	reply := chattest.Answer(newWorld(t).say("a").chat, waitFor("x"))
+	rest := Rest([]*v1alpha1.ChatMessage{question("a"), reply})
 	if got := rest.Turn.WaitingFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
 		t.Fatalf("left are %+v", got)
 	}
-	w := newWorld(t).say("a").answer(nil)
+	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) { f.Truncated, f.SubChats = rest, atWork("x") }).wantReason(v1alpha1.ReasonWaitingForSubChats)
 	w.pass(nil).want("Running v3 c-1-1/2 1:ExecuteTools []")
 }

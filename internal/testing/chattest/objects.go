@@ -11,6 +11,8 @@
 package chattest
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,6 +44,24 @@ func ChildOf(parent string) func(*v1alpha1.Chat) {
 func UID(uid types.UID) func(*v1alpha1.Chat) {
 	return func(c *v1alpha1.Chat) { c.UID = uid }
 }
+
+// Generating is a chat, with the UID "uid", that has been generating the reply to message "a" for ten seconds.
+func Generating() *v1alpha1.Chat {
+	return In("ns", Chat("c", UID("uid"), func(c *v1alpha1.Chat) {
+		c.Status = v1alpha1.ChatStatus{
+			Phase: v1alpha1.ChatRunning, History: v1alpha1.HistoryStatus{Version: 3, Head: "a", Length: 3},
+			Turn: &v1alpha1.TurnStatus{Message: "a", Index: 2, HistoryVersion: 3, StartedAt: Ago(time.Minute)},
+			Generation: &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod",
+				StartedAt: *Ago(10 * time.Second)},
+		}
+	}))
+}
+
+// Now is the time of what happens at no other.
+var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// Ago is so long before Now.
+func Ago(d time.Duration) *metav1.MicroTime { return new(metav1.NewMicroTime(Now.Add(-d))) }
 
 // User is what a person says, "this is" with the message's name, changed.
 func User(chat, name string, change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {

@@ -4,8 +4,6 @@
 package chattest
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -16,15 +14,12 @@ import (
 // Reply is something of what an attempt yields. The replies to one attempt add up.
 type Reply func(*v1alpha1.ChatMessage)
 
-// Now is the time of what happens at no other.
-var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-
 // Answer is what the chat's generation pod creates for the attempt under way: completed in no time, with what the
 // replies say.
 func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
 	st, g, at := &chat.Status, chat.Status.Generation, chat.Status.Generation.StartedAt
 	if at.IsZero() {
-		at = metav1.NewMicroTime(Now)
+		at = *Ago(0)
 	}
 	m := &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{
@@ -44,6 +39,17 @@ func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
 	if g.Action == v1alpha1.ActionGenerateAssistant && st.Turn != nil {
 		m.Spec.Generation.CallsGivenUpBefore = st.Turn.CallsGivenUp
 	}
+	for _, reply := range replies {
+		reply(m)
+	}
+	return m
+}
+
+// Generated is a message that an attempt of no chat in particular has yielded.
+func Generated(name string, role v1alpha1.MessageRole, replies ...Reply) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatMessageSpec{
+		Role: role, Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted},
+	}}
 	for _, reply := range replies {
 		reply(m)
 	}

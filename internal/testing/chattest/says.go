@@ -4,6 +4,10 @@
 package chattest
 
 import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -85,8 +89,11 @@ func Compacts(summary string, change ...func(*v1alpha1.CompactionAccount)) Reply
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &summary})
 		m.Spec.Generation.Usage = usage()
-		m.Spec.Generation.Compaction = changed(
-			&v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual, ContextStart: *m.Spec.Index}, change)
+		account := &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual}
+		if m.Spec.Index != nil {
+			account.ContextStart = *m.Spec.Index
+		}
+		m.Spec.Generation.Compaction = changed(account, change)
 	}
 }
 
@@ -107,6 +114,20 @@ func Fails(reason v1alpha1.ErrorReason, change ...func(*v1alpha1.GenerationError
 // ForNow makes the error one that may pass.
 func ForNow(e *v1alpha1.GenerationError) { e.Retryable = true }
 
+// Of makes the error a provider's.
+func Of(provider string) func(*v1alpha1.GenerationError) {
+	return func(e *v1alpha1.GenerationError) { e.Provider = provider }
+}
+
+// After makes the provider ask for a wait of so many seconds; 0: for none.
+func After(seconds int32) func(*v1alpha1.GenerationError) {
+	return func(e *v1alpha1.GenerationError) {
+		if e.RetryAfterSeconds = nil; seconds > 0 {
+			e.RetryAfterSeconds = &seconds
+		}
+	}
+}
+
 // Lost is that a restarted generator finds the attempt begun.
 func Lost() Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeLost }
@@ -115,6 +136,14 @@ func Lost() Reply {
 // Interrupted is that the attempt is told to stop, with what it has until then.
 func Interrupted() Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted }
+}
+
+// Took is how long the attempt took.
+func Took(d time.Duration) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		g := m.Spec.Generation
+		g.FinishedAt = metav1.NewMicroTime(g.StartedAt.Add(d))
+	}
 }
 
 // Uncounted is that the provider does not say what the call used.
@@ -134,6 +163,11 @@ func Fills(tokens, n int64) Reply {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.Context = &v1alpha1.ContextStatus{Tokens: tokens, Replies: n}
 	}
+}
+
+// Compacted is that there is a summary in the context.
+func Compacted() Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Context.Compacted = true }
 }
 
 // Titles is that a title comes with the step.
