@@ -8,12 +8,14 @@ package apiclient
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -65,6 +67,11 @@ func (c *Client) Messages(namespace string) Resource[v1alpha1.ChatMessage, v1alp
 	return Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList]{c.rest, "chatmessages", namespace}
 }
 
+// Approvals of a namespace; of all namespaces if it is empty.
+func (c *Client) Approvals(namespace string) Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList] {
+	return Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList]{c.rest, "toolapprovals", namespace}
+}
+
 // ModelConfigs of a namespace; of all namespaces if it is empty.
 func (c *Client) ModelConfigs(namespace string) Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList] {
 	return Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
@@ -110,9 +117,17 @@ func (r Resource[T, L]) Update(ctx context.Context, in *T) (*T, error) {
 	return out, err
 }
 
-// Delete deletes an object by name.
-func (r Resource[T, L]) Delete(ctx context.Context, name string) error {
-	return r.rest.Delete().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).Do(ctx).Error()
+// MergePatch changes the fields of an object that the patch holds, and returns the object as it is stored. The patch is
+// encoded as JSON.
+func (r Resource[T, L]) MergePatch(ctx context.Context, name string, patch any) (*T, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the change of %s %s: %w", r.name, name, err)
+	}
+	out := new(T)
+	err = r.rest.Patch(types.MergePatchType).NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).
+		Name(name).Body(body).Do(ctx).Into(object(out))
+	return out, err
 }
 
 // List reads the objects that the options select, such as by metav1.ListOptions.FieldSelector.

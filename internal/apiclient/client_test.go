@@ -84,9 +84,10 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 				ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "0"})
 			return err
 		}, chats, "GET", "namespaces/demo/chats", "fieldSelector=status.generation.pod%3Dp&resourceVersion=0"},
-		"delete a configuration": {func(ctx context.Context, c *apiclient.Client) error {
-			return c.ModelConfigs("demo").Delete(ctx, "default")
-		}, metav1.Status{Status: metav1.StatusSuccess}, "DELETE", "namespaces/demo/chatmodelconfigs/default", ""},
+		"change a message": {func(ctx context.Context, c *apiclient.Client) error {
+			_, err := c.Messages("demo").MergePatch(ctx, "m", map[string]any{"spec": map[string]any{"whenBusy": "Queue"}})
+			return err
+		}, v1alpha1.ChatMessage{}, "PATCH", "namespaces/demo/chatmessages/m", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,7 @@ func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDe
 	}
 	var all []v1alpha1.ChatDebugStep
 	for options := (metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + chat, Limit: debugPage}); ; {
-		page, err := o.typed.DebugSteps(o.namespace).List(ctx, options)
+		page, err := o.client.DebugSteps(o.namespace).List(ctx, options)
 		if apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
 		}

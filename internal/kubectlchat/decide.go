@@ -72,7 +72,7 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 		return s.options.say(approval, "toolapproval.parley.dev/%s created", approval.Name)
 	}
 	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.objects.watchApprovals, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
+		return await(ctx, s.objects.approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
 			approval = now
 			return verdict(now.Status.Conditions, note)
 		})

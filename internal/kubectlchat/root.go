@@ -92,10 +92,7 @@ func (o *options) connect(outputs ...string) (*session, error) {
 	}
 	s := &session{options: o, objects: objects{namespace: namespace},
 		gateway: &dialer{options: o, namespace: namespace, rest: cfg, core: core}}
-	if s.objects.typed, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
-		return nil, err
-	}
-	if s.objects.raw, err = newRaw(cfg); err != nil {
+	if s.objects.client, err = apiclient.New(cfg, "kubectl-chat"); err != nil {
 		return nil, err
 	}
 	return s, nil

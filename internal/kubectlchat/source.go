@@ -31,7 +31,7 @@ func (s *session) source(ctx context.Context) (source, error) {
 		fmt.Fprintf(s.options.ErrOut,
 			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
 				"or name a service account that may get chats/stream with --service-account.\n", err)
-		return apiServer{s.objects.typed}, nil
+		return apiServer{s.objects.client}, nil
 	}
 	if err != nil {
 		return nil, err
