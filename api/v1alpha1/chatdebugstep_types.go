@@ -28,19 +28,19 @@ const (
 	DebugGenerate DebugOperation = "Generate"
 )
 
-// DebugStatus is how a call stands.
+// DebugState is how a call stands.
 // +kubebuilder:validation:Enum=InProgress;Interrupted;Error;Completed
-type DebugStatus string
+type DebugState string
 
 const (
 	// DebugInProgress means that the call is under way.
-	DebugInProgress DebugStatus = "InProgress"
+	DebugInProgress DebugState = "InProgress"
 	// DebugInterrupted means that the call was stopped: by a person, because the chat has moved on, or with its pod.
-	DebugInterrupted DebugStatus = "Interrupted"
+	DebugInterrupted DebugState = "Interrupted"
 	// DebugError means that the call failed.
-	DebugError DebugStatus = "Error"
+	DebugError DebugState = "Error"
 	// DebugCompleted means that the reply was read to its end.
-	DebugCompleted DebugStatus = "Completed"
+	DebugCompleted DebugState = "Completed"
 )
 
 // DebugPartType is the type of a recorded part.
@@ -57,9 +57,9 @@ const (
 	DebugSource     DebugPartType = "Source"
 )
 
-// ChatDebugStepSpec is the recording of one model call with all its attempts. Keys are redacted; texts are those of the
+// DebugRecording is the recording of one model call with all its attempts. Keys are redacted; texts are those of the
 // conversation.
-type ChatDebugStepSpec struct {
+type DebugRecording struct {
 	// chatRef names the chat.
 	// +required
 	ChatRef ChatReference `json:"chatRef"`
@@ -113,9 +113,9 @@ type ChatDebugStepSpec struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// status is how the newest attempt stands.
+	// state is how the newest attempt stands.
 	// +required
-	Status DebugStatus `json:"status"`
+	State DebugState `json:"state"`
 
 	// startedAt is when the first attempt began.
 	// +required
@@ -201,9 +201,9 @@ type DebugAttempt struct {
 	// +required
 	Model ModelIdentity `json:"model"`
 
-	// status is how it stands.
+	// state is how it stands.
 	// +required
-	Status DebugStatus `json:"status"`
+	State DebugState `json:"state"`
 
 	// startedAt is when it began.
 	// +required
@@ -227,28 +227,27 @@ type DebugAttempt struct {
 
 // ChatDebugStep is a recording of one model call, made by a generation pod while debugging is on. It holds what the
 // conversation holds; who may read it sees prompts and replies. It goes with its chat, or when its annotation
-// parley.dev/expires-at says so.
+// parley.dev/expires-at says so. Like an Event it has neither spec nor status: nothing is wanted of it, and it is
+// written as a whole.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=cds
-// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
-// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
-// +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.spec.turn.message`,priority=1
-// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.spec.action`
-// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model.name`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.spec.status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.error.reason`
-// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.spec.attempt`
-// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.spec.response.usage.totalTokens`
+// +kubebuilder:selectablefield:JSONPath=`.chatRef.name`
+// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.chatRef.name`
+// +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.turn.message`,priority=1
+// +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.action`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.model.name`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.state`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.error.reason`
+// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.attempt`
+// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.response.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ChatDebugStep struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// spec is the recording.
-	// +required
-	Spec ChatDebugStepSpec `json:"spec"`
+	DebugRecording `json:",inline"`
 }
 
 // ChatDebugStepList is a list of ChatDebugSteps.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,30 @@ func TestEveryFieldIsDescribedByItsName(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+// observed are fields of what is found, not wanted.
+var observed = []string{"status", "state", "startedAt", "finishedAt", "observedGeneration", "conditions", "response"}
+
+// A generated ChatMessage is the exception: its spec is the account of its attempt, which never changes.
+func TestNoSpecHoldsWhatIsObserved(t *testing.T) {
+	eachSchema(t, func(path string, _ apiextensionsv1.JSONSchemaProps) string {
+		name := path[strings.LastIndex(path, ".")+1:]
+		if strings.HasPrefix(path, ".spec.") && slices.Contains(observed, name) &&
+			!strings.HasPrefix(path, ".spec.generation.") && !strings.HasPrefix(path, ".spec.parts[].") {
+			return "is observed, and stands in the spec"
+		}
+		return ""
+	})
+}
+
+func TestARecordingHasNeitherSpecNorStatus(t *testing.T) {
+	schema := crds(t)["ChatDebugStep"].Spec.Versions[0].Schema.OpenAPIV3Schema
+	for _, name := range []string{"spec", "status"} {
+		if _, ok := schema.Properties[name]; ok {
+			t.Errorf("it has a %s", name)
+		}
+	}
 }
 
 func TestEveryKindIsReadableAndItsStatusBeginsUnobserved(t *testing.T) {

@@ -55,7 +55,7 @@ func (a *actuator) putRecordingsAside(ctx context.Context, s *scope, todo *plan.
 	chat, steps := s.facts.Chat, &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
 	if err := a.live.List(ctx, steps, client.InNamespace(chat.Namespace),
-		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
+		client.MatchingFields{"chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the recordings of chat %s: %w", chat.Name, err)
 	}
 	for i := range steps.Items {

@@ -212,11 +212,9 @@ func (r *Reconciler) interrupt(ctx context.Context, step *metav1.PartialObjectMe
 			"name": step.Name, "namespace": step.Namespace, "resourceVersion": step.ResourceVersion,
 			"annotations": map[string]string{v1alpha1.AnnotationInProgress: ""},
 		},
-		"spec": map[string]any{
-			"status": v1alpha1.DebugInterrupted, "finishedAt": ended,
-			"attempts": []any{map[string]any{"number": f.progress.attempt, "status": v1alpha1.DebugInterrupted,
-				"finishedAt": ended}},
-		},
+		"state": v1alpha1.DebugInterrupted, "finishedAt": ended,
+		"attempts": []any{map[string]any{"number": f.progress.attempt, "state": v1alpha1.DebugInterrupted,
+			"finishedAt": ended}},
 	})
 	if err != nil {
 		return fmt.Errorf("writing the end of ChatDebugStep %s: %w", step.Name, err)

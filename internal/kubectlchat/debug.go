@@ -79,7 +79,7 @@ func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDe
 		return nil, err
 	}
 	var all []v1alpha1.ChatDebugStep
-	for options := (metav1.ListOptions{FieldSelector: "spec.chatRef.name=" + chat, Limit: debugPage}); ; {
+	for options := (metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage}); ; {
 		page, err := o.client.DebugSteps(o.namespace).List(ctx, options)
 		if apierrors.IsForbidden(err) {
 			return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
@@ -93,7 +93,7 @@ func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDe
 		}
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ChatDebugStep) int {
-		if by := a.Spec.StartedAt.Compare(b.Spec.StartedAt.Time); by != 0 {
+		if by := a.StartedAt.Compare(b.StartedAt.Time); by != 0 {
 			return by
 		}
 		return strings.Compare(a.Name, b.Name)
@@ -138,7 +138,7 @@ func (p recordingPrinter) list(steps []v1alpha1.ChatDebugStep) error {
 	table := printers.GetNewTabWriter(&rows)
 	fmt.Fprintln(table, "STEP\tTIME\tACTION\tMODEL\tSTATUS\tREASON\tATTEMPTS\tTOOK\tTOKENS")
 	for i := range steps {
-		fmt.Fprintln(table, row(i+1, &steps[i].Spec))
+		fmt.Fprintln(table, row(i+1, &steps[i].DebugRecording))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
@@ -157,18 +157,18 @@ func (p recordingPrinter) list(steps []v1alpha1.ChatDebugStep) error {
 }
 
 // row is a recording in the list.
-func row(number int, spec *v1alpha1.ChatDebugStepSpec) string {
+func row(number int, r *v1alpha1.DebugRecording) string {
 	reason, tokens := "<none>", "<none>"
-	if spec.Error != nil {
-		reason = string(spec.Error.Reason)
+	if r.Error != nil {
+		reason = string(r.Error.Reason)
 	}
-	if spec.Response != nil && spec.Response.Usage.TotalTokens > 0 {
-		tokens = strconv.FormatInt(spec.Response.Usage.TotalTokens, 10)
+	if r.Response != nil && r.Response.Usage.TotalTokens > 0 {
+		tokens = strconv.FormatInt(r.Response.Usage.TotalTokens, 10)
 	}
 	return strings.Join([]string{
-		strconv.Itoa(number), spec.StartedAt.Local().Format(time.DateTime), string(spec.Action), flat(spec.Model.Name),
-		string(spec.Status),
-		reason, strconv.Itoa(int(spec.Attempt)), took(spec.StartedAt, spec.FinishedAt), tokens,
+		strconv.Itoa(number), r.StartedAt.Local().Format(time.DateTime), string(r.Action), flat(r.Model.Name),
+		string(r.State),
+		reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens,
 	}, "\t")
 }
 

@@ -17,27 +17,27 @@ import (
 )
 
 // record leaves a recording behind, as a generation pod would.
-func (p *person) record(chat string, version int64, change func(*v1alpha1.ChatDebugStepSpec)) {
+func (p *person) record(chat string, version int64, change func(*v1alpha1.DebugRecording)) {
 	p.t.Helper()
 	began := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, int(version), 0, time.UTC))
 	step := &v1alpha1.ChatDebugStep{ObjectMeta: p.meta(fmt.Sprintf("%s-%d-generateassistant", chat, version)),
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version,
 			Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: began,
+			Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: began,
 			Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
 		}}
 	step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
 	if change != nil {
-		change(&step.Spec)
+		change(&step.DebugRecording)
 	}
 	p.create(step)
 }
 
 // whole makes a recording of a call that was answered at the second attempt.
-func whole(s *v1alpha1.ChatDebugStepSpec) {
+func whole(s *v1alpha1.DebugRecording) {
 	until := metav1.NewMicroTime(s.StartedAt.Add(1500 * time.Millisecond))
-	s.Attempt, s.Status, s.FinishedAt = 2, v1alpha1.DebugCompleted, &until
+	s.Attempt, s.State, s.FinishedAt = 2, v1alpha1.DebugCompleted, &until
 	s.Request = v1alpha1.DebugRequest{
 		OmittedMessages: 3, Options: `{"maxOutputTokens":77}`, ToolChoice: "auto",
 		Tools: []v1alpha1.DebugTool{{Name: "current_time"}, {Name: "open_ticket"}},
@@ -53,13 +53,13 @@ func whole(s *v1alpha1.ChatDebugStepSpec) {
 		Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugToolCall, Name: "current_time", ID: "call_1", Text: "{}"}},
 	}
 	s.Attempts = []v1alpha1.DebugAttempt{
-		{Number: 1, Pod: "generation-a", Model: s.Model, Status: v1alpha1.DebugError, StartedAt: s.StartedAt,
+		{Number: 1, Pod: "generation-a", Model: s.Model, State: v1alpha1.DebugError, StartedAt: s.StartedAt,
 			FinishedAt: &until,
 			Error:      &v1alpha1.DebugFault{Reason: v1alpha1.ErrorOverloaded, StatusCode: 529, Retryable: true},
 			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
 				StatusCode: 529, HeadersMilliseconds: 12, DurationMilliseconds: 13, ResponseBody: `{"body":1}`,
 				StartedAt: s.StartedAt}}},
-		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, Status: v1alpha1.DebugCompleted,
+		{Number: 2, Pod: "generation-b", Model: v1alpha1.ModelIdentity{Name: "local"}, State: v1alpha1.DebugCompleted,
 			StartedAt: s.StartedAt, FinishedAt: &until,
 			Exchanges: []v1alpha1.DebugExchange{{Number: 1, Method: "POST", URL: "https://models.test/v1/messages",
 				Failure: v1alpha1.DebugNoResponse, StartedAt: s.StartedAt}}},
@@ -110,8 +110,8 @@ func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
 	p.record("triage", 2, whole)
 	p.record("other", 1, nil)
 	for version := range int64(25) { // more than one page
-		p.record("triage", version+3, func(s *v1alpha1.ChatDebugStepSpec) {
-			s.Status, s.Error = v1alpha1.DebugError, &v1alpha1.DebugFault{Reason: v1alpha1.ErrorRateLimited}
+		p.record("triage", version+3, func(s *v1alpha1.DebugRecording) {
+			s.State, s.Error = v1alpha1.DebugError, &v1alpha1.DebugFault{Reason: v1alpha1.ErrorRateLimited}
 		})
 	}
 	p.record("triage", 1, nil)
@@ -151,7 +151,7 @@ func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
 	var step v1alpha1.ChatDebugStep
 	out, _ := p.shows("triage", "--step", "2", "-o", "yaml")
 	if err := yaml.UnmarshalStrict([]byte(out), &step); err != nil || step.Kind != "ChatDebugStep" ||
-		step.Spec.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
+		step.Attempts[0].Exchanges[0].ResponseBody != `{"body":1}` || step.ManagedFields != nil {
 		t.Errorf("printed %s, %v", out, err)
 	}
 	if out, _ := p.shows("triage", "-o", "yaml"); strings.Count(out, "kind: ChatDebugStep\n") != 2 ||
@@ -183,16 +183,16 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
 	p := newPerson(t)
 	of := func(message string, version int64, by string,
-		more func(*v1alpha1.ChatDebugStepSpec)) func(*v1alpha1.ChatDebugStepSpec) {
-		return func(s *v1alpha1.ChatDebugStepSpec) {
-			s.Turn, s.Head, s.Status = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1",
+		more func(*v1alpha1.DebugRecording)) func(*v1alpha1.DebugRecording) {
+		return func(s *v1alpha1.DebugRecording) {
+			s.Turn, s.Head, s.State = &v1alpha1.DebugTurn{Message: message, Version: version, CreatedBy: by}, "triage-0-1",
 				v1alpha1.DebugCompleted
 			if more != nil {
 				more(s)
 			}
 		}
 	}
-	priced := func(s *v1alpha1.ChatDebugStepSpec) {
+	priced := func(s *v1alpha1.DebugRecording) {
 		whole(s)
 		s.Cost = &v1alpha1.Cost{Currency: "USD", MicroUnits: 4200}
 	}

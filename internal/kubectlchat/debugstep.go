@@ -16,24 +16,24 @@ import (
 
 // print tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
 func (p recordingPrinter) print(number int, step *v1alpha1.ChatDebugStep) {
-	out, spec := p.options.Out, &step.Spec
-	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", spec.Action, spec.HistoryVersion, spec.ChatRef.Name,
-		flat(spec.Model.Name),
-		flat(strings.Join([]string{spec.Model.Provider, "ChatModelConfig " + spec.Model.Config, string(spec.Operation)},
+	out := p.options.Out
+	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", step.Action, step.HistoryVersion, step.ChatRef.Name,
+		flat(step.Model.Name),
+		flat(strings.Join([]string{step.Model.Provider, "ChatModelConfig " + step.Model.Config, string(step.Operation)},
 			", ")))
-	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", spec.Status, because(spec.Error), spec.Attempt,
-		spec.StartedAt.Local().Format(time.DateTime), took(spec.StartedAt, spec.FinishedAt))
+	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", step.State, because(step.Error), step.Attempt,
+		step.StartedAt.Local().Format(time.DateTime), took(step.StartedAt, step.FinishedAt))
 	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name,
 		flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
-	if t := spec.Turn; t != nil {
+	if t := step.Turn; t != nil {
 		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, by(t.CreatedBy),
-			cmp.Or(spec.Head, "none"))
+			cmp.Or(step.Head, "none"))
 	}
-	printRequest(out, &spec.Request)
-	printResponse(out, spec.Response)
-	printAttempts(out, spec.Attempts)
+	printRequest(out, &step.Request)
+	printResponse(out, step.Response)
+	printAttempts(out, step.Attempts)
 	fmt.Fprintf(p.options.ErrOut, "[headers and bodies: %s]\n",
-		p.options.command("debug", spec.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
+		p.options.command("debug", step.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
 }
 
 // by says who somebody is, if that is known.
@@ -122,7 +122,7 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 	fmt.Fprintln(out, "\nATTEMPTS")
 	for i := range attempts {
 		a := &attempts[i]
-		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, flat(a.Model.Name), a.Status, because(a.Error),
+		fmt.Fprintf(out, "  %d: %s, %s%s, took %s, by pod %s\n", a.Number, flat(a.Model.Name), a.State, because(a.Error),
 			took(a.StartedAt, a.FinishedAt), a.Pod)
 		for j := range a.Exchanges {
 			e := &a.Exchanges[j]

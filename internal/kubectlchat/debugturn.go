@@ -24,7 +24,7 @@ type recordedTurn struct {
 func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
 	for i := range steps {
 		var of v1alpha1.DebugTurn
-		if t := steps[i].Spec.Turn; t != nil {
+		if t := steps[i].Turn; t != nil {
 			of = *t
 		}
 		at := slices.IndexFunc(turns,
@@ -63,14 +63,14 @@ func (t *recordedTurn) totals() []string {
 	var failed int
 	var costs []v1alpha1.Cost
 	for i := range t.steps {
-		spec := &t.steps[i].Spec
-		if spec.Response != nil {
-			tokens += spec.Response.Usage.TotalTokens
+		step := &t.steps[i].DebugRecording
+		if step.Response != nil {
+			tokens += step.Response.Usage.TotalTokens
 		}
-		if spec.Cost != nil {
-			costs = cost.Add(costs, *spec.Cost)
+		if step.Cost != nil {
+			costs = cost.Add(costs, *step.Cost)
 		}
-		failed += failures(spec)
+		failed += failures(step)
 	}
 	totals := []string{plural(len(t.steps), "model call"), plural(failed, "error"),
 		strconv.FormatInt(tokens, 10) + " tokens"}
@@ -81,13 +81,13 @@ func (t *recordedTurn) totals() []string {
 }
 
 // failures is how many attempts of a call failed.
-func failures(spec *v1alpha1.ChatDebugStepSpec) (n int) {
-	for i := range spec.Attempts {
-		if spec.Attempts[i].Status == v1alpha1.DebugError {
+func failures(r *v1alpha1.DebugRecording) (n int) {
+	for i := range r.Attempts {
+		if r.Attempts[i].State == v1alpha1.DebugError {
 			n++
 		}
 	}
-	if n == 0 && spec.Status == v1alpha1.DebugError { // Its attempts were left out.
+	if n == 0 && r.State == v1alpha1.DebugError { // Its attempts were left out.
 		return 1
 	}
 	return n

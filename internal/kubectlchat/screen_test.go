@@ -141,7 +141,7 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	o := &options{IOStreams: genericiooptions.IOStreams{Out: newScreen(&out), ErrOut: newScreen(&errOut)}}
 	o.config = genericclioptions.NewConfigFlags(true)
 	p := recordingPrinter{o}
-	spec := v1alpha1.ChatDebugStepSpec{
+	recording := v1alpha1.DebugRecording{
 		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile,
 			Config: hostile},
 		Request: v1alpha1.DebugRequest{Options: hostile, ToolChoice: hostile, Tools: []v1alpha1.DebugTool{{Name: hostile}},
@@ -153,7 +153,7 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 		Attempts: []v1alpha1.DebugAttempt{{Number: 1, Model: v1alpha1.ModelIdentity{Name: hostile},
 			Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
 	}
-	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, Spec: spec}
+	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, DebugRecording: recording}
 	p.print(1, &step)
 	for _, output := range []string{"json", "yaml"} {
 		o.output = output

@@ -36,12 +36,12 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "Chat", Name: chat.Name, UID: chat.UID, Controller: new(true),
 			}},
 		},
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID),
 			HistoryVersion: chat.Status.History.Version,
 			Action:         v1alpha1.ActionGenerateAssistant, Call: 1, Operation: v1alpha1.DebugStream, Pod: podA.pod,
 			Attempt: 1,
-			Status:  v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+			State:   v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if change != nil {
@@ -51,14 +51,14 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 }
 
 // rewrites changes a recording by an update, as pods do.
-func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.ChatDebugStepSpec)) func(context.Context,
+func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.DebugRecording)) func(context.Context,
 	client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
 		now := &v1alpha1.ChatDebugStep{}
 		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
 			return err
 		}
-		change(&now.Spec)
+		change(&now.DebugRecording)
 		return c.Update(ctx, now)
 	}
 }
@@ -67,15 +67,15 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 	s, other := newScene(t), newScene(t)
 	changed := func(change func(*v1alpha1.ChatDebugStep)) client.Object { return recording(s.chat, change) }
 	good := recording(s.chat, nil)
-	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Spec.Call = 2 })
+	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Call = 2 })
 	writes := []write{
-		{podA, "records as another pod", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Pod = podB.pod })),
+		{podA, "records as another pod", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Pod = podB.pod })),
 			ownRecording},
 		{podless, "records", creates(good), ownRecording},
 		{podC, "records a call in another namespace", creates(good), noRight},
 		{podA, "records under any name", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name = "other" })), oneCall},
 		{podA, "records a second call under the name of the first",
-			creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Spec.Call = 2 })), oneCall},
+			creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Call = 2 })), oneCall},
 		{podA, "records for a chat that does not own it", creates(changed(func(d *v1alpha1.ChatDebugStep) {
 			d.OwnerReferences = recording(other.chat, nil).OwnerReferences
 		})), oneCall},
@@ -84,14 +84,14 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 		{podA, "records", creates(good), ""},
 		{podA, "records a second call", creates(second), ""},
 		{podA, "gives a recording to another chat",
-			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.ChatUID = string(other.chat.UID) }), oneCall},
+			rewrites(good, func(d *v1alpha1.DebugRecording) { d.ChatUID = string(other.chat.UID) }), oneCall},
 		{podB, "writes on as the other pod",
-			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ownRecording},
-		{podA, "ends an attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), ""},
+			rewrites(good, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugError }), ownRecording},
+		{podA, "ends an attempt", rewrites(good, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugError }), ""},
 		{podA, "changes an attempt that has ended",
-			rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }), ended},
-		{podB, "adds a later attempt", rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) {
-			d.Pod, d.Attempt, d.Status = podB.pod, 2, v1alpha1.DebugInProgress
+			rewrites(good, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugCompleted }), ended},
+		{podB, "adds a later attempt", rewrites(good, func(d *v1alpha1.DebugRecording) {
+			d.Pod, d.Attempt, d.State = podB.pod, 2, v1alpha1.DebugInProgress
 		}), ""},
 		{podA, "deletes a recording", deletes(good), noRight},
 		{podA, "lists recordings", lists, noRight},
@@ -101,7 +101,7 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 			write{who, "forges a recording", creates(changed(func(d *v1alpha1.ChatDebugStep) { d.Name += "-forged" })),
 				onlyPodsRecord},
 			write{who, "changes a recording",
-				rewrites(good, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugError }), onlyPodsRecord},
+				rewrites(good, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugError }), onlyPodsRecord},
 			write{who, "keeps a recording for longer", annotates(good), ""},
 		)
 	}
@@ -116,9 +116,9 @@ func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
 		write{debugger, "changes a recording", patches(good, `{"spec":{"status":"Error"}}`), noRight},
 		write{debugger, "deletes a recording", deletes(good), ""},
 		write{manager, "says that a recording was interrupted",
-			rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+			rewrites(second, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugInterrupted }), ""},
 		write{manager, "says so of one that has ended",
-			rewrites(second, func(d *v1alpha1.ChatDebugStepSpec) { d.Status, d.Attempt = v1alpha1.DebugInterrupted, 9 }),
+			rewrites(second, func(d *v1alpha1.DebugRecording) { d.State, d.Attempt = v1alpha1.DebugInterrupted, 9 }),
 			onlyPodsRecord},
 		write{manager, "deletes a recording that has expired", deletes(second), ""},
 	))
@@ -156,16 +156,16 @@ func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
 	})
 	defer func() { try(t, []write{{root, "allows recordings", label("enabled"), ""}}) }()
 	const disabled = "recordings of model calls are disabled in this namespace"
-	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Spec.Call = 2 })
+	second := recording(s.chat, func(d *v1alpha1.ChatDebugStep) { d.Name += "-2"; d.Call = 2 })
 	heeded := func() bool { // Admission sees namespaces a moment late.
 		err := as(t, podA).Create(t.Context(), second.DeepCopy(), client.DryRunAll)
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), disabled)
 	}
 	waiting.Until(t, 20*time.Second, "recordings are refused", heeded)
 	try(t, []write{
-		{podA, "writes on", rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugCompleted }),
+		{podA, "writes on", rewrites(begun, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugCompleted }),
 			disabled},
 		{manager, "says that a recording was interrupted",
-			rewrites(begun, func(d *v1alpha1.ChatDebugStepSpec) { d.Status = v1alpha1.DebugInterrupted }), ""},
+			rewrites(begun, func(d *v1alpha1.DebugRecording) { d.State = v1alpha1.DebugInterrupted }), ""},
 	})
 }

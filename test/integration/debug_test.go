@@ -19,10 +19,10 @@ func recording(t *testing.T, ns, name string, after time.Duration) *v1alpha1.Cha
 	t.Helper()
 	step := &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if after != 0 {
@@ -75,14 +75,14 @@ func TestDebugSettingsAreBounded(t *testing.T) {
 
 // annotated is a recording of chat c with annotations, which the chat owns if it is there.
 func annotated(t *testing.T, ns, name string, annotations map[string]string, chat *v1alpha1.Chat,
-	change func(*v1alpha1.ChatDebugStepSpec)) *v1alpha1.ChatDebugStep {
+	change func(*v1alpha1.DebugRecording)) *v1alpha1.ChatDebugStep {
 	t.Helper()
 	step := &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if chat != nil {
@@ -90,7 +90,7 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 			Name: chat.Name, UID: chat.UID}}
 	}
 	if change != nil {
-		change(&step.Spec)
+		change(&step.DebugRecording)
 	}
 	create(t, step)
 	return step
@@ -99,25 +99,25 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 	ns := bareNamespace(t)
 	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
-	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.ChatDebugStepSpec) {
-		s.Status, s.Attempt = v1alpha1.DebugInProgress, 2
+	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.DebugRecording) {
+		s.State, s.Attempt = v1alpha1.DebugInProgress, 2
 		s.Request.Messages = []v1alpha1.DebugMessage{{Role: "user",
 			Parts: []v1alpha1.DebugPart{{Type: v1alpha1.DebugText, Text: "what was asked"}}}}
 		for n := range int32(2) {
 			s.Attempts = append(s.Attempts, v1alpha1.DebugAttempt{Number: n + 1, Pod: "no-such-pod",
-				Status: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
+				State: v1alpha1.DebugInProgress, StartedAt: s.StartedAt})
 		}
-		s.Attempts[0].Status = v1alpha1.DebugError
+		s.Attempts[0].State = v1alpha1.DebugError
 	})
 	eventually(t, "it is interrupted", func() bool {
 		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(step), step); err != nil {
 			t.Fatal(err)
 		}
-		return step.Spec.Status == v1alpha1.DebugInterrupted
+		return step.State == v1alpha1.DebugInterrupted
 	})
-	s := &step.Spec
-	if s.FinishedAt == nil || s.Attempts[0].Status != v1alpha1.DebugError ||
-		s.Attempts[1].Status != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
+	s := &step.DebugRecording
+	if s.FinishedAt == nil || s.Attempts[0].State != v1alpha1.DebugError ||
+		s.Attempts[1].State != v1alpha1.DebugInterrupted || s.Attempts[1].FinishedAt == nil {
 		t.Errorf("recorded %+v", s)
 	}
 	if s.Request.Messages[0].Parts[0].Text != "what was asked" || s.Attempts[1].Pod != "no-such-pod" ||

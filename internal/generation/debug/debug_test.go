@@ -59,7 +59,7 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 			s := newSession(t)
 			s.attempt(whole, c.call)
 			step := s.step(name)
-			if step.Operation != c.operation || step.Status != v1alpha1.DebugCompleted ||
+			if step.Operation != c.operation || step.State != v1alpha1.DebugCompleted ||
 				step.Response.Parts[0].Text != c.text || step.Response.FinishReason != "stop" {
 				t.Errorf("recorded %+v, %+v", step, step.Response)
 			}
@@ -70,7 +70,7 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 				defer func() { _ = recover() }() // A stream that failed is nil.
 				c.call(ctx, m)
 			})
-			if step := s.step(name); step.Status != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
+			if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
 				step.Response != nil {
 				t.Errorf("recorded %+v", step)
 			}
@@ -93,7 +93,7 @@ func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
 func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded",
 		Retryable: true}
-	for status, err := range map[v1alpha1.DebugStatus]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil,
+	for status, err := range map[v1alpha1.DebugState]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil,
 		v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
 		s := newSession(t)
 		recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
@@ -104,7 +104,7 @@ func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
 		}
 		recording.End(status, err)
 		s.flush()
-		if step := s.step(name); step.Status != status || step.Response.Parts[0].Text != "He" ||
+		if step := s.step(name); step.State != status || step.Response.Parts[0].Text != "He" ||
 			(step.Error != nil) != (err != nil) {
 			t.Errorf("recorded %+v", step)
 		}
@@ -217,8 +217,8 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 	}
 	step := s.step(name)
 	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 ||
-		step.Status != v1alpha1.DebugCompleted || step.Response == nil {
-		t.Errorf("recorded %d attempts, %s", len(step.Attempts), step.Status)
+		step.State != v1alpha1.DebugCompleted || step.Response == nil {
+		t.Errorf("recorded %d attempts, %s", len(step.Attempts), step.State)
 	}
 	if s.log.Len() > 0 {
 		t.Errorf("logged %s", s.log)
@@ -251,8 +251,8 @@ func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
 		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost, s.log)
 	}
 	for name, step := range s.store.steps {
-		if step.Spec.Status != v1alpha1.DebugCompleted {
-			t.Errorf("%s is %s", name, step.Spec.Status)
+		if step.State != v1alpha1.DebugCompleted {
+			t.Errorf("%s is %s", name, step.State)
 		}
 	}
 }
@@ -287,11 +287,11 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	recording.End(v1alpha1.DebugCompleted, nil)
 	s.flush()
 	step := s.store.steps[name]
-	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Spec.Turn == nil ||
-		*step.Spec.Turn != want || step.Spec.Head != "c-6-1" {
-		t.Errorf("recorded %+v, %s", step.Spec.Turn, step.Spec.Head)
+	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Turn == nil ||
+		*step.Turn != want || step.Head != "c-6-1" {
+		t.Errorf("recorded %+v, %s", step.Turn, step.Head)
 	}
-	if c := step.Spec.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
+	if c := step.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
 		t.Errorf("it cost %+v", c)
 	}
 	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still ||
@@ -354,7 +354,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 	}
 	s.attempt(&model{parts: []fantasy.StreamPart{finish}},
 		func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
-	if step := s.step(name); step.Status != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
+	if step := s.step(name); step.State != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %+v, logged %s", step, s.log)
 	}
 }
@@ -393,8 +393,8 @@ func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	recording.End(v1alpha1.DebugInterrupted, nil)
 	s.flush()
 	step := s.step(name)
-	if step.Attempt != 2 || step.Status != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||
-		step.Attempts[0].Status != v1alpha1.DebugInterrupted {
+	if step.Attempt != 2 || step.State != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||
+		step.Attempts[0].State != v1alpha1.DebugInterrupted {
 		t.Errorf("recorded %+v", step)
 	}
 }

@@ -13,17 +13,17 @@ const leftOutForSize = "[left out: the recording would be too large]"
 
 // fit makes a recording as small as it must be, by what is missed least: bodies of older attempts, bodies of this one,
 // which say once more what request and response say, the prompt, the tools, the reply.
-func fit(spec *v1alpha1.ChatDebugStepSpec) {
-	for _, leaveOut := range leavingOut(spec) {
-		if size(spec) <= v1alpha1.MaxDebugStepBytes {
+func fit(rec *v1alpha1.DebugRecording) {
+	for _, leaveOut := range leavingOut(rec) {
+		if size(rec) <= v1alpha1.MaxDebugStepBytes {
 			return
 		}
 		leaveOut()
 	}
 }
 
-func size(spec *v1alpha1.ChatDebugStepSpec) int {
-	raw, err := json.Marshal(spec)
+func size(rec *v1alpha1.DebugRecording) int {
+	raw, err := json.Marshal(rec)
 	if err != nil {
 		return 0 // Cannot happen: the API's types can be encoded.
 	}
@@ -31,27 +31,27 @@ func size(spec *v1alpha1.ChatDebugStepSpec) int {
 }
 
 // leavingOut are the ways to make the recording smaller, in their order. After the last it always fits.
-func leavingOut(spec *v1alpha1.ChatDebugStepSpec) []func() {
-	r, newest := &spec.Request, len(spec.Attempts)-1
+func leavingOut(rec *v1alpha1.DebugRecording) []func() {
+	r, newest := &rec.Request, len(rec.Attempts)-1
 	return []func(){
-		func() { leaveBodiesOut(spec.Attempts[:newest]) },
-		func() { leaveBodiesOut(spec.Attempts[newest:]) },
+		func() { leaveBodiesOut(rec.Attempts[:newest]) },
+		func() { leaveBodiesOut(rec.Attempts[newest:]) },
 		func() { shorten(r.Messages, oldTextRunes) },
 		func() {
 			r.OmittedMessages += int32(len(r.Messages))
 			r.Messages = nil
 		},
 		func() { r.Tools, r.Options = nil, leftOutForSize },
-		func() { spec.Attempts = spec.Attempts[len(spec.Attempts)-1:] },
+		func() { rec.Attempts = rec.Attempts[len(rec.Attempts)-1:] },
 		func() {
-			for i := range spec.Attempts[0].Exchanges {
-				e := &spec.Attempts[0].Exchanges[i]
+			for i := range rec.Attempts[0].Exchanges {
+				e := &rec.Attempts[0].Exchanges[i]
 				e.RequestHeaders, e.ResponseHeaders = nil, nil
 			}
 		},
 		func() {
-			if spec.Response != nil {
-				spec.Response.Parts, spec.Response.Warnings = nil, nil
+			if rec.Response != nil {
+				rec.Response.Parts, rec.Response.Warnings = nil, nil
 			}
 		},
 	}

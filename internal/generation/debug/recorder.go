@@ -178,7 +178,7 @@ func (r *Recorder) saveOnce(ctx context.Context, s snapshot) error {
 		return err
 	case err != nil:
 		return err
-	case there.Spec.ChatUID != s.chatUID:
+	case there.ChatUID != s.chatUID:
 		return errForeign
 	}
 	s.written.Store(true)

@@ -49,11 +49,11 @@ func (r *Recorder) Begin(chat *v1alpha1.Chat, action v1alpha1.GenerationAction) 
 }
 
 // End says how the attempt ended, for the calls that have not ended by themselves, and hands all to be written.
-func (rec *Recording) End(status v1alpha1.DebugStatus, err *v1alpha1.GenerationError) {
+func (rec *Recording) End(state v1alpha1.DebugState, err *v1alpha1.GenerationError) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	for _, c := range rec.calls {
-		c.end(status, faultOf(err))
+		c.end(state, faultOf(err))
 		rec.recorder.submit(c.snapshot())
 	}
 }
@@ -76,7 +76,7 @@ func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, requ
 	}
 	c := &call{
 		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
-		status: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(),
+		state: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(),
 		written: new(atomic.Bool),
 	}
 	rec.mu.Lock()
@@ -105,7 +105,7 @@ type call struct {
 	written *atomic.Bool
 
 	mu         sync.Mutex
-	status     v1alpha1.DebugStatus
+	state      v1alpha1.DebugState
 	fault      *v1alpha1.DebugFault
 	finishedAt time.Time
 	reply      reply
@@ -127,16 +127,16 @@ func callOf(ctx context.Context) *call {
 }
 
 // end ends the call, unless it has ended.
-func (c *call) end(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
+func (c *call) end(state v1alpha1.DebugState, fault *v1alpha1.DebugFault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.endLocked(status, fault)
+	c.endLocked(state, fault)
 }
 
-func (c *call) endLocked(status v1alpha1.DebugStatus, fault *v1alpha1.DebugFault) {
-	if c.status == v1alpha1.DebugInProgress {
-		c.status, c.finishedAt = status, c.rec.recorder.options.Now()
-		if status == v1alpha1.DebugError {
+func (c *call) endLocked(state v1alpha1.DebugState, fault *v1alpha1.DebugFault) {
+	if c.state == v1alpha1.DebugInProgress {
+		c.state, c.finishedAt = state, c.rec.recorder.options.Now()
+		if state == v1alpha1.DebugError {
 			c.fault = fault
 		}
 	}
@@ -170,7 +170,7 @@ func (c *call) snapshot() snapshot {
 		historyVersion: chat.Status.History.Version,
 		attempt:        chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
 		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
-		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, status: c.status,
+		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, state: c.state,
 		fault: c.fault,
 		reply: c.reply.copy(),
 	}

@@ -43,7 +43,7 @@ type snapshot struct {
 	written               *atomic.Bool
 	expireAfter           time.Duration
 	startedAt, finishedAt time.Time
-	status                v1alpha1.DebugStatus
+	state                 v1alpha1.DebugState
 	fault                 *v1alpha1.DebugFault
 	exchanges             []exchangeFacts
 }
@@ -68,7 +68,7 @@ func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDe
 				Controller: new(true),
 			}},
 		},
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: s.chat, ChatUID: s.chatUID, HistoryVersion: s.historyVersion, Action: s.action, Call: s.call,
 			Turn: s.turn, Head: s.head, StartedAt: metav1.NewMicroTime(s.startedAt),
 		},
@@ -80,29 +80,29 @@ func (s *snapshot) object(namespace, pod string, now time.Time) *v1alpha1.ChatDe
 // addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a
 // whole says; those before it that nobody has ended were broken off.
 func (s *snapshot) addTo(step *v1alpha1.ChatDebugStep, pod string, now time.Time) {
-	spec := &step.Spec
-	spec.Pod = pod
-	spec.Attempts = slices.DeleteFunc(spec.Attempts, func(a v1alpha1.DebugAttempt) bool { return a.Number == s.attempt })
-	spec.Attempts = append(spec.Attempts, s.record(pod))
-	slices.SortFunc(spec.Attempts, func(a, b v1alpha1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
-	spec.Attempts = spec.Attempts[max(0, len(spec.Attempts)-maxAttempts):]
-	for i := range spec.Attempts[:len(spec.Attempts)-1] {
-		if a := &spec.Attempts[i]; a.Status == v1alpha1.DebugInProgress {
-			a.Status = v1alpha1.DebugInterrupted
+	rec := &step.DebugRecording
+	rec.Pod = pod
+	rec.Attempts = slices.DeleteFunc(rec.Attempts, func(a v1alpha1.DebugAttempt) bool { return a.Number == s.attempt })
+	rec.Attempts = append(rec.Attempts, s.record(pod))
+	slices.SortFunc(rec.Attempts, func(a, b v1alpha1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
+	rec.Attempts = rec.Attempts[max(0, len(rec.Attempts)-maxAttempts):]
+	for i := range rec.Attempts[:len(rec.Attempts)-1] {
+		if a := &rec.Attempts[i]; a.State == v1alpha1.DebugInProgress {
+			a.State = v1alpha1.DebugInterrupted
 		}
 	}
-	if s.attempt >= spec.Attempt {
-		spec.Attempt, spec.Status, spec.Error, spec.FinishedAt = s.attempt, s.status, s.fault, microTime(s.finishedAt)
-		spec.Operation, spec.Model = s.operation, s.model
-		spec.Request = s.request.record(s.redactor)
-		spec.Response = s.reply.response(v1alpha1.ModelProvider(s.model.Provider), s.redactor)
-		spec.Cost = nil
-		if spec.Response != nil {
-			spec.Cost = cost.Of(s.pricing, spec.Response.Usage)
+	if s.attempt >= rec.Attempt {
+		rec.Attempt, rec.State, rec.Error, rec.FinishedAt = s.attempt, s.state, s.fault, microTime(s.finishedAt)
+		rec.Operation, rec.Model = s.operation, s.model
+		rec.Request = s.request.record(s.redactor)
+		rec.Response = s.reply.response(v1alpha1.ModelProvider(s.model.Provider), s.redactor)
+		rec.Cost = nil
+		if rec.Response != nil {
+			rec.Cost = cost.Of(s.pricing, rec.Response.Usage)
 		}
 		s.annotate(step, pod, now)
 	}
-	fit(spec)
+	fit(rec)
 }
 
 // annotate says in the metadata what the operator needs to know, which reads no more.
@@ -111,7 +111,7 @@ func (s *snapshot) annotate(step *v1alpha1.ChatDebugStep, pod string, now time.T
 		step.Annotations = map[string]string{}
 	}
 	step.Annotations[v1alpha1.AnnotationHistory] = fmt.Sprintf("%d/%d", s.historyVersion, s.length)
-	if s.status == v1alpha1.DebugInProgress {
+	if s.state == v1alpha1.DebugInProgress {
 		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", pod, s.attempt,
 			now.UTC().Format(time.RFC3339))
 	} else {
@@ -121,7 +121,7 @@ func (s *snapshot) annotate(step *v1alpha1.ChatDebugStep, pod string, now time.T
 
 func (s *snapshot) record(pod string) v1alpha1.DebugAttempt {
 	a := v1alpha1.DebugAttempt{
-		Number: s.attempt, Pod: pod, Model: s.model, Status: s.status, Error: s.fault,
+		Number: s.attempt, Pod: pod, Model: s.model, State: s.state, Error: s.fault,
 		StartedAt: metav1.NewMicroTime(s.startedAt), FinishedAt: microTime(s.finishedAt),
 	}
 	for i := range s.exchanges {

@@ -122,7 +122,7 @@ func (s *session) flush() {
 }
 
 // step is a recording, which the API server would take.
-func (s *session) step(name string) *v1alpha1.ChatDebugStepSpec {
+func (s *session) step(name string) *v1alpha1.DebugRecording {
 	s.t.Helper()
 	step, err := s.store.Get(s.t.Context(), name)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *session) step(name string) *v1alpha1.ChatDebugStepSpec {
 	if err != nil || len(raw) > v1alpha1.MaxDebugStepBytes+4096 || strings.Contains(string(raw), key) {
 		s.t.Fatalf("the recording has %d bytes, or the key: %v", len(raw), err)
 	}
-	return &step.Spec
+	return &step.DebugRecording
 }
 
 func (s *session) names() (names []string) {

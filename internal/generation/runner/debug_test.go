@@ -38,12 +38,12 @@ func (p *pod) recordings() []v1alpha1.ChatDebugStep {
 }
 
 // recorded waits until the only recording has a status after so many attempts.
-func (p *pod) recorded(status v1alpha1.DebugStatus, attempts int32) *v1alpha1.ChatDebugStep {
+func (p *pod) recorded(status v1alpha1.DebugState, attempts int32) *v1alpha1.ChatDebugStep {
 	p.t.Helper()
 	var all []v1alpha1.ChatDebugStep
 	p.eventually(fmt.Sprintf("attempt %d is recorded as %s", attempts, status), func() bool {
 		all = p.recordings()
-		return len(all) == 1 && all[0].Spec.Status == status && all[0].Spec.Attempt == attempts
+		return len(all) == 1 && all[0].State == status && all[0].Attempt == attempts
 	})
 	return &all[0]
 }
@@ -93,14 +93,14 @@ func TestACallIsRecordedFromBothSides(t *testing.T) {
 
 	owner := step.OwnerReferences
 	if step.Name != "seen-1-generateassistant" || len(owner) != 1 || owner[0].UID != c.chat.UID ||
-		step.Spec.ChatUID != string(c.chat.UID) {
+		step.ChatUID != string(c.chat.UID) {
 		t.Errorf("got %s of %+v", step.Name, owner)
 	}
 	expires, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt])
 	if err != nil || expires.Before(began.Add(599*time.Second)) || expires.After(time.Now().Add(601*time.Second)) {
 		t.Errorf("it expires at %s, %v", expires, err)
 	}
-	s := step.Spec
+	s := step.DebugRecording
 	if s.Action != v1alpha1.ActionGenerateAssistant || s.HistoryVersion != 1 || s.Call != 1 ||
 		s.Operation != v1alpha1.DebugStream || s.Pod != p.name ||
 		s.Error != nil || s.FinishedAt.Before(&s.StartedAt) || s.Model != *m.Spec.Generation.Model {
@@ -125,7 +125,7 @@ func TestACallIsRecordedFromBothSides(t *testing.T) {
 
 func checkExchange(t *testing.T, attempts []v1alpha1.DebugAttempt) {
 	t.Helper()
-	if len(attempts) != 1 || len(attempts[0].Exchanges) != 1 || attempts[0].Status != v1alpha1.DebugCompleted {
+	if len(attempts) != 1 || len(attempts[0].Exchanges) != 1 || attempts[0].State != v1alpha1.DebugCompleted {
 		t.Fatalf("the attempts are %+v", attempts)
 	}
 	e := attempts[0].Exchanges[0]
@@ -166,8 +166,8 @@ func TestANamespaceRecordsByItsModelConfiguration(t *testing.T) {
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 		s.Generation.ModelConfig = "watched"
 	})
-	if step := p.recorded(v1alpha1.DebugCompleted, 1); step.Spec.Model.Config != "watched" {
-		t.Errorf("got %+v", step.Spec.Model)
+	if step := p.recorded(v1alpha1.DebugCompleted, 1); step.Model.Config != "watched" {
+		t.Errorf("got %+v", step.Model)
 	}
 }
 
@@ -187,21 +187,21 @@ func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
 			c.ask("again-u", "hello")
 			c.failure(v1alpha1.ErrorOverloaded)
 			first := p.recorded(v1alpha1.DebugError, 1)
-			if first.Spec.Error == nil || first.Spec.Error.Reason != v1alpha1.ErrorOverloaded ||
-				first.Spec.Error.StatusCode != 529 {
-				t.Errorf("the error is %+v", first.Spec.Error)
+			if first.Error == nil || first.Error.Reason != v1alpha1.ErrorOverloaded ||
+				first.Error.StatusCode != 529 {
+				t.Errorf("the error is %+v", first.Error)
 			}
 			c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
 			between(p)
 			c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
 			c.result()
 			step := p.recorded(v1alpha1.DebugCompleted, 2)
-			a := step.Spec.Attempts
-			if step.UID != first.UID || step.Spec.Error != nil || len(a) != 2 || a[0].Error == nil ||
+			a := step.Attempts
+			if step.UID != first.UID || step.Error != nil || len(a) != 2 || a[0].Error == nil ||
 				a[0].Exchanges[0].StatusCode != 529 ||
 				a[1].Number != 2 || a[1].Error != nil || a[1].Exchanges[0].StatusCode != 200 ||
-				step.Spec.Response.Parts[0].Text != "Paris" {
-				t.Errorf("got %+v", step.Spec)
+				step.Response.Parts[0].Text != "Paris" {
+				t.Errorf("got %+v", step.DebugRecording)
 			}
 		})
 	}
@@ -217,12 +217,12 @@ func TestACompactionIsRecordedBesideTheReplies(t *testing.T) {
 	p.endsWell()
 	var summary *v1alpha1.ChatDebugStep
 	for _, step := range p.recordings() {
-		if step.Spec.Action == v1alpha1.ActionCompact {
+		if step.Action == v1alpha1.ActionCompact {
 			summary = &step
 		}
 	}
 	if summary == nil || summary.Name != fmt.Sprintf("long-%d-compact", c.chat.Status.History.Version) ||
-		summary.Spec.Response.Parts[0].Text != "They spoke." {
+		summary.Response.Parts[0].Text != "They spoke." {
 		t.Errorf("recorded %+v", summary)
 	}
 }
@@ -233,12 +233,12 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
 	create(t, &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "crashed-1-generateassistant"},
-		Spec: v1alpha1.ChatDebugStepSpec{
+		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "crashed"}, ChatUID: string(c.chat.UID), HistoryVersion: 1,
 			Action: v1alpha1.ActionGenerateAssistant,
-			Call:   1, Operation: v1alpha1.DebugStream, Pod: "another", Attempt: 1, Status: v1alpha1.DebugInProgress,
+			Call:   1, Operation: v1alpha1.DebugStream, Pod: "another", Attempt: 1, State: v1alpha1.DebugInProgress,
 			StartedAt: now,
-			Attempts:  []v1alpha1.DebugAttempt{{Number: 1, Pod: "another", Status: v1alpha1.DebugInProgress, StartedAt: now}},
+			Attempts:  []v1alpha1.DebugAttempt{{Number: 1, Pod: "another", State: v1alpha1.DebugInProgress, StartedAt: now}},
 		},
 	})
 	c.say("crashed-u", "hello")
@@ -248,8 +248,8 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2)
 	})
 	step := p.recorded(v1alpha1.DebugCompleted, 2)
-	if a := step.Spec.Attempts; len(a) != 2 || a[0].Status != v1alpha1.DebugInterrupted || a[0].Pod != "another" ||
-		!step.Spec.StartedAt.Equal(&now) {
+	if a := step.Attempts; len(a) != 2 || a[0].State != v1alpha1.DebugInterrupted || a[0].Pod != "another" ||
+		!step.StartedAt.Equal(&now) {
 		t.Errorf("the attempts are %+v", a)
 	}
 }
@@ -262,7 +262,7 @@ func TestHowACallEndedIsRecorded(t *testing.T) {
 	for name, want := range map[string]struct {
 		script  modelserver.Script
 		stop    bool
-		status  v1alpha1.DebugStatus
+		status  v1alpha1.DebugState
 		failure v1alpha1.DebugFailure
 		text    string
 	}{
@@ -279,11 +279,11 @@ func TestHowACallEndedIsRecorded(t *testing.T) {
 				c.write(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting })
 			}
 			step := p.recorded(want.status, 1)
-			if got := step.Spec.Attempts[0].Exchanges[0].Failure; got != want.failure ||
-				(step.Spec.Error != nil) != (want.status == v1alpha1.DebugError) {
-				t.Errorf("failure %s, error %+v", got, step.Spec.Error)
+			if got := step.Attempts[0].Exchanges[0].Failure; got != want.failure ||
+				(step.Error != nil) != (want.status == v1alpha1.DebugError) {
+				t.Errorf("failure %s, error %+v", got, step.Error)
 			}
-			if r := step.Spec.Response; want.text != "" && (r == nil || r.Parts[0].Text != want.text) {
+			if r := step.Response; want.text != "" && (r == nil || r.Parts[0].Text != want.text) {
 				t.Errorf("the response is %+v", r)
 			}
 		})
@@ -354,11 +354,11 @@ func TestTheKeyIsInNoRecordingOfAnyProvider(t *testing.T) {
 				status = v1alpha1.DebugError
 			}
 			step := p.recorded(status, 1)
-			if e := step.Spec.Attempts[0].Exchanges; len(e) != 1 || e[0].StatusCode == 0 ||
+			if e := step.Attempts[0].Exchanges; len(e) != 1 || e[0].StatusCode == 0 ||
 				!strings.Contains(e[0].RequestBody, "hello") {
 				t.Errorf("the exchanges are %+v", e)
 			}
-			t.Logf("%s: %s", step.Spec.Status, step.Spec.Attempts[0].Exchanges[0].URL)
+			t.Logf("%s: %s", step.State, step.Attempts[0].Exchanges[0].URL)
 		})
 	}
 }

@@ -81,12 +81,12 @@ func TestAURLReachesTheProviderAndNoRecordingOfItsSecrets(t *testing.T) {
 	}
 	const clean = "https://files.example.com/c.png?v=1&X-Amz-Signature=[redacted]"
 	step := p.recorded(v1alpha1.DebugCompleted, 1)
-	file := step.Spec.Request.Messages[0].Parts[1]
+	file := step.Request.Messages[0].Parts[1]
 	if file.Type != v1alpha1.DebugFile || file.Text != clean || file.Bytes != 0 || file.Name != "c.png" {
 		t.Errorf("recorded %+v", file)
 	}
 	// What is recorded is what was sent, but for the secret.
-	if body := step.Spec.Attempts[0].Exchanges[0].RequestBody; body != strings.ReplaceAll(p.asked(), signedURL, clean) {
+	if body := step.Attempts[0].Exchanges[0].RequestBody; body != strings.ReplaceAll(p.asked(), signedURL, clean) {
 		t.Errorf("recorded %s", body)
 	}
 }
@@ -125,7 +125,7 @@ func TestAURLThatCannotBeFetchedFailsNoTurn(t *testing.T) {
 	}
 	step := p.recorded(v1alpha1.DebugCompleted, 1)
 	raw, err := json.Marshal(step)
-	if exchanges := step.Spec.Attempts[0].Exchanges; err != nil || len(exchanges) != 2 ||
+	if exchanges := step.Attempts[0].Exchanges; err != nil || len(exchanges) != 2 ||
 		strings.Contains(string(raw), "5f2a9c77e1") {
 		t.Errorf("recorded %s: %v", raw, err)
 	}

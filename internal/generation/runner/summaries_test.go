@@ -89,7 +89,7 @@ func TestAModelSaysWhatBecameOfATurnAfterItsLastReply(t *testing.T) {
 	c.eventually("both calls are recorded", func() bool {
 		all := p.recordings()
 		return len(all) == 2 && all[0].Name == "c-1-generateassistant" && all[1].Name == "c-1-summarizeturn" &&
-			all[1].Spec.Status == v1alpha1.DebugCompleted
+			all[1].State == v1alpha1.DebugCompleted
 	})
 }
 

@@ -99,10 +99,10 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 		&v1alpha1.ChatQuota{ObjectMeta: meta,
 			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
 		&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName}},
-		&v1alpha1.ChatDebugStep{ObjectMeta: meta, Spec: v1alpha1.ChatDebugStepSpec{
+		&v1alpha1.ChatDebugStep{ObjectMeta: meta, DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "none",
-			Operation: v1alpha1.DebugStream, Attempt: 1, Status: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		}},
 	} {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,
