@@ -66,8 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err = r.report(ctx, s)
 	if apierrors.IsConflict(err) {
-		// Somebody changed the message, or the cache lags behind this reconciler's own write.
-		return ctrl.Result{RequeueAfter: 20 * time.Millisecond}, nil
+		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
 	}
 	return ctrl.Result{}, err
 }

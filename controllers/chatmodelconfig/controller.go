@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	err := r.Client.Status().Update(ctx, next)
 	if apierrors.IsConflict(err) {
-		return ctrl.Result{}, nil // Its event brings it back.
+		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of ChatModelConfig %s: %w", req, err)

@@ -21,6 +21,9 @@ const (
 	First = 5 * time.Millisecond
 	// Most is the longest wait: 30 s. What makes a pass fail is mended by people, and nothing watches for that.
 	Most = 30 * time.Second
+	// Conflict is the wait after a status write that met a conflict. An event need not follow: a cache that lags behind
+	// the reconciler's own write is one cause, and what changes no specification is not watched for.
+	Conflict = 20 * time.Millisecond
 )
 
 // Limiter is the work queue's rate limiter. Objects do not wait for each other:
