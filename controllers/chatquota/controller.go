@@ -96,7 +96,7 @@ func (r *Reconciler) setCluster(ctx context.Context) (*v1alpha1.ClusterChatQuota
 // Reconcile puts a quota in force: a ChatQuota, or the ClusterChatQuota if the request names no namespace.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if req.Namespace == "" {
-		return ctrl.Result{}, r.reconcileCluster(ctx)
+		return r.reconcileCluster(ctx)
 	}
 	cluster, own, err := r.setNamespace(ctx, req.Namespace)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{}, r.report(ctx, next)
+	return r.report(ctx, next)
 }
 
 // setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
@@ -132,27 +132,30 @@ func (r *Reconciler) setNamespace(ctx context.Context, ns string) (cluster capac
 	return capacity.OfCluster(quota), own, nil
 }
 
-func (r *Reconciler) reconcileCluster(ctx context.Context) error {
+func (r *Reconciler) reconcileCluster(ctx context.Context) (ctrl.Result, error) {
 	r.setting.Lock()
 	quota, err := r.setCluster(ctx)
 	r.setting.Unlock()
 	if err != nil || quota == nil {
-		return err
+		return ctrl.Result{}, err
 	}
 	next := quota.DeepCopy()
 	conditions.ClusterChatQuota(next, capacity.OfCluster(quota), r.Now())
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
-		return nil
+		return ctrl.Result{}, nil
 	}
 	return r.report(ctx, next)
 }
 
-func (r *Reconciler) report(ctx context.Context, quota client.Object) error {
+func (r *Reconciler) report(ctx context.Context, quota client.Object) (ctrl.Result, error) {
 	err := r.Client.Status().Update(ctx, quota)
-	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // What changed it brings it back.
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return ctrl.Result{}, fmt.Errorf("writing the status of %T %s: %w", quota, client.ObjectKeyFromObject(quota), err)
 	}
-	return fmt.Errorf("writing the status of %T %s: %w", quota, client.ObjectKeyFromObject(quota), err)
+	return ctrl.Result{}, nil
 }
 
 // siblings are the namespace's other ChatQuotas: which of them decides may have changed.
