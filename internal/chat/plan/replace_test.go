@@ -89,11 +89,11 @@ func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
 		want    v1alpha1.AttemptInternalStatus
 	}{
 		"an error that may pass": {answered(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), step},
-		"its pod is lost": {func(*world) func(*Facts) { return lost("") }, lostOnceMore},
+		"its pod is lost":        {func(*world) func(*Facts) { return lost("") }, lostOnceMore},
 		"the step is committed, and the next one begins": {answered(chattest.Calls("1")),
 			v1alpha1.AttemptInternalStatus{}},
 		"the turn is answered": {answered(chattest.Says("hi")), v1alpha1.AttemptInternalStatus{}},
-		"the turn fails": {answered(chattest.Fails(v1alpha1.ErrorRequestRejected)), v1alpha1.AttemptInternalStatus{}},
+		"the turn fails":       {answered(chattest.Fails(v1alpha1.ErrorRequestRejected)), v1alpha1.AttemptInternalStatus{}},
 		"the history is cut": {func(*world) func(*Facts) {
 			return func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} }
 		}, v1alpha1.AttemptInternalStatus{}},
