@@ -82,6 +82,9 @@ data: [DONE]
 var (
 	behindOpenRouter = providertest.Protocol{Provider: v1alpha1.ProviderOpenRouter}
 	behindVercel     = providertest.Protocol{Provider: v1alpha1.ProviderVercel}
+	azureChat        = providertest.Protocol{Provider: v1alpha1.ProviderAzure,
+		Transport: v1alpha1.TransportChatCompletions}
+	azureResponses = providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}
 )
 
 // produced is the usage of a call that produced 50 tokens, so many of them reasoning.
@@ -97,13 +100,11 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		stream   string
 		want     v1alpha1.TokenUsage
 	}{
-		"OpenAI's chat":                 {providertest.Chat, "", chatUsage(50, 20, 150), produced(20)},
-		"OpenAI's chat, mostly thought": {providertest.Chat, "", chatUsage(50, 45, 150), produced(45)},
-		"Azure's chat": {providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportChatCompletions}, "",
-			chatUsage(50, 20, 150), produced(20)},
-		"OpenAI's responses": {providertest.Responses, "", responsesUsage, produced(20)},
-		"Azure's responses": {providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses}, "",
-			responsesUsage, produced(20)},
+		"OpenAI's chat":                        {providertest.Chat, "", chatUsage(50, 20, 150), produced(20)},
+		"OpenAI's chat, mostly thought":        {providertest.Chat, "", chatUsage(50, 45, 150), produced(45)},
+		"Azure's chat":                         {azureChat, "", chatUsage(50, 20, 150), produced(20)},
+		"OpenAI's responses":                   {providertest.Responses, "", responsesUsage, produced(20)},
+		"Azure's responses":                    {azureResponses, "", responsesUsage, produced(20)},
 		"a server like OpenAI":                 {providertest.Compatible, "", chatUsage(50, 20, 150), produced(20)},
 		"a server like OpenAI, mostly thought": {providertest.Compatible, "", chatUsage(50, 45, 150), produced(45)},
 		"xAI counts the reasoning beside it":   {providertest.Compatible, "", chatUsage(30, 20, 150), produced(20)},
@@ -117,8 +118,8 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		"Gemini at Vercel":                     {behindVercel, "google/gemini-3-pro", chatUsage(30, 20, 130), produced(20)},
 		"Gemini at Vercel, half of it thought": {behindVercel, "google/gemini-3-pro", chatUsage(25, 25, 125), produced(25)},
 		"Gemini at Vercel, mostly thought":     {behindVercel, "google/gemini-3-pro", chatUsage(5, 45, 105), produced(45)},
-		"Claude": {providertest.Claude, "", claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40, CacheWriteTokens: 5,
-			OutputTokens: 50, TotalTokens: 155}},
+		"Claude": {providertest.Claude, "", claudeUsage, v1alpha1.TokenUsage{InputTokens: 60, CacheReadTokens: 40,
+			CacheWriteTokens: 5, OutputTokens: 50, TotalTokens: 155}},
 		"Gemini counts the thoughts beside it": {providertest.Gemini, "", geminiUsage, produced(20)},
 		"Gemini counts the thoughts within it": {providertest.Gemini, "",
 			strings.ReplaceAll(geminiUsage, `"candidatesTokenCount":30`, `"candidatesTokenCount":50`), produced(20)},

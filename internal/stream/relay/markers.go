@@ -88,23 +88,15 @@ func (m markers) load() (map[fence.Fence]string, error) {
 
 // parseMarker reads "<uid>-<version>-<attempt>", from the end because a UID has dashes of its own.
 func parseMarker(name string) (fence.Fence, bool) {
-	rest, attempt, ok := cutLast(name)
+	rest, attempt, ok := strings.CutLast(name, "-")
 	if !ok {
 		return fence.Fence{}, false
 	}
-	uid, version, ok := cutLast(rest)
+	uid, version, ok := strings.CutLast(rest, "-")
 	if !ok || !uidPattern.MatchString(uid) {
 		return fence.Fence{}, false
 	}
 	a, errA := strconv.ParseInt(attempt, 10, 32)
 	v, errV := strconv.ParseInt(version, 10, 64)
 	return fence.Fence{ChatUID: uid, HistoryVersion: v, Attempt: int32(a)}, errA == nil && errV == nil
-}
-
-func cutLast(s string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(s, '-')
-	if i < 0 {
-		return "", "", false
-	}
-	return s[:i], s[i+1:], true
 }
