@@ -1,0 +1,220 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
+)
+
+// asked is message a, which chat c answers.
+func asked() *v1alpha1.ChatMessage {
+	return chattest.In("ns", chattest.User("c", "a", chattest.Defaulted))
+}
+
+// answering is chat c, at work at that for ten seconds, and changed.
+func answering(change ...func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
+	chat := chattest.Generating()
+	chat.Status.History.Length, chat.Status.Turn.Index = 1, 0
+	chat.Status.Internal.Turn.ContentHash = content.Of(asked())
+	for _, c := range change {
+		c(&chat.Status)
+	}
+	return chat
+}
+
+// reply is what its pod has answered.
+func reply(replies ...chattest.Reply) *v1alpha1.ChatMessage {
+	return chattest.Answer(chattest.Generating(), replies...)
+}
+
+// movedOn is the status of the chat after its message was edited.
+func movedOn(st *v1alpha1.ChatStatus) { st.History.Version = 4 }
+
+// committed is its status after the reply.
+func committed(st *v1alpha1.ChatStatus) {
+	st.History = v1alpha1.HistoryStatus{Version: 4, Head: "c-3-1", Length: 2}
+	st.Generation, st.Turn.Result = nil, v1alpha1.TurnAnswered
+}
+
+func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler) {
+	t.Helper()
+	s := fakeapi.New(t, objects...)
+	return s, &Reconciler{Client: s.Client, Live: s.Live, Now: func() time.Time { return chattest.Now }}
+}
+
+func request(name string) ctrl.Request {
+	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
+}
+
+func TestAUserMessageSaysWhereItStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		chat   *v1alpha1.Chat
+		state  v1alpha1.MessageState
+		reason v1alpha1.ConditionReason
+		again  time.Duration
+	}{
+		"its chat does not exist": {nil, v1alpha1.MessagePending, v1alpha1.ReasonChatNotFound, 0},
+		"it is being answered":    {answering(), v1alpha1.MessageCommitted, v1alpha1.ReasonBeingAnswered, 0},
+		"it has been answered for less than a second": {answering(func(st *v1alpha1.ChatStatus) {
+			st.Generation.StartedAt = *chattest.Ago(300 * time.Millisecond)
+		}), "", "", 700 * time.Millisecond},
+		"it is answered": {answering(committed), v1alpha1.MessageCommitted, v1alpha1.ReasonAnswered, 0},
+		"it is queued": {answering(func(st *v1alpha1.ChatStatus) {
+			st.Turn.Message, st.History.Head, st.Queue = "other", "other", []v1alpha1.QueuedMessage{{Name: "a"}}
+		}), v1alpha1.MessageQueued, v1alpha1.ReasonQueued, 0},
+		"its chat is archived": {chattest.In("ns", chattest.Chat("c", func(c *v1alpha1.Chat) {
+			c.Status.Archived = true
+		})), v1alpha1.MessagePending, v1alpha1.ReasonChatArchived, 0},
+		"its chat takes it up at any moment": {chattest.In("ns", chattest.Chat("c")), "", "", 0},
+		"its chat takes its edit up at any moment": {answering(func(st *v1alpha1.ChatStatus) {
+			st.Internal.Turn.ContentHash = "of what it said before"
+		}), "", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{asked()}
+			if c.chat != nil {
+				objects = append(objects, c.chat)
+			}
+			s, r := begin(t, objects...)
+			result, err := r.Reconcile(t.Context(), request("a"))
+			if err != nil || result.RequeueAfter != c.again {
+				t.Errorf("got %v, %v", result, err)
+			}
+			st := fakeapi.Read(t, s, asked()).Status
+			reason := v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
+			if st.State != c.state || reason != c.reason {
+				t.Errorf("it is %q because of %q, want %q because of %q", st.State, reason, c.state, c.reason)
+			}
+			if _, err := r.Reconcile(t.Context(), request("a")); err != nil || len(s.Writes()) > 1 {
+				t.Errorf("what it says already is written again: %v, %v", s.Writes(), err)
+			}
+		})
+	}
+}
+
+func TestAGeneratedMessageGoesOnceTheChatHasMovedOnWithoutIt(t *testing.T) {
+	other := func(*v1alpha1.ChatStatus) {}
+	for name, c := range map[string]struct {
+		chat  *v1alpha1.Chat
+		reply *v1alpha1.ChatMessage
+		gone  bool
+	}{
+		"it answers the attempt under way": {answering(other), reply(chattest.Says("hi")), false},
+		"it is in the history":             {answering(committed), reply(chattest.Says("hi")), false},
+		"the chat has moved on":            {answering(movedOn), reply(chattest.Says("hi")), true},
+		"another attempt is under way": {answering(func(st *v1alpha1.ChatStatus) { st.Generation.Attempt = 2 }),
+			reply(chattest.Says("hi")), true},
+		"a report that waits to be acted on": {answering(), reply(chattest.Fails(v1alpha1.ErrorOverloaded)), false},
+		"a report that was acted on": {answering(func(st *v1alpha1.ChatStatus) { st.Generation = nil }),
+			reply(chattest.Fails(v1alpha1.ErrorOverloaded)), true},
+		"of a chat that is gone":       {nil, reply(chattest.Says("hi")), true},
+		"of another chat of that name": {chattest.In("ns", chattest.Chat("c", chattest.UID("new"))), reply(), true},
+		"the history is not whole": {answering(movedOn, func(st *v1alpha1.ChatStatus) { st.History.Head = "gone" }),
+			reply(chattest.Says("hi")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := []client.Object{c.reply, asked()}
+			if c.chat != nil {
+				objects = append(objects, c.chat)
+			}
+			s, r := begin(t, objects...)
+			if result, err := r.Reconcile(t.Context(), request("c-3-1")); err != nil || !result.IsZero() {
+				t.Errorf("got %v, %v", result, err)
+			}
+			var left v1alpha1.ChatMessageList
+			if err := s.Direct.List(t.Context(), &left); err != nil {
+				t.Fatal(err)
+			}
+			if gone := len(left.Items) == 1; gone != c.gone {
+				t.Errorf("it is gone: %t", gone)
+			}
+		})
+	}
+}
+
+func TestAMessageGoesOnlyIfTheAPIServerConfirmsWhatTheCacheSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		cached, live *v1alpha1.Chat
+	}{
+		"the cache lacks the chat":             {nil, answering()},
+		"the cache lacks the commit":           {answering(movedOn), answering(committed)},
+		"the cache has an attempt that is not": {answering(movedOn), answering()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := []client.Object{reply(chattest.Says("hi")), asked()}
+			if c.cached != nil {
+				cache = append(cache, c.cached)
+			}
+			s, r := begin(t, cache...)
+			r.Live = fakeapi.New(t, c.live, reply(chattest.Says("hi")), asked()).Live
+			if result, err := r.Reconcile(t.Context(), request("c-3-1")); err != nil || !result.IsZero() {
+				t.Errorf("got %v, %v", result, err)
+			}
+			if writes := s.Writes(); len(writes) != 0 {
+				t.Errorf("it writes %v", writes)
+			}
+		})
+	}
+}
+
+func TestAFaultOfAnyCallLosesNothingOfAMessage(t *testing.T) {
+	gone := []fakeapi.Fault{fakeapi.NotFound}
+	removed := []fakeapi.Fault{fakeapi.NotFound, fakeapi.Conflict} // It is, or another one has its name.
+	for name, c := range map[string]struct {
+		chat    *v1alpha1.Chat
+		message string
+		settled map[string][]fakeapi.Fault
+	}{
+		"its status is written": {answering(), "a",
+			map[string][]fakeapi.Fault{"get chatmessage": gone, "get chat": gone}},
+		"it goes with its chat": {nil, "c-3-1",
+			map[string][]fakeapi.Fault{"get chatmessage": gone, "delete chatmessage": removed}},
+		"it goes as it is in no history": {answering(movedOn), "c-3-1", map[string][]fakeapi.Fault{
+			// That the chat is gone is believed only if cache and API server say so.
+			"get chatmessage": gone, "get chat": gone, "live get chat": gone, "delete chatmessage": removed,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faults := fakeapi.Reconcile{
+				Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
+					objects := []client.Object{asked(), reply(chattest.Says("hi"))}
+					if c.chat != nil {
+						objects = append(objects, c.chat.DeepCopy())
+					}
+					return begin(t, objects...)
+				},
+				Request: request(c.message), Settled: c.settled,
+				State: []client.ObjectList{&v1alpha1.ChatMessageList{}, &v1alpha1.ChatList{}},
+			}
+			faults.Run(t)
+		})
+	}
+}
+
+func TestAConflictIsTriedAgainSoon(t *testing.T) {
+	s, r := begin(t, asked(), answering())
+	s.Fail = func(call string) error {
+		if slices.Contains(s.Writes(), call) {
+			return fakeapi.Conflict.Err()
+		}
+		return nil
+	}
+	if result, err := r.Reconcile(t.Context(), request("a")); err != nil || result.RequeueAfter != requeue.Conflict {
+		t.Errorf("got %v, %v", result, err)
+	}
+}
