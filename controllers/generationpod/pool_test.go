@@ -14,9 +14,10 @@ import (
 
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
-var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var now = chattest.Now
 
 func TestAPodThatOnlyTheCacheLacksIsNotLost(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod"}}

@@ -7,12 +7,16 @@ package fakeapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +25,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // Server is the API server.
@@ -133,7 +138,7 @@ func (s *Server) funcs(reader string) interceptor.Funcs {
 			return before(s.call(reader, "list ", of), func() error { return via.List(ctx, list, opts...) })
 		},
 		Create: func(ctx c, via to, o client.Object, opts ...client.CreateOption) error {
-			return before(s.call("create ", s.kind(o)), func() error { return via.Create(ctx, o, opts...) })
+			return before(s.call("create ", s.kind(o)), func() error { return created(ctx, via, o, opts...) })
 		},
 		Delete: func(ctx c, via to, o client.Object, opts ...client.DeleteOption) error {
 			return before(s.call("delete ", s.kind(o)), func() error { return via.Delete(ctx, o, opts...) })
@@ -141,8 +146,12 @@ func (s *Server) funcs(reader string) interceptor.Funcs {
 		Patch: func(ctx c, via to, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			return before(s.call("patch ", s.kind(o)), func() error { return via.Patch(ctx, o, patch, opts...) })
 		},
-		Apply: func(ctx c, via to, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			return before(s.call("apply ", applied(o)), func() error { return via.Apply(ctx, o, opts...) })
+		Apply: func(ctx c, via to, o runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			u, err := decoded(o)
+			if err != nil {
+				return err
+			}
+			return before(s.call("apply ", s.kind(u)), func() error { return replaced(ctx, via, u) })
 		},
 		SubResourceUpdate: func(ctx c, via client.Client, sub string, o client.Object,
 			opts ...client.SubResourceUpdateOption) error {
@@ -159,12 +168,35 @@ func before(err error, call func() error) error {
 	return call()
 }
 
-// applied is the kind of what is applied, in lower case.
-func applied(o runtime.ApplyConfiguration) string {
-	if of, ok := o.(interface{ GetKind() string }); ok {
-		return strings.ToLower(of.GetKind())
+// created creates the object at chattest.Now.
+func created(ctx context.Context, via client.Client, o client.Object, opts ...client.CreateOption) error {
+	if at := o.GetCreationTimestamp(); at.IsZero() {
+		o.SetCreationTimestamp(metav1.NewTime(chattest.Now))
 	}
-	return fmt.Sprintf("%T", o)
+	return via.Create(ctx, o, opts...)
+}
+
+func decoded(o runtime.ApplyConfiguration) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, u)
+	}
+	return u, err
+}
+
+// replaced is what applying comes to for the one owner of all fields. Whose field is whose takes a real API server.
+func replaced(ctx context.Context, via client.Client, o *unstructured.Unstructured) error {
+	there := o.DeepCopy()
+	err := via.Get(ctx, client.ObjectKeyFromObject(o), there)
+	if apierrors.IsNotFound(err) {
+		return via.Create(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	o.SetResourceVersion(there.GetResourceVersion())
+	return via.Update(ctx, o)
 }
 
 // State is everything that the server holds, without what every write changes.

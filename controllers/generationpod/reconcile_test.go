@@ -1,0 +1,247 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generationpod
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
+)
+
+var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pod"}}
+
+var settings = podspec.Settings{Image: "parley:1"}
+
+// working is generation pod "pod", built from the settings, ready for an hour, and changed.
+func working(change ...func(*corev1.Pod)) *corev1.Pod {
+	of := settings
+	of.Namespace = "ns"
+	pod := podspec.Generation(of, "pod")
+	ready := metav1.NewTime(now.Add(-time.Hour))
+	pod.CreationTimestamp, pod.Status.Phase = ready, corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+		LastTransitionTime: ready}}
+	for _, c := range change {
+		c(pod)
+	}
+	return pod
+}
+
+func ofOldTemplate(p *corev1.Pod) { p.Labels[podspec.LabelTemplate] = "old" }
+
+func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler) {
+	t.Helper()
+	s := fakeapi.New(t, objects...)
+	clock := func() time.Time { return now }
+	return s, &Reconciler{Client: s.Client, Idle: time.Minute, Now: clock, Pool: &Pool{
+		Client: s.Client, Live: s.Live, Ledger: placement.NewLedger(), Settings: settings, Start: time.Hour, Capacity: 1,
+		Prepare: func(context.Context, string) error { return nil }, Now: clock,
+	}}
+}
+
+func TestAPodWithoutWorkGoesWhenItHasBeenIdleForLongEnough(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		given string // chat that has the pod, though no status says so yet
+		again time.Duration
+		gone  bool
+	}{
+		"of these settings":      {working(), "", time.Minute, false},
+		"of earlier settings":    {working(ofOldTemplate), "", 0, true},
+		"that can work no more":  {working(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "", 0, true},
+		"that was just given":    {working(ofOldTemplate), "ns/c", time.Second, false},
+		"that is none of ours":   {working(func(p *corev1.Pod) { p.Labels = nil }), "", 0, false},
+		"that is being deleted":  {working(ofOldTemplate, deleting), "", 0, false},
+		"of a chat's generation": {working(), "ns/c", time.Minute, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := begin(t, c.pod)
+			if c.given != "" {
+				r.Pool.Ledger.Book(c.given, "pod")
+			}
+			result, err := r.Reconcile(t.Context(), request)
+			if err != nil || result.RequeueAfter != c.again || (len(s.Writes()) == 1) != c.gone {
+				t.Errorf("got %v, %v after %v", result, err, s.Writes())
+			}
+		})
+	}
+}
+
+func deleting(p *corev1.Pod) {
+	p.DeletionTimestamp, p.Finalizers = new(metav1.NewTime(now)), []string{"parley.dev/test"}
+}
+
+func TestIdlenessCountsFromWhenTheLastChatLeft(t *testing.T) {
+	chat := chattest.Generating()
+	s, r := begin(t, working(), chat)
+	for _, step := range []struct {
+		what  string
+		does  func()
+		later time.Duration
+		again time.Duration
+		gone  bool
+	}{
+		{"a chat has it", func() {}, 0, time.Minute, false},
+		{"the chat has left", func() {
+			chat.Status.Generation = nil
+			if err := s.Direct.Status().Update(t.Context(), chat); err != nil {
+				t.Fatal(err)
+			}
+		}, time.Hour, time.Minute, false},
+		{"40 seconds later", func() {}, time.Hour + 40*time.Second, 20 * time.Second, false},
+		{"a minute later", func() {}, time.Hour + time.Minute, 0, true},
+	} {
+		step.does()
+		r.Now = func() time.Time { return now.Add(step.later) }
+		result, err := r.Reconcile(t.Context(), request)
+		if err != nil || result.RequeueAfter != step.again || (len(s.Writes()) == 1) != step.gone {
+			t.Errorf("%s: got %v, %v after %v", step.what, result, err, s.Writes())
+		}
+	}
+}
+
+func TestAPodThatGoesIsGivenToNobodyAndIsForgottenOnceItIsGone(t *testing.T) {
+	s, r := begin(t, working(ofOldTemplate))
+	s.Fail = func(call string) error {
+		if call == "delete pod" {
+			return fakeapi.Forbidden.Err()
+		}
+		return nil
+	}
+	if _, err := r.Reconcile(t.Context(), request); err == nil {
+		t.Error("nobody says that it cannot be removed")
+	}
+	choose := func() bool {
+		_, ok := r.Pool.Ledger.Choose("ns", []placement.Pod{{Name: "pod", Created: now, Usable: true}},
+			placement.Want{Capacity: 1}, "ns/c")
+		return ok
+	}
+	if choose() {
+		t.Error("a chat is given to it")
+	}
+	s.Fail = nil
+	if err := s.Direct.Delete(t.Context(), working()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if !choose() {
+		t.Error("a pod of its name is given to nobody")
+	}
+}
+
+func TestAFaultOfAnyCallKeepsNoPod(t *testing.T) {
+	faults := fakeapi.Reconcile{
+		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
+			return begin(t, working(ofOldTemplate), chattest.In("ns", chattest.Config("default", chattest.Default)))
+		},
+		Request: request,
+		State:   []client.ObjectList{&corev1.PodList{}},
+		Settled: map[string][]fakeapi.Fault{"get pod": {fakeapi.NotFound}, "delete pod": {fakeapi.NotFound}},
+	}
+	faults.Run(t)
+}
+
+func TestAChatGetsAPodThatHasRoomOrANewOne(t *testing.T) {
+	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
+	want := placement.Want{}
+	for name, c := range map[string]struct {
+		pods   []client.Object
+		booked string
+		writes []string
+	}{
+		"one has room":                  {[]client.Object{working()}, "", nil},
+		"none is there":                 {nil, "", []string{"create pod"}},
+		"the only one is full":          {[]client.Object{working()}, "ns/other", []string{"create pod"}},
+		"the only one is of other keys": {[]client.Object{working(ofOldTemplate)}, "", []string{"create pod"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := begin(t, c.pods...)
+			r.Pool.Book(types.NamespacedName{Namespace: "ns", Name: "other"}, "")
+			if c.booked != "" {
+				r.Pool.Ledger.Book(c.booked, "pod")
+			}
+			name, err := r.Pool.Assign(t.Context(), chat, nil, want)
+			if err != nil || !slices.Equal(s.Writes(), c.writes) || r.Pool.Ledger.Load(name) != 1 {
+				t.Errorf("got %q, %v after %v, with the load %d", name, err, s.Writes(), r.Pool.Ledger.Load(name))
+			}
+			if again, err := r.Pool.Assign(t.Context(), chat, nil, want); err != nil || again != name {
+				t.Errorf("asked again it gets %q, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestAFaultOfACallForAPodIsARefusalOrPasses(t *testing.T) {
+	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
+	for name, c := range map[string]struct {
+		call    string
+		fault   fakeapi.Fault
+		refused bool
+	}{
+		"the pods cannot be listed":     {"list pods", fakeapi.Timeout, false},
+		"the pod cannot be created":     {"create pod", fakeapi.Timeout, false},
+		"a quota is against it":         {"create pod", fakeapi.Forbidden, true},
+		"the namespace is gone":         {"create pod", fakeapi.NotFound, true},
+		"it cannot be prepared for now": {"prepare", fakeapi.Timeout, false},
+		"a right to prepare is missing": {"prepare", fakeapi.Forbidden, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := begin(t)
+			injected := c.fault.Err()
+			fail := func(call string) error {
+				if call == c.call {
+					return injected
+				}
+				return nil
+			}
+			s.Fail, r.Pool.Prepare = fail, func(context.Context, string) error { return fail("prepare") }
+			var refused *placement.RefusedError
+			_, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{})
+			if errors.As(err, &refused) != c.refused || !c.refused && !errors.Is(err, injected) {
+				t.Errorf("the error is %v", err)
+			}
+			injected = nil
+			if _, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); (err == nil) == c.refused {
+				t.Errorf("asked again at once: %v", err)
+			}
+			r.Pool.Now = func() time.Time { return now.Add(denial.Lasts) }
+			if name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); err != nil ||
+				r.Pool.Ledger.Load(name) != 1 {
+				t.Errorf("asked again later: %q, %v", name, err)
+			}
+		})
+	}
+}
+
+func TestAPodIsTakenForLostOnlyIfItWasLookedFor(t *testing.T) {
+	for _, call := range []string{"get pod", "live get pod"} {
+		s, r := begin(t)
+		s.Fail = func(made string) error {
+			if made == call {
+				return fakeapi.Timeout.Err()
+			}
+			return nil
+		}
+		if state, err := r.Pool.Look(t.Context(), request.NamespacedName, nil); err == nil || state.Lost {
+			t.Errorf("%s: got %+v, %v", call, state, err)
+		}
+	}
+}
