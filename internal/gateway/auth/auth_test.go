@@ -36,7 +36,9 @@ type apiServer struct {
 	atOnce  int
 	most    int
 	err     error
+	down    error // of the access reviews
 	denied  bool
+	unknown bool          // it knows no token
 	unaware bool          // it knows nothing of audiences
 	hold    chan struct{} // closed: it answers
 }
@@ -60,7 +62,7 @@ func (a *apiServer) Create(ctx context.Context, review *authenticationv1.TokenRe
 	if err != nil {
 		return nil, err
 	}
-	review.Status.Authenticated = true
+	review.Status.Authenticated = !a.unknown
 	review.Status.User.Username = "jane"
 	if !a.unaware {
 		review.Status.Audiences = review.Spec.Audiences
@@ -81,7 +83,7 @@ func (a accesses) Create(_ context.Context, review *authorizationv1.SubjectAcces
 	a.server.access = append(a.server.access,
 		strings.TrimSuffix(fmt.Sprintf("%s %s/%s %s/%s", at.Verb, at.Resource, at.Subresource, at.Namespace, at.Name), "/"))
 	review.Status.Allowed = !a.server.denied
-	return review, nil
+	return review, a.server.down
 }
 
 func (a *apiServer) checker(options Options) *Checker {
@@ -93,6 +95,9 @@ func jwt(claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode([]byte(`{"alg":"RS256"}`)) + "." + encode([]byte(claims)) + ".c2lnbmF0dXJl"
 }
+
+// tokenNumber is one of many good tokens.
+func tokenNumber(i int) string { return jwt(fmt.Sprintf(`{"aud":"parley-gateway","jti":"%d"}`, i)) }
 
 var (
 	ours   = jwt(`{"aud":["parley-gateway"]}`)
@@ -201,7 +206,7 @@ func TestACrowdAtTheDoorIsAskedAboutAFewAtATimeAndEndsNoStream(t *testing.T) {
 		reasons := map[string]int{}
 		for i := range 1000 {
 			crowd.Go(func() {
-				_, refused := checker.Check(t.Context(), jwt(fmt.Sprintf(`{"aud":"parley-gateway","jti":"%d"}`, i)), chat)
+				_, refused := checker.Check(t.Context(), tokenNumber(i), chat)
 				mu.Lock()
 				defer mu.Unlock()
 				if refused == nil {
