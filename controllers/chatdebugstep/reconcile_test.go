@@ -37,10 +37,10 @@ func recording(begun time.Duration, change ...func(*v1alpha1.ChatDebugStep)) *v1
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat,
 				v1alpha1.GroupVersion.WithKind("Chat"))},
 		},
-		Spec: v1alpha1.ChatDebugStepSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Status: v1alpha1.DebugInProgress, Attempt: 1, Pod: "pod",
+		DebugRecording: v1alpha1.DebugRecording{
+			ChatRef: v1alpha1.ChatReference{Name: "c"}, State: v1alpha1.DebugInProgress, Attempt: 1, Pod: "pod",
 			StartedAt: metav1.NewMicroTime(since),
-			Attempts: []v1alpha1.DebugAttempt{{Number: 1, Pod: "pod", Status: v1alpha1.DebugInProgress,
+			Attempts: []v1alpha1.DebugAttempt{{Number: 1, Pod: "pod", State: v1alpha1.DebugInProgress,
 				StartedAt: metav1.NewMicroTime(since)}},
 		},
 	}
@@ -122,11 +122,11 @@ func TestAnInterruptedRecordingSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := fakeapi.Read(t, s, recording(0))
-	if got.Spec.Status != v1alpha1.DebugInterrupted || !got.Spec.FinishedAt.Time.Equal(now) ||
+	if got.State != v1alpha1.DebugInterrupted || !got.FinishedAt.Time.Equal(now) ||
 		got.Annotations[v1alpha1.AnnotationInProgress] != "" {
-		t.Errorf("it is %+v with %v", got.Spec, got.Annotations)
+		t.Errorf("it is %+v with %v", got.DebugRecording, got.Annotations)
 	}
-	if a := got.Spec.Attempts; len(a) != 1 || a[0].Number != 1 || a[0].Status != v1alpha1.DebugInterrupted ||
+	if a := got.Attempts; len(a) != 1 || a[0].Number != 1 || a[0].State != v1alpha1.DebugInterrupted ||
 		!a[0].FinishedAt.Time.Equal(now) {
 		t.Errorf("its attempts are %+v", a)
 	}
