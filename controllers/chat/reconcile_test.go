@@ -5,29 +5,24 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
-	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
 )
 
 // onePod gives every attempt the same pod, which works.
@@ -60,114 +55,54 @@ func (*onePod) Forget(types.NamespacedName) {}
 // world is an API server with chat c, its ChatModelConfig and a message u, and the controller before it.
 type world struct {
 	*testing.T
-	client client.WithWatch
-	gate   *capacity.Gate
-	pods   *onePod
-	// fail is asked before each call of the controller, such as "update chats/status": what it returns is the answer.
-	fail  func(call string) error
-	calls []string
+	*fakeapi.Server
+	gate *capacity.Gate
+	pods *onePod
 	*Reconciler
 }
 
-// indexer adds the indexes of the manager's cache to a fake client.
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
-	i.WithIndex(o, field, keys)
-	return nil
-}
-
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, gate: capacity.NewGate(), pods: &onePod{booked: map[types.NamespacedName]string{}}}
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	t.Helper()
+	chat := chattest.In("ns", chattest.Chat("c", chattest.UID("chat-uid")))
+	message := chattest.In("ns", chattest.User("c", "u", chattest.Defaulted))
+	chat.Generation, message.Generation, message.UID = 1, 1, "u-uid"
+	w := &world{
+		T: t, Server: fakeapi.New(t, chat, message, chattest.In("ns", chattest.Config("default", chattest.Default))),
+		gate: capacity.NewGate(), pods: &onePod{booked: map[types.NamespacedName]string{}},
 	}
-	config := modelConfig("default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true })
-	config.Namespace = "ns"
-	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ToolApproval{}).
-		WithObjects(&config,
-			&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "chat-uid", Generation: 1}},
-			&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "u", UID: "u-uid", Generation: 1},
-				Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleUser,
-					Content: "Hello"}}).
-		WithInterceptorFuncs(w.interceptor())
-	if err := index.Register(t.Context(), indexer{builder}); err != nil {
-		t.Fatal(err)
-	}
-	w.client = builder.Build()
 	w.Reconciler = New(Options{
-		Client: w.client, Live: w.client, Recorder: &events.FakeRecorder{}, Pods: w.pods, Gate: w.gate,
+		Client: w.Client, Live: w.Live, Recorder: &events.FakeRecorder{}, Pods: w.pods, Gate: w.gate,
 		LoadLimits: func(context.Context) error { return nil }, Now: func() time.Time { return now },
 	})
 	return w
 }
 
-func (w *world) call(verb string, o any) error {
-	call := verb + " " + strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1alpha1."))
-	w.calls = append(w.calls, call)
-	if w.fail == nil {
-		return nil
-	}
-	return w.fail(call)
-}
+var ofChat = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "c"}}
 
-func (w *world) interceptor() interceptor.Funcs {
-	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
-			opts ...client.GetOption) error {
-			return errors.Join(w.call("get", o), c.Get(ctx, key, o, opts...))
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if err := w.call("list", list); err != nil {
-				return err
-			}
-			return c.List(ctx, list, opts...)
-		},
-		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, o client.Object,
-			opts ...client.SubResourceUpdateOption) error {
-			if err := w.call("update "+sub+" of", o); err != nil {
-				return err
-			}
-			return c.SubResource(sub).Update(ctx, o, opts...)
-		},
-	}
-}
-
-func (w *world) reconcile() (ctrl.Result, error) {
-	w.calls = nil
-	return w.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "c"}})
-}
+func (w *world) reconcile() (ctrl.Result, error) { return w.Reconcile(w.Context(), ofChat) }
 
 func (w *world) chat() *v1alpha1.Chat {
 	w.Helper()
-	fail := w.fail
-	w.fail = nil
-	defer func() { w.fail = fail }()
-	var chat v1alpha1.Chat
-	if err := w.client.Get(w.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &chat); err != nil {
-		w.Fatal(err)
-	}
-	return &chat
+	return fakeapi.Read(w.T, w.Server, chattest.In("ns", chattest.Chat("c")))
 }
 
-// answer is the result of the attempt under way, as its pod creates it.
+// conflicts lets so many writes of the chat's status meet a conflict.
+func (w *world) conflicts(n int) {
+	w.Fail = func(call string) error {
+		if call != "update status of chat" || n == 0 {
+			return nil
+		}
+		n--
+		return fakeapi.Conflict.Err()
+	}
+}
+
+// answer lets the pod answer the attempt under way.
 func (w *world) answer() {
 	w.Helper()
-	st := w.chat().Status
-	name := fmt.Sprintf("c-%d-%d", st.History.Version, st.Generation.Attempt)
-	err := w.client.Create(w.Context(), &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "c"}, Role: v1alpha1.RoleAssistant, Parent: st.History.Head,
-			Index: new(st.History.Length),
-			Generation: &v1alpha1.MessageGeneration{ChatUID: "chat-uid", HistoryVersion: st.History.Version,
-				Attempt: st.Generation.Attempt, Pod: "pod", Action: st.Generation.Action,
-				Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NewMicroTime(now), FinishedAt: metav1.NewMicroTime(now)},
-		},
-	})
-	if err != nil {
+	reply := chattest.Answer(w.chat(), chattest.Says("Hi."))
+	reply.UID = types.UID(reply.Name)
+	if err := w.Direct.Create(w.Context(), reply); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -190,10 +125,8 @@ func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
 	if st.Phase != v1alpha1.ChatWaiting || st.History.Head != "c-1-1" || st.Generation != nil || len(w.pods.booked) != 0 {
 		t.Errorf("the chat is %s at %s, the pods have %v", st.Phase, st.History.Head, w.pods.booked)
 	}
-	writes := slices.DeleteFunc(slices.Clone(w.calls),
-		func(call string) bool { return !strings.HasPrefix(call, "update") })
-	if !slices.Equal(writes, []string{"update status of chat"}) {
-		t.Errorf("the commit wrote %v", writes)
+	if writes := w.Writes(); !slices.Equal(writes, []string{"update status of chat", "update status of chat"}) {
+		t.Errorf("it wrote %v", writes)
 	}
 	if generating, _ := w.gate.Counts(); generating != (capacity.Counts{}) {
 		t.Errorf("%+v still have slots", generating)
@@ -202,14 +135,7 @@ func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
 
 func TestAConflictIsDecidedAnewWithinTheReconcile(t *testing.T) {
 	w := newWorld(t)
-	conflicts := 0
-	w.fail = func(call string) error {
-		if call != "update status of chat" || conflicts == 2 {
-			return nil
-		}
-		conflicts++
-		return apierrors.NewConflict(schema.GroupResource{Resource: "chats"}, "c", errors.New("it was changed"))
-	}
+	w.conflicts(2)
 	result, err := w.reconcile()
 	if err != nil || w.chat().Status.Phase != v1alpha1.ChatRunning {
 		t.Errorf("after %v, %v the chat is %s", result, err, w.chat().Status.Phase)
@@ -218,12 +144,7 @@ func TestAConflictIsDecidedAnewWithinTheReconcile(t *testing.T) {
 
 func TestConflictsThatDoNotEndRequeue(t *testing.T) {
 	w := newWorld(t)
-	w.fail = func(call string) error {
-		if call != "update status of chat" {
-			return nil
-		}
-		return apierrors.NewConflict(schema.GroupResource{Resource: "chats"}, "c", errors.New("it was changed"))
-	}
+	w.conflicts(1000)
 	result, err := w.reconcile()
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("got %v, %v", result, err)
@@ -233,42 +154,20 @@ func TestConflictsThatDoNotEndRequeue(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfAnyCallEndsTheReconcileAndIsMadeGoodByTheNext fails each call that a commit makes, in its turn.
-func TestAnErrorOfAnyCallEndsTheReconcileAndIsMadeGoodByTheNext(t *testing.T) {
-	begun := func(t *testing.T) *world {
-		w := newWorld(t)
-		if _, err := w.reconcile(); err != nil {
-			t.Fatal(err)
-		}
-		w.answer()
-		return w
+func TestAFaultOfAnyCallOfACommitLosesNothing(t *testing.T) {
+	faults := fakeapi.Reconcile{
+		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
+			w := newWorld(t)
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			w.answer()
+			return w.Server, w.Reconciler
+		},
+		Request: ofChat, State: []client.ObjectList{&v1alpha1.ChatList{}, &v1alpha1.ChatMessageList{}},
+		Settled: map[string][]fakeapi.Fault{"get chat": {fakeapi.NotFound}},
 	}
-	w := begun(t)
-	if _, err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	for n, call := range w.calls {
-		t.Run(fmt.Sprint(n, " ", call), func(t *testing.T) {
-			w := begun(t)
-			down, calls := errors.New("etcdserver: request timed out"), 0
-			w.fail = func(string) error {
-				if calls++; calls == n+1 {
-					return down
-				}
-				return nil
-			}
-			if _, err := w.reconcile(); !errors.Is(err, down) {
-				t.Fatalf("the error is %v", err)
-			}
-			if phase := w.chat().Status.Phase; phase != v1alpha1.ChatRunning {
-				t.Errorf("the chat is %s though a call failed", phase)
-			}
-			w.fail = nil
-			if _, err := w.reconcile(); err != nil || w.chat().Status.Phase != v1alpha1.ChatWaiting {
-				t.Errorf("after %v the chat is %s", err, w.chat().Status.Phase)
-			}
-		})
-	}
+	faults.Run(t)
 }
 
 func TestARefusedPodIsSaidInTheStatusAndTriedAgain(t *testing.T) {
@@ -289,7 +188,7 @@ func TestAChatThatIsGoneIsForgotten(t *testing.T) {
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.client.Delete(t.Context(), w.chat()); err != nil {
+	if err := w.Direct.Delete(t.Context(), w.chat()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.reconcile(); err != nil {

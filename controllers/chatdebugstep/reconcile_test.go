@@ -23,7 +23,8 @@ import (
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "step"}}
 
-// recording is one of chat c, which expires in an hour, while the attempt that pod "pod" began so long ago is under way.
+// recording is one of chat c, which expires in an hour, while the attempt that pod "pod" began so long ago is under
+// way.
 func recording(begun time.Duration, change ...func(*v1alpha1.ChatDebugStep)) *v1alpha1.ChatDebugStep {
 	chat, since := chattest.Generating(), now.Add(-begun)
 	step := &v1alpha1.ChatDebugStep{

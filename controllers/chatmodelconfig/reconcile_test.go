@@ -28,7 +28,8 @@ func config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha
 	return chattest.In("ns", chattest.Config(name, change...))
 }
 
-// begin is a reconciler before a server with the configurations, for which models may be at example.com and 127.0.0.1:1.
+// begin is a reconciler before a server with the configurations,
+// for which models may be at example.com and 127.0.0.1:1.
 func begin(t *testing.T, configs ...client.Object) (*fakeapi.Server, *Reconciler) {
 	t.Helper()
 	hosts := hostlist.List{"example.com", "127.0.0.1:1"}

@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chattest makes the objects of tests in one vocabulary: chats, what people say, and what generation pods answer.
+// Package chattest makes the objects of tests in one vocabulary:
+// chats, what people say, and what generation pods answer.
 //
 //	chattest.In(ns, chattest.Chat("c", chattest.Prompt("What time is it?")))
 //	chattest.Answer(chat, chattest.Says("Wait."), chattest.Calls("call_1"))

@@ -15,9 +15,10 @@ import (
 // tetheredTo is the variable of the environment that names the test binary's process to the programs that it starts.
 const tetheredTo = "PARLEY_TESTCLUSTER_PROCESS"
 
-// init makes a copy of the test binary that was started under the name of one of the programs into that program, and has
-// the kernel kill it when the test binary ends, however it ends. envtest gives no way to say so where it starts them;
-// without it, a test binary that is killed or panics leaves them behind. It runs in the thread that becomes the program.
+// init makes a copy of the test binary that was started under the name of one of the programs into that program, and
+// has the kernel kill it when the test binary ends, however it ends. envtest gives no way to say so where it starts
+// them; without it, a test binary that is killed or panics leaves them behind.
+// It runs in the thread that becomes the program.
 func init() {
 	name := filepath.Base(os.Args[0])
 	if os.Getenv(tetheredTo) == "" || !slices.Contains(programs, name) {
@@ -39,8 +40,8 @@ func become(name string) error {
 	return syscall.Exec(filepath.Join(os.Getenv(assetsVariable), name), os.Args, os.Environ())
 }
 
-// tether makes a folder that has the programs under their names, each of which ends with this process. It may be removed
-// once they run.
+// tether makes a folder that has the programs under their names, each of which ends with this process. It may be
+// removed once they run.
 func tether() (dir string, err error) {
 	self, err := os.Executable()
 	if err != nil {

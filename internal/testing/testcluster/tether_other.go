@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 )
 
-// tether makes a folder that has the programs under their names. Only Linux can end them with a test binary that is killed.
+// tether makes a folder that has the programs under their names.
+// Only Linux can end them with a test binary that is killed.
 func tether() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "parley-testcluster-"); err != nil {
 		return "", fmt.Errorf("making a folder for the control plane: %w", err)
