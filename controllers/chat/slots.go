@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,6 +46,9 @@ func (s *slots) WaitForSync(ctx context.Context) error {
 	}
 	var chats v1alpha1.ChatList
 	if err := s.chats.List(ctx, &chats, client.UnsafeDisableDeepCopy); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) { // The process ends.
+			return nil
+		}
 		return fmt.Errorf("listing chats: %w", err)
 	}
 	for _, waits := range []bool{false, true} {

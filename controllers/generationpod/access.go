@@ -40,7 +40,7 @@ type Access struct {
 func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("generationpodaccess").
+		Named("generationaccess").
 		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(created())).
 		Watches(&corev1.ServiceAccount{}, namespace).
 		Watches(&rbacv1.Role{}, namespace).
@@ -49,7 +49,7 @@ func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(a)
 	if err != nil {
-		return fmt.Errorf("setting up the generationpodaccess controller: %w", err)
+		return fmt.Errorf("setting up the generationaccess controller: %w", err)
 	}
 	return nil
 }

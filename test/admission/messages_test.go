@@ -14,11 +14,14 @@ import (
 )
 
 const (
-	onlyPods   = "only generation pods create generated messages, each in its own namespace: leave out generation, parent, index and role"
+	onlyPods   = "only generation pods create generated messages, each in its own namespace: " +
+		"leave out generation, parent, index and role"
 	onlyResult = "generation pods create no messages but their results"
-	ownName    = "a generation pod answers under its own name only: generation.pod must be the pod that the token is bound to"
+	ownName    = "a generation pod answers under its own name only: " +
+		"generation.pod must be the pod that the token is bound to"
 	oneChat    = "a result is about one chat: it must be owned by the chat of chatRef and generation.chatUID alone"
-	unchanging = "a generated message cannot change: delete it to have it generated anew, or edit the User message before it"
+	unchanging = "a generated message cannot change: delete it to have it generated anew, " +
+		"or edit the User message before it"
 )
 
 func TestPeopleSpeakForThemselvesOnly(t *testing.T) {

@@ -30,7 +30,7 @@ func fromHere() step {
 	}
 }
 
-// creates creates an object.
+// creates is a step that creates an object.
 func creates(o client.Object) step {
 	return func(ctx context.Context, w *world) error {
 		o := chattest.In(w.ns, o.DeepCopyObject().(client.Object)) // Each run has its own.

@@ -45,7 +45,8 @@ func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T)
 		return meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionAdvisorUnavailable)
 	}
 	first := assigned(t, ns, "c", 1, 1)
-	want := "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the reference"
+	want := "ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. " +
+		"Create it, or change the reference"
 	if c := unavailable(&first.Status); c == nil || c.Reason != "ModelConfigNotFound" || c.Message != want {
 		t.Fatalf("the chat says %+v", c)
 	}

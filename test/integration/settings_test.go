@@ -112,7 +112,8 @@ func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 
 	create(t, say(ns, "c", "second"))
 	waitForMessage(t, ns, "second", metav1.ConditionFalse, "BudgetExceeded")
-	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. Raise spec.limits.budget and send a message to continue, or start a new chat"
+	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. " +
+		"Raise spec.limits.budget and send a message to continue, or start a new chat"
 	failed := chatIn(t, ns, "c")
 	if e := failed.Status.LastError; e == nil || e.Text() != want || failed.Status.Phase != v1alpha1.ChatError {
 		t.Errorf("phase %s, error %+v", failed.Status.Phase, e)

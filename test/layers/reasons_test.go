@@ -24,7 +24,7 @@ var reasonsOf = map[string][]int{
 // where it is used: people search for them, and the pages of docs list them.
 func TestReasonsAreConstantsOfTheAPI(t *testing.T) {
 	for _, dir := range []string{"controllers", "internal"} {
-		err := filepath.WalkDir("../../"+dir, func(path string, d fs.DirEntry, err error) error {
+		err := filepath.WalkDir("../../"+dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

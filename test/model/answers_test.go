@@ -133,7 +133,8 @@ func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) 
 // toolCalls are the same calls, as a generation pod writes them.
 func toolCalls(reply string, kinds []string) (calls []v1alpha1.ToolCall) {
 	for i, kind := range kinds {
-		calls = append(calls, v1alpha1.ToolCall{ID: callID(reply, i), Name: kind, Input: "{}", RequiresAction: requires[kind]})
+		calls = append(calls, v1alpha1.ToolCall{ID: callID(reply, i), Name: kind, Input: "{}",
+			RequiresAction: requires[kind]})
 	}
 	return calls
 }

@@ -40,7 +40,7 @@ func (p cut) carryOut() {
 	begun := recordOf(p.status())
 	if t := p.facts.Truncated; t != nil {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
-		setTurn(p.status(), TurnRecord{t.Turn.TurnStatus.DeepCopy(), *t.Turn.Internal.DeepCopy()})
+		setTurn(p.status(), TurnRecord{t.Turn.DeepCopy(), *t.Turn.Internal.DeepCopy()})
 		p.status().LastReply, p.status().Context = t.LastReply, t.Context
 		if t.Unanswered {
 			p.resume()
@@ -88,7 +88,7 @@ func (p cut) noteEnd(begun TurnRecord) {
 		}
 		begun = left
 	}
-	p.firing.Ended = &TurnEnd{Turn: begun.TurnStatus.DeepCopy()}
+	p.firing.Ended = &TurnEnd{Turn: begun.DeepCopy()}
 }
 
 func sameTurn(a, b TurnRecord) bool {

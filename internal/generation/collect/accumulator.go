@@ -90,6 +90,7 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 		a.Warn(p.Warnings)
 	case fantasy.StreamPartTypeFinish:
 		a.usage, a.finish = p.Usage, p.FinishReason
+		a.warnings = addNotes(a.warnings, p.Warnings)
 	}
 	return parts.Part{}, false
 }

@@ -34,6 +34,16 @@ func addWarnings(warnings []string, more []fantasy.CallWarning) []string {
 	return warnings
 }
 
+// addNotes adds what is said of a reply at its end, each once: by fantasy nothing, by Parley what it has left out.
+func addNotes(warnings []string, notes []fantasy.CallWarning) []string {
+	for _, n := range notes {
+		if text := clip.Bytes(n.Message, maxWarningBytes); len(warnings) < maxWarnings && !slices.Contains(warnings, text) {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
+}
+
 // warningOf names the setting as the ChatModelConfig does. Providers write it as they like.
 func warningOf(w fantasy.CallWarning) string {
 	why := w.Details

@@ -42,6 +42,9 @@ type wholeCalls struct{ held []fantasy.StreamPart }
 func (w *wholeCalls) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
 	switch part.Type {
 	case fantasy.StreamPartTypeToolCall:
+		if part.ProviderExecuted { // It is whole, and what follows it is its result, which may take long.
+			break
+		}
 		w.held = append(w.held, part)
 		return true
 	case fantasy.StreamPartTypeToolInputEnd, fantasy.StreamPartTypeWarnings: // Of a call that comes, or that is held.

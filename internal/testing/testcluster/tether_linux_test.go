@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if err := program.Start(); err != nil {
 		panic(err)
 	}
-	fmt.Println(dir, program.Process.Pid)
+	fmt.Fprintln(os.Stdout, dir, program.Process.Pid)
 	_ = program.Wait() // It ends with this process, or after an hour.
 }
 

@@ -5,6 +5,7 @@ package chatcompletions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,16 +29,23 @@ func (t errorTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || response.StatusCode < http.StatusBadRequest {
 		return response, err
 	}
+	// What was read is what counts: the headers of an answer that breaks off still say when to try again.
 	body, err := io.ReadAll(response.Body)
-	_ = response.Body.Close() // What was read is what counts.
-	if err != nil {
-		return nil, err
+	_ = response.Body.Close()
+	if err == nil {
+		body = withErrorObject(body)
 	}
-	body = withErrorObject(body)
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	response.Body, response.ContentLength = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err})),
+		int64(len(body))
 	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return response, nil
 }
+
+// broken is the end of an answer, or the error at which it broke off.
+type broken struct{ err error }
+
+// Read implements io.Reader.
+func (b broken) Read([]byte) (int, error) { return 0, cmp.Or(b.err, io.EOF) }
 
 // withErrorObject is the body with an object as its error: a text becomes the message of one, and goes with the type
 // that stands beside it.

@@ -1,0 +1,31 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"slices"
+	"testing"
+
+	"charm.land/fantasy"
+)
+
+func TestACallIsHeldUntilSomethingFollowsUnlessItsProviderRunsIt(t *testing.T) {
+	call := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "ours", ToolCallInput: "{}"}
+	search := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "its own", ToolCallInput: "{}",
+		ProviderExecuted: true}
+	var calls wholeCalls
+	var got []string
+	take := func(p fantasy.StreamPart) bool {
+		got = append(got, p.ID)
+		return true
+	}
+	calls.pass(call, take)
+	if len(got) > 0 {
+		t.Errorf("%v is handed on though it may be cut off", got)
+	}
+	calls.pass(search, take)
+	if want := []string{"ours", "its own"}; !slices.Equal(got, want) {
+		t.Errorf("a search is under way, and %v is handed on", got)
+	}
+}
