@@ -14,12 +14,34 @@ GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 BIN := $(CURDIR)/bin
 STATE := $(CURDIR)/.parley
 
-IMAGE ?= parley.dev/parley:dev
+export IMAGE ?= parley.dev/parley:dev
 PROGRAMS := manager generator relay gateway
 TEST_PROGRAMS := scripted-model bench
 PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
 
 include hack/cluster.mk
+
+# Targets that need a cluster with nodes start the local one and load the image into it. With USE_CURRENT_CONTEXT=1 they use
+# that of KUBECONFIG's current context instead, to which IMAGE has been brought, and neither start nor stop it.
+ifdef USE_CURRENT_CONTEXT
+ON_KUBECTL = $(or $(KUBECTL),kubectl)
+ON_KUBECONFIG = $(STATE)/current.kubeconfig
+ON_NODE =
+ON_DEMO =
+.PHONY: on-cluster
+on-cluster: build
+	@hack/current-context.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+off_cluster =
+else
+ON_KUBECTL = $(CLUSTER_KUBECTL)
+ON_KUBECONFIG = $(CLUSTER_KUBECONFIG)
+ON_NODE = DEVCLUSTER="$(DEVCLUSTER)" PARLEY_LOCAL_NODE=1
+ON_DEMO = DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1
+.PHONY: on-cluster
+on-cluster: setup image cluster-up
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+off_cluster = @$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
+endif
 
 .PHONY: help
 help: ## List the targets.
@@ -28,16 +50,8 @@ help: ## List the targets.
 ##@ The two commands
 
 .PHONY: demo
-demo: ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and DEMO_USE_CURRENT_CONTEXT=1.
-ifdef DEMO_USE_CURRENT_CONTEXT
-	@$(MAKE) --no-print-directory build
-	@hack/demo.sh
-else
-	@hack/setup.sh
-	@$(MAKE) --no-print-directory cluster-up image
-	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
-	@KUBECTL=$(CLUSTER_KUBECTL) KUBECONFIG=$(CLUSTER_KUBECONFIG) DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1 hack/demo.sh
-endif
+demo: on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and USE_CURRENT_CONTEXT=1.
+	@KUBECTL=$(ON_KUBECTL) KUBECONFIG=$(ON_KUBECONFIG) $(ON_DEMO) hack/demo.sh
 
 .PHONY: test
 test: setup verify lint test-unit test-integration test-crash test-gitops test-e2e soak-short ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
@@ -108,21 +122,19 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
-test-e2e: setup image cluster-up ## Run the end-to-end tests on a real cluster with real pods.
-	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
-	hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
-	KUBECONFIG=$(CLUSTER_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/... $(E2E_FLAGS)
-	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
+test-e2e: on-cluster ## Run the end-to-end tests on a real cluster with real pods.
+	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/... $(E2E_FLAGS)
+	$(off_cluster)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.
 SOAK_SHORT := --chats=12 --for=50s --every=5s --follow=3 --settle=2m
 
 .PHONY: soak
-soak: setup image cluster-up ## Let 50 chats talk for 10 minutes while everything under them is killed, and check that nothing was lost.
-	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
-	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
-	@DEVCLUSTER="$(DEVCLUSTER)" hack/soak.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(SOAK_FLAGS)
-	@$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
+soak: on-cluster ## Let 50 chats talk for 10 minutes while everything under them is killed, and check that nothing was lost.
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	@$(ON_NODE) hack/soak.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(SOAK_FLAGS)
+	$(off_cluster)
 
 .PHONY: soak-short
 soak-short: ## The same for 12 chats and less than a minute.
@@ -134,10 +146,9 @@ bench-streams: envtest-assets ## Measure what a part costs a generation pod with
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 
 .PHONY: bench
-bench: setup bench-streams image cluster-up ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
-	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
-	@hack/deploy.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG)
-	@hack/bench.sh $(CLUSTER_KUBECTL) $(CLUSTER_KUBECONFIG) $(BENCH_FLAGS)
+bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 
 ##@ Cleaning
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Measures Parley in the local cluster: a table on the terminal, the figures in bin/bench.json. "make bench" has brought the
-# cluster up, loaded the image and installed Parley.
-# usage: bench.sh KUBECTL KUBECONFIG [flags of the bench]
+# Measures Parley in a cluster: a table on the terminal, the figures in bin/bench.json. "make bench" has installed Parley.
+# usage: [IMAGE=...] bench.sh KUBECTL KUBECONFIG [flags of the bench]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$1 kubeconfig=$2
 shift 2
+image=${IMAGE:-parley.dev/parley:dev}
 k() { "$kubectl" --kubeconfig "$kubeconfig" "$@"; }
 
 k delete namespace bench --ignore-not-found --wait >/dev/null
-k apply --server-side -f - >/dev/null <<'Y'
+k apply --server-side -f - >/dev/null <<Y
 apiVersion: v1
 kind: Namespace
 metadata: {name: bench}
@@ -29,9 +29,9 @@ kind: Pod
 metadata: {name: model, namespace: bench}
 spec:
   containers:
-  - {name: model, image: "parley.dev/parley:dev", command: [/scripted-model], args: ["--listen=:8080"]}
+  - {name: model, image: "$image", command: [/scripted-model], args: ["--listen=:8080"]}
 Y
-trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k config/default >/dev/null' EXIT
+trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k "$(hack/overlay.sh)" >/dev/null' EXIT
 k -n bench wait pod/model --for=condition=Ready --timeout=60s >/dev/null
 model=$(k -n bench get pod model -o 'jsonpath={.status.podIP}'):8080
 args=$(printf ',"%s"' "--model=$model" "$@")
@@ -43,7 +43,7 @@ spec:
   serviceAccountName: bench
   restartPolicy: Never
   containers:
-  - {name: run, image: "parley.dev/parley:dev", command: [/bench], args: [${args#,}]}
+  - {name: run, image: "$image", command: [/bench], args: [${args#,}]}
 Y
 k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s >/dev/null
 # Its progress and its table go to the terminal; the figures are the lines from "{" on.
@@ -51,6 +51,8 @@ k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
 k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
 {
   sed -n '/^{$/,$p' bin/bench.log | sed '$d' | sed '$s/$/,/'
-  printf '  "generator": %s\n}\n' "$(cat bin/bench-generator.json)" # By "make bench-streams".
+  # By "make bench-streams", which needs a control plane of its own.
+  printf '  "generator": %s\n}\n' "$(cat bin/bench-generator.json 2>/dev/null || echo null)"
 } >bin/bench.json
+k delete namespace bench --wait=false >/dev/null
 echo "figures: bin/bench.json" >&2

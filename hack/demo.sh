@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs Parley into a cluster, applies a Chat, and shows its reply as it streams. "make demo" calls it, with a cluster of
-# its own or, with DEMO_USE_CURRENT_CONTEXT=1, with the one that KUBECONFIG names.
+# its own or, with USE_CURRENT_CONTEXT=1, with that of KUBECONFIG's current context.
 #
 #   KUBECONFIG      the cluster
 #   KUBECTL         the kubectl to use (default: kubectl)
+#   IMAGE           the image to install (default: parley.dev/parley:dev); a scripted model needs that of "make image"
 #   DEMO_LOCAL      set by make when the cluster is the project's own
 #   DEVCLUSTER      how to call the project's own cluster, for its way out to a provider
 #   OPENAI_API_KEY, ANTHROPIC_API_KEY   if one is set, the model is that provider's; else a scripted one answers
@@ -44,7 +45,8 @@ scripted() {
   k -n demo create configmap scripted-model --from-file=demo.yaml=internal/modelserver/testdata/demo.yaml --dry-run=client -o yaml |
     k apply --server-side --force-conflicts -f - >/dev/null
   k -n demo delete pod scripted-model --ignore-not-found --wait >/dev/null
-  k apply --server-side -f config/demo/model.yaml >/dev/null
+  sed "s|image: parley.dev/parley:dev|image: ${IMAGE:-parley.dev/parley:dev}|" config/demo/model.yaml |
+    k apply --server-side -f - >/dev/null
   k -n demo wait pod/scripted-model --for=condition=Ready --timeout=120s >/dev/null
   local ip
   ip=$(k -n demo get pod scripted-model -o 'jsonpath={.status.podIP}')

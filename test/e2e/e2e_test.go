@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
 )
 
 // plugin runs kubectl-chat as the person of this world.
@@ -90,6 +91,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 }
 
 func TestKillingTheGeneratorInMidStreamLosesOnlyTheAttempt(t *testing.T) {
+	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: words(2000, 20*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
@@ -124,6 +126,7 @@ func TestLosingTheGenerationPodLosesOnlyTheAttempt(t *testing.T) {
 }
 
 func TestKillingTheManagerInMidCallCostsNoSecondCall(t *testing.T) {
+	localnode.Needed(t)
 	w := newWorld(t, reply(words(100, 30*time.Millisecond)))
 	w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kill ends a container's process with SIGKILL, as the kernel would for want of memory. The test runs on the node's
-// machine and finds the process by the container's id in its cgroup.
+// kill ends a container's process with SIGKILL, as the kernel would for want of memory. It finds the process by the
+// container's id in its cgroup: see localnode.
 func kill(t *testing.T, ns, pod, container string) {
 	t.Helper()
 	var p corev1.Pod

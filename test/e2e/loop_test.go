@@ -13,9 +13,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
 )
 
 func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
+	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
 			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(4)},

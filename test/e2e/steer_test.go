@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
 )
 
 // patch changes an object as kubectl patch does.
@@ -73,6 +74,7 @@ func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 }
 
 func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
+	localnode.Needed(t)
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
 	w.heard("c")

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests Parley as it is installed: on a real cluster with real pods, through kubectl's own API and the
-// kubectl plug-in. hack/e2e.sh brings up what it needs; $KUBECONFIG names the cluster,
-// $PARLEY_BIN the folder of the programs.
+// kubectl plug-in. "make test-e2e" installs it; $KUBECONFIG names the cluster, $PARLEY_BIN the folder of the programs, and
+// $IMAGE the image that Parley was installed from, with the scripted model in it.
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -33,9 +34,9 @@ import (
 	"parley.dev/parley/internal/modelserver"
 )
 
-const image = "parley.dev/parley:dev"
-
 var (
+	image = cmp.Or(os.Getenv("IMAGE"), "parley.dev/parley:dev")
+
 	c    client.Client
 	core kubernetes.Interface
 	bin  string
@@ -135,9 +136,11 @@ func (w *world) person() {
 	subject := rbacv1.Subject{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}
 	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("person"), Subjects: []rbacv1.Subject{subject},
 		RoleRef: rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-chat-user"}})
-	w.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: "parley-system"},
+	access := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.ns, Namespace: "parley-system"},
 		Subjects: []rbacv1.Subject{subject},
-		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "parley-gateway-access"}})
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "parley-gateway-access"}}
+	w.create(access)
+	w.t.Cleanup(func() { _ = c.Delete(context.Background(), access) })
 	request := &authenticationv1.TokenRequest{}
 	if err := c.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
 		request); err != nil {

@@ -47,16 +47,23 @@ func newChaos(w *world) *chaos {
 	c := &chaos{world: w, random: rand.New(rand.NewPCG(w.seed, 1<<32)), kills: map[string]int{}, count: map[string]int{}}
 	manager, gateway := c.system("manager"), c.system("gateway")
 	c.deeds = []deed{
-		{"kill the manager", func(ctx context.Context) (string, error) { return c.kill(ctx, manager, "manager") }},
-		{"kill a generator", func(ctx context.Context) (string, error) { return c.kill(ctx, c.generation(), "generator") }},
 		{"delete a generation pod by force",
 			func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), new(int64)) }},
 		{"delete a generation pod", func(ctx context.Context) (string, error) { return c.remove(ctx, c.generation(), nil) }},
 		{"delete the gateway pod", func(ctx context.Context) (string, error) { return c.remove(ctx, gateway, nil) }},
 	}
 	if len(w.devcluster) > 0 {
-		c.deeds = append(c.deeds, deed{"restart the API server", c.restartAPIServer})
+		c.deeds = append(c.deeds,
+			deed{"kill the manager", func(ctx context.Context) (string, error) { return c.kill(ctx, manager, "manager") }},
+			deed{"kill a generator",
+				func(ctx context.Context) (string, error) { return c.kill(ctx, c.generation(), "generator") }},
+			deed{"restart the API server", c.restartAPIServer})
+		return c
 	}
+	c.deeds = append(c.deeds, deed{"delete the manager pod by force",
+		func(ctx context.Context) (string, error) { return c.remove(ctx, manager, new(int64)) }})
+	c.log.Info("no process is killed and the API server is not restarted", "because",
+		"the cluster is not the local one, whose node is this machine")
 	return c
 }
 

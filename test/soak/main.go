@@ -3,7 +3,8 @@
 
 // Command soak lets many chats talk on a real cluster while it kills what they run on, and then holds the end to what
 // Parley promises: every message is answered once, by its own answer; every history is whole; nothing is left over, and
-// nothing goes on. It runs as root on the node's machine, for it ends processes. hack/soak.sh runs it.
+// nothing goes on. On the local cluster it runs as root, for it ends processes of the node; on any other it deletes pods
+// instead. hack/soak.sh runs it.
 //
 // Its seed decides who says what and the order of what is killed. When things happen is up to the cluster, so a seed
 // repeats a course only roughly; the log says what was done, and when.
@@ -24,11 +25,14 @@ import (
 // options are the soak's flags.
 type options struct {
 	kubeconfig string
-	// devcluster is the command that restarts the API server of the local cluster; empty: it is left alone.
+	// devcluster is the command that restarts the API server of the local cluster, whose node is this machine; empty: the
+	// cluster is another one.
 	devcluster []string
-	chats      int
-	followed   int
-	duration   time.Duration
+	// image has the scripted model.
+	image    string
+	chats    int
+	followed int
+	duration time.Duration
 	// every is the mean time between two kills.
 	every time.Duration
 	// settle is how long the system may take to come to rest.
@@ -45,7 +49,8 @@ func parse() options {
 	flag := flag.NewFlagSet("soak", flag.ExitOnError)
 	flag.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "the cluster")
 	flag.StringVar(&devcluster, "devcluster", os.Getenv("DEVCLUSTER"),
-		"command of the local cluster, which restarts its API server; empty: the API server is not restarted")
+		"command of the local cluster, whose API server is restarted and whose processes are killed; empty: pods are deleted")
+	flag.StringVar(&o.image, "image", "parley.dev/parley:dev", "image with the scripted model")
 	flag.IntVar(&o.chats, "chats", 50, "how many chats talk")
 	flag.IntVar(&o.followed, "follow", 5, "how many of them are followed through the gateway")
 	flag.DurationVar(&o.duration, "for", 10*time.Minute, "how long they talk")

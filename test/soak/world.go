@@ -72,7 +72,7 @@ func (w *world) build(ctx context.Context) error {
 		&corev1.Secret{ObjectMeta: w.meta("model"), StringData: map[string]string{"key": "sk-soak-key-0123456789"}},
 		&corev1.ServiceAccount{ObjectMeta: w.meta("person")},
 		&rbacv1.RoleBinding{ObjectMeta: w.meta("person"), Subjects: []rbacv1.Subject{subject}, RoleRef: role},
-		modelPod(w.meta("model")),
+		modelPod(w.meta("model"), w.image),
 	} {
 		if err := w.client.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
@@ -110,7 +110,7 @@ func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: w.ns}
 }
 
-func modelPod(meta metav1.ObjectMeta) *corev1.Pod {
+func modelPod(meta metav1.ObjectMeta, image string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
 		AutomountServiceAccountToken:  new(false),
 		TerminationGracePeriodSeconds: new(int64(1)),
@@ -119,7 +119,7 @@ func modelPod(meta metav1.ObjectMeta) *corev1.Pod {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []corev1.Container{{
-			Name: "model", Image: "parley.dev/parley:dev", Command: []string{"/scripted-model"},
+			Name: "model", Image: image, Command: []string{"/scripted-model"},
 			Args: []string{"--listen=:8080"},
 			SecurityContext: &corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

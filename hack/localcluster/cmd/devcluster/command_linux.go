@@ -90,7 +90,7 @@ func kubectl(ctx context.Context, m cluster.Manager, args []string) error {
 func hint(err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrNeedsRoot):
-		return fmt.Errorf("%w. Or use a cluster you have instead:\n  KUBECONFIG=... DEMO_USE_CURRENT_CONTEXT=1 make demo",
+		return fmt.Errorf("%w. Or use a cluster you have instead:\n  KUBECONFIG=... USE_CURRENT_CONTEXT=1 make demo",
 			err)
 	case errors.Is(err, cluster.ErrNotUp):
 		return fmt.Errorf("%w: start it with `make cluster-up`", err)

@@ -12,5 +12,5 @@ import (
 
 func command(_ context.Context, _, _, _ string, _ []string) error {
 	return errors.New("a local cluster needs Linux. Use a cluster you have instead:\n" +
-		"  KUBECONFIG=... DEMO_USE_CURRENT_CONTEXT=1 make demo")
+		"  KUBECONFIG=... USE_CURRENT_CONTEXT=1 make demo")
 }

@@ -1,0 +1,43 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestProcessesAreKilledOnTheLocalClusterAlone(t *testing.T) {
+	everywhere := []string{"delete a generation pod by force", "delete a generation pod", "delete the gateway pod"}
+	for name, c := range map[string]struct {
+		devcluster []string
+		deeds      []string
+		says       string
+	}{
+		"the local cluster": {[]string{"devcluster"},
+			append(everywhere, "kill the manager", "kill a generator", "restart the API server"), ""},
+		"another cluster": {nil, append(everywhere, "delete the manager pod by force"), "not the local one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			chaos := newChaos(&world{options: options{devcluster: c.devcluster},
+				log: slog.New(slog.NewTextHandler(&log, nil))})
+			var deeds []string
+			for _, d := range chaos.deeds {
+				deeds = append(deeds, d.name)
+			}
+			slices.Sort(deeds)
+			slices.Sort(c.deeds)
+			if !slices.Equal(deeds, c.deeds) {
+				t.Errorf("it does %v", deeds)
+			}
+			if !strings.Contains(log.String(), c.says) || (log.Len() == 0) != (c.says == "") {
+				t.Errorf("it says %q", log.String())
+			}
+		})
+	}
+}
