@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	onlyPods   = "only generation pods create generated messages, each in its own namespace: " +
+	onlyPods = "only generation pods create generated messages, each in its own namespace: " +
 		"leave out generation, parent, index and role"
 	onlyResult = "generation pods create no messages but their results"
 	ownName    = "a generation pod answers under its own name only: " +
