@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // conversation writes a chat's status as the reconciler would, and speaks as its generator would.
@@ -25,7 +25,7 @@ type conversation struct {
 
 func (in *installation) converse(name string) *conversation {
 	in.t.Helper()
-	c := &conversation{in: in, chat: &v1alpha1.Chat{ObjectMeta: in.meta(name)}}
+	c := &conversation{in: in, chat: chattest.In(in.namespace, chattest.Chat(name))}
 	in.create(c.chat)
 	return c
 }
@@ -40,8 +40,7 @@ func (c *conversation) commit() {
 
 // ask creates a User message and puts it at the head; version says whether that is a commit of its own.
 func (c *conversation) ask(name string, version int64) *v1alpha1.ChatMessage {
-	msg := &v1alpha1.ChatMessage{ObjectMeta: c.in.meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Content: "question " + name}}
+	msg := chattest.In(c.in.namespace, chattest.User(c.chat.Name, name, chattest.Content("question "+name)))
 	c.in.create(msg)
 	h := &c.chat.Status.History
 	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: name, Parent: h.Head, Index: h.Length, HistoryVersion: version}
@@ -89,19 +88,12 @@ func (c *conversation) say(texts ...string) {
 // finish creates what the attempt under way yielded and puts it at the head.
 func (c *conversation) finish(role v1alpha1.MessageRole, text string) {
 	h, g := &c.chat.Status.History, c.chat.Status.Generation
-	name := fmt.Sprintf("%s-%d-%d", c.chat.Name, h.Version, g.Attempt)
-	index := h.Length
 	if role == v1alpha1.RoleTool {
 		g.Action = v1alpha1.ActionExecuteTools
 	}
-	c.in.create(&v1alpha1.ChatMessage{ObjectMeta: c.in.meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Role: role, Parent: h.Head, Index: &index,
-		Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
-		Generation: &v1alpha1.MessageGeneration{ChatUID: string(c.chat.UID), HistoryVersion: h.Version, Attempt: g.Attempt,
-			Action: g.Action, Pod: g.Pod, Outcome: v1alpha1.OutcomeCompleted, StartedAt: g.StartedAt,
-			FinishedAt: metav1.NowMicro()},
-	}})
-	h.Version, h.Head, h.Length = h.Version+1, name, h.Length+1
+	msg := chattest.Answer(c.chat, chattest.Says(text))
+	c.in.create(msg)
+	h.Version, h.Head, h.Length = h.Version+1, msg.Name, h.Length+1
 	c.chat.Status.Generation = nil
 	c.chat.Status.Phase = v1alpha1.ChatWaiting
 }

@@ -5,7 +5,6 @@ package kubectlchat
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // sent waits for the message that the plug-in creates.
@@ -64,20 +64,19 @@ func (p *person) settle(m *v1alpha1.ChatMessage, conditions []metav1.Condition) 
 	p.updateStatus(m)
 }
 
+// reply puts what the model answers at the chat's head.
+func (p *person) reply(replies ...chattest.Reply) {
+	answering := p.chat.DeepCopy()
+	answering.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+		Pod: "pod"}
+	m := chattest.Answer(answering, replies...)
+	p.create(m)
+	p.commit(m.Name)
+}
+
 // answer ends the turn of a message with a reply.
 func (p *person) answer(m *v1alpha1.ChatMessage, text string) {
-	h := p.chat.Status.History
-	reply := &v1alpha1.ChatMessage{ObjectMeta: p.meta(fmt.Sprintf("triage-%d-1", h.Version)),
-		Spec: v1alpha1.ChatMessageSpec{
-			ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
-			Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1,
-				Pod:    "pod",
-				Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(),
-				FinishedAt: metav1.NowMicro()},
-		}}
-	p.create(reply)
-	p.commit(reply.Name)
+	p.reply(chattest.Says(text))
 	p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonAnswered, "")
 	p.updateStatus(p.chat)
 	p.settle(m, ready(metav1.ConditionTrue, v1alpha1.ReasonAnswered, ""))

@@ -33,6 +33,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	server "parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testcluster"
 	until "parley.dev/parley/internal/testing/waiting"
 )
@@ -70,10 +71,7 @@ func newPerson(t *testing.T) *person {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	p := &person{t: t, c: shared.cluster.Client}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "plugin-"}}
-	p.create(namespace)
-	p.namespace = namespace.Name
+	p := &person{t: t, c: shared.cluster.Client, namespace: shared.cluster.Namespace(t, "plugin")}
 	p.create(&corev1.ServiceAccount{ObjectMeta: p.meta("person")})
 	p.create(&rbacv1.Role{ObjectMeta: p.meta("person"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages", "toolapprovals", "chatdebugsteps"},
@@ -89,7 +87,7 @@ func newPerson(t *testing.T) *person {
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
 		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
 			ClientKeyData: shared.cluster.Config.KeyData})}
-	p.chat = &v1alpha1.Chat{ObjectMeta: p.meta("triage")}
+	p.chat = chattest.In(p.namespace, chattest.Chat("triage"))
 	p.create(p.chat)
 	p.gateway = p.startGateway()
 	return p

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // annotated waits until the chat has an annotation, and returns its value.
@@ -280,17 +281,7 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 			p.begin(m)
 			// The message's own status overtakes what the stream has to tell.
 			p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ReasonInterrupted, "The turn was interrupted"))
-			h, text := p.chat.Status.History, "Networks are"
-			partial := &v1alpha1.ChatMessage{ObjectMeta: p.meta("triage-1-1"), Spec: v1alpha1.ChatMessageSpec{
-				ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleAssistant, Parent: h.Head, Index: &h.Length,
-				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}},
-				Generation: &v1alpha1.MessageGeneration{ChatUID: string(p.chat.UID), HistoryVersion: h.Version, Attempt: 1,
-					Pod:    "pod",
-					Action: v1alpha1.ActionGenerateAssistant, Outcome: v1alpha1.OutcomeInterrupted, StartedAt: metav1.NowMicro(),
-					FinishedAt: metav1.NowMicro()},
-			}}
-			p.create(partial)
-			p.commit(partial.Name)
+			p.reply(chattest.Says("Networks are"), chattest.Interrupted())
 			p.chat.Status.Turn.Result = v1alpha1.TurnInterrupted
 			p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonInterrupted, "")
 			p.updateStatus(p.chat)

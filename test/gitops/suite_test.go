@@ -19,9 +19,6 @@ import (
 
 	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -89,9 +86,7 @@ func startManager(ctx context.Context) (end func(), err error) {
 // newNamespace creates an empty namespace.
 func newNamespace(t *testing.T) string {
 	t.Helper()
-	name := "gitops-" + rand.String(8)
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	return name
+	return cluster.Namespace(t, "gitops")
 }
 
 func create(t *testing.T, o client.Object) {

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,9 +59,7 @@ func namespace(t *testing.T) string {
 
 func bareNamespace(t *testing.T) string {
 	t.Helper()
-	name := "t-" + rand.String(8)
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	return name
+	return cluster.Namespace(t, "t")
 }
 
 func create(t *testing.T, o client.Object) {

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -43,8 +42,7 @@ func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Next. "), modelserver.Call("read_page", "{}")}}},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("That ", "was all.")}}},
 	}})
-	ns, tool := "load-"+rand.String(8), &meter{}
-	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	ns, tool := cluster.Namespace(t, "load"), &meter{}
 	cluster.Create(t, chattest.In(ns, chattest.Config("default", chattest.Default, func(s *v1alpha1.ChatModelConfigSpec) {
 		s.BaseURL, s.ContextLimit = url, new(int64(contextLimit))
 	})))

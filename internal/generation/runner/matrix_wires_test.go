@@ -7,17 +7,12 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
@@ -173,26 +168,15 @@ type wired struct {
 
 func startWired(t *testing.T, w wireForm, script modelserver.Script) *wired {
 	t.Helper()
-	p := &pod{t: t, ns: "w-" + rand.String(8), name: "generation-0", relay: &relay{}, log: &log{}}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.ns}})
-	script.RequireKey = rightKey
-	var err error
-	if p.models, err = modelserver.New(script); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(p.models)
-	t.Cleanup(func() {
-		server.CloseClientConnections() // Close waits for requests that a fault has left open.
-		server.Close()
-	})
-	wrong := w.config(p.ns, "wrong", server.URL)
+	p, url := newPod(t, script)
+	wrong := w.config(p.ns, "wrong", url)
 	wrong.Spec.APIKey.SecretKeyRef.Key = "wrong"
 	create(t, wrong)
-	hasty := w.config(p.ns, "hasty", server.URL)
+	hasty := w.config(p.ns, "hasty", url)
 	hasty.Spec.SilenceTimeoutSeconds = new(int32(1))
 	create(t, hasty)
-	create(t, w.config(p.ns, "default", server.URL))
-	out := &wired{pod: p, wireForm: w, lines: newLines(t, server.URL)}
+	create(t, w.config(p.ns, "default", url))
+	out := &wired{pod: p, wireForm: w, lines: newLines(t, url)}
 	p.launch(func(_ *pod, o *runner.Options) {
 		o.HTTP = &http.Client{Transport: out.lines}
 	})

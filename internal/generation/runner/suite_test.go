@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,19 +66,28 @@ type pod struct {
 
 const rightKey = "sk-right-0123456789"
 
-// startPod starts a pod whose model follows the script. change may change its options.
-func startPod(t testing.TB, script modelserver.Script, change func(*pod, *runner.Options)) *pod {
+// newPod is a pod that has not been started, in a namespace of its own, and the URL of its model.
+func newPod(t testing.TB, script modelserver.Script) (p *pod, url string) {
 	t.Helper()
-	p := &pod{t: t, ns: "r-" + rand.String(8), name: "generation-0", relay: &relay{}, log: &log{}}
-	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.ns}})
+	p = &pod{t: t, ns: cluster.Namespace(t, "r"), name: "generation-0", relay: &relay{}, log: &log{}}
 	script.RequireKey = rightKey
 	var err error
 	if p.models, err = modelserver.New(script); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(p.models)
-	t.Cleanup(server.Close)
-	p.url = server.URL + "/v1"
+	t.Cleanup(func() {
+		server.CloseClientConnections() // Close waits for requests that a fault has left open.
+		server.Close()
+	})
+	return p, server.URL
+}
+
+// startPod starts a pod whose model follows the script. change may change its options.
+func startPod(t testing.TB, script modelserver.Script, change func(*pod, *runner.Options)) *pod {
+	t.Helper()
+	p, url := newPod(t, script)
+	p.url = url + "/v1"
 	create(t, modelConfig(p.ns, "default", p.url))
 	impatient := modelConfig(p.ns, "impatient", p.url)
 	impatient.Spec.SilenceTimeoutSeconds = new(int32(1))

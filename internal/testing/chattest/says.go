@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // tool is what the model calls.
@@ -23,7 +24,7 @@ func usage() *v1alpha1.TokenUsage {
 func Says(text string) Reply {
 	return func(m *v1alpha1.ChatMessage) {
 		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
-		m.Spec.Generation.Preview, m.Spec.Generation.Usage = text, usage()
+		m.Spec.Generation.Preview, m.Spec.Generation.Usage = clip.Ellipsis(text, 28), usage()
 	}
 }
 

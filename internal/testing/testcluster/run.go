@@ -9,6 +9,8 @@ import (
 	"os"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -45,4 +47,12 @@ func (c *Cluster) Create(t testing.TB, o client.Object) {
 	if err := c.Client.Create(t.Context(), o); err != nil {
 		t.Fatalf("creating %T %s: %v", o, o.GetName(), err)
 	}
+}
+
+// Namespace creates an empty namespace, whose name begins so and is unlike any other, or fails the test.
+func (c *Cluster) Namespace(t testing.TB, prefix string) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
+	c.Create(t, ns)
+	return ns.Name
 }
