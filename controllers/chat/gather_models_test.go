@@ -38,7 +38,7 @@ func modelConfig(name string, change func(*v1alpha1.ChatModelConfigSpec)) v1alph
 	return config
 }
 
-func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing.T) {
+func TestServerIsAskedForAnUncachedConfigurationAlone(t *testing.T) {
 	standIn := modelConfig("default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true })
 	for name, c := range map[string]struct {
 		named []v1alpha1.ChatModelConfig
@@ -67,7 +67,7 @@ func TestTheServerIsAskedOnlyForAConfigurationThatTheCacheDoesNotShow(t *testing
 	}
 }
 
-func TestTheLimitOfWhatWritesSummariesCountsWhereSomebodyGaveIt(t *testing.T) {
+func TestConfiguredLimitOfTheSummariserCounts(t *testing.T) {
 	gave := func(tokens int64) func(*v1alpha1.ChatModelConfigSpec) {
 		return func(s *v1alpha1.ChatModelConfigSpec) { s.ContextLimit = &tokens }
 	}

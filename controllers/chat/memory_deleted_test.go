@@ -30,7 +30,7 @@ func generated(uid string, version int64, attempt int32) *v1alpha1.ChatMessage {
 	}
 }
 
-func TestTheNewestDeletedResultOfAChatIsKnownAndItsChatWoken(t *testing.T) {
+func TestNewestDeletedResultWakesItsChat(t *testing.T) {
 	report, summary := generated("u", 3, 2), generated("u", 9, 1)
 	report.Spec.Generation.Outcome, summary.Name = v1alpha1.OutcomeFailed, "c-9-summary"
 	for name, c := range map[string]struct {

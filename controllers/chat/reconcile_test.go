@@ -154,7 +154,7 @@ func TestConflictsThatDoNotEndRequeue(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallOfACommitLosesNothing(t *testing.T) {
+func TestFaultOfAnyCallLosesNoCommit(t *testing.T) {
 	faults := fakeapi.Reconcile{
 		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
 			w := newWorld(t)
@@ -170,7 +170,7 @@ func TestAFaultOfAnyCallOfACommitLosesNothing(t *testing.T) {
 	faults.Run(t)
 }
 
-func TestARefusedPodIsSaidInTheStatusAndTriedAgain(t *testing.T) {
+func TestRefusedPodIsReportedAndRetried(t *testing.T) {
 	w := newWorld(t)
 	w.pods.refused = &placement.RefusedError{Words: "exceeded quota: pods", Until: now.Add(time.Minute)}
 	result, err := w.reconcile()

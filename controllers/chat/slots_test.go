@@ -27,7 +27,7 @@ func (l listed) List(_ context.Context, into client.ObjectList, _ ...client.List
 	return nil
 }
 
-func TestANewManagerKnowsTheLimitsAndAllThatGenerateBeforeItLetsAnybodyIn(t *testing.T) {
+func TestNewManagerLoadsLimitsBeforeTheFirstChat(t *testing.T) {
 	chat := func(name string, st v1alpha1.ChatStatus) v1alpha1.Chat {
 		return v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}, Status: st}
 	}

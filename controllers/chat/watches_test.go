@@ -30,7 +30,7 @@ func (n namespaced) List(_ context.Context, into client.ObjectList, _ ...client.
 	return nil
 }
 
-func TestAConfigurationWakesTheChatsAtRestWhoseConditionsFollowFromIt(t *testing.T) {
+func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 	chat := func(name string, change func(*v1alpha1.Chat)) v1alpha1.Chat {
 		c := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 		change(&c)

@@ -71,7 +71,7 @@ func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler
 	return s, &Reconciler{Client: s.Client, Live: s.Live, Now: func() time.Time { return now }}
 }
 
-func TestAReconcileKeepsARecordingOrEndsOrRemovesIt(t *testing.T) {
+func TestRecordingIsKeptEndedOrRemoved(t *testing.T) {
 	archived, movedOn := chattest.Generating(), chattest.Generating()
 	archived.Status.Archived = true
 	movedOn.Status.Generation = nil
@@ -107,7 +107,7 @@ func TestAReconcileKeepsARecordingOrEndsOrRemovesIt(t *testing.T) {
 
 var deletes, ends = []string{"delete chatdebugstep"}, []string{"patch chatdebugstep"}
 
-func TestAPodThatOnlyTheCacheLacksStillEndsItsRecording(t *testing.T) {
+func TestPodMissingInTheCacheKeepsItsRecording(t *testing.T) {
 	s, r := begin(t, recording(0), chattest.Generating())
 	r.Live = fakeapi.New(t, working()).Live
 	if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != patience ||
@@ -133,7 +133,7 @@ func TestAnInterruptedRecordingSaysSo(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallLosesNothingOfARecording(t *testing.T) {
+func TestFaultOfAnyCallLosesNoRecording(t *testing.T) {
 	gone := []fakeapi.Fault{fakeapi.NotFound}
 	for name, c := range map[string]struct {
 		objects []client.Object
@@ -163,7 +163,7 @@ func TestAFaultOfAnyCallLosesNothingOfARecording(t *testing.T) {
 	}
 }
 
-func TestAPodAndAnArchivedChatRequeueTheirRecordings(t *testing.T) {
+func TestPodAndArchivedChatRequeueTheirRecordings(t *testing.T) {
 	other := recording(0)
 	other.Name, other.Annotations[v1alpha1.AnnotationInProgress] = "other", "another-pod 1 "+now.Format(time.RFC3339)
 	other.OwnerReferences[0].UID = "another-chat"

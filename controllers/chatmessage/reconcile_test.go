@@ -107,7 +107,7 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 	}
 }
 
-func TestAGeneratedMessageGoesOnceTheChatHasMovedOnWithoutIt(t *testing.T) {
+func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 	other := func(*v1alpha1.ChatStatus) {}
 	for name, c := range map[string]struct {
 		chat  *v1alpha1.Chat
@@ -147,7 +147,7 @@ func TestAGeneratedMessageGoesOnceTheChatHasMovedOnWithoutIt(t *testing.T) {
 	}
 }
 
-func TestAMessageGoesOnlyIfTheAPIServerConfirmsWhatTheCacheSays(t *testing.T) {
+func TestStaleCacheRemovesNoMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		cached, live *v1alpha1.Chat
 	}{
@@ -172,7 +172,7 @@ func TestAMessageGoesOnlyIfTheAPIServerConfirmsWhatTheCacheSays(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallLosesNothingOfAMessage(t *testing.T) {
+func TestFaultOfAnyCallLosesNoMessageStatus(t *testing.T) {
 	gone := []fakeapi.Fault{fakeapi.NotFound}
 	removed := []fakeapi.Fault{fakeapi.NotFound, fakeapi.Conflict} // It is, or another one has its name.
 	for name, c := range map[string]struct {

@@ -26,7 +26,7 @@ func told(chat v1alpha1.ChatStatus, result v1alpha1.TurnResult) *v1alpha1.ChatMe
 	return m
 }
 
-func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
+func TestStaleChatTakesNoFinalStatusBack(t *testing.T) {
 	turn := func(version, resumed int64) v1alpha1.ChatStatus {
 		return v1alpha1.ChatStatus{
 			Turn:     &v1alpha1.TurnStatus{Message: "q", HistoryVersion: version},
@@ -76,7 +76,7 @@ func TestAnOlderViewOfAChatTakesNoFinalStatusBack(t *testing.T) {
 	}
 }
 
-func TestAMessageBehindAPromptThatCannotBeSaysThatItWaits(t *testing.T) {
+func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 	for reason, want := range map[v1alpha1.ConditionReason]v1alpha1.ConditionReason{
 		v1alpha1.ReasonPromptRefused:   v1alpha1.ReasonWaitingForChat,
 		v1alpha1.ReasonPromptNameTaken: v1alpha1.ReasonWaitingForChat,

@@ -89,7 +89,7 @@ func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallLosesNoStatus(t *testing.T) {
+func TestFaultOfAnyCallLosesNoStatus(t *testing.T) {
 	faults := fakeapi.Reconcile{
 		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
 			return begin(t, config("b", chattest.Default), config("a", chattest.Default))

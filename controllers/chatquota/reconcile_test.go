@@ -126,7 +126,7 @@ func TestAQuotaThatIsGoneHoldsNobody(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallLosesNoStatusOfAQuota(t *testing.T) {
+func TestFaultOfAnyCallLosesNoQuotaStatus(t *testing.T) {
 	for name, c := range map[string]struct {
 		request ctrl.Request
 		settled map[string][]fakeapi.Fault

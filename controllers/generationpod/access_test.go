@@ -45,7 +45,7 @@ func right(t *testing.T) map[string]string {
 	return s.State(t, accesses()...)
 }
 
-func TestWhatPodsRunWithIsPutRightAndOtherwiseLeftAlone(t *testing.T) {
+func TestWrongAccessIsCorrectedAndRightAccessIsNotWritten(t *testing.T) {
 	want := right(t)
 	if len(want) != 4 {
 		t.Fatalf("they are %v", want)
@@ -115,7 +115,7 @@ func TestANamespaceThatGoesTakesThemAlong(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallLeavesNothingWrong(t *testing.T) {
+func TestFaultOfAnyCallLeavesAccessRight(t *testing.T) {
 	gone := []fakeapi.Fault{fakeapi.NotFound} // The namespace is.
 	binding := podspec.RoleBinding("ns")
 	binding.RoleRef.Name = "cluster-admin"

@@ -19,7 +19,7 @@ import (
 
 var now = chattest.Now
 
-func TestAPodThatOnlyTheCacheLacksIsNotLost(t *testing.T) {
+func TestPodMissingInTheCacheIsNotLost(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod"}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	with, without := fake.NewClientBuilder().WithObjects(pod).Build(), fake.NewClientBuilder().Build()

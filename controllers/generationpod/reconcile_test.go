@@ -55,7 +55,7 @@ func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler
 	}}
 }
 
-func TestAPodWithoutWorkGoesWhenItHasBeenIdleForLongEnough(t *testing.T) {
+func TestIdlePodIsRemovedAfterItsIdleTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod   *corev1.Pod
 		given string // chat that has the pod, though no status says so yet
@@ -116,7 +116,7 @@ func TestIdlenessCountsFromWhenTheLastChatLeft(t *testing.T) {
 	}
 }
 
-func TestAPodThatGoesIsGivenToNobodyAndIsForgottenOnceItIsGone(t *testing.T) {
+func TestDrainedPodIsGivenToNobodyUntilItIsGone(t *testing.T) {
 	s, r := begin(t, working(ofOldTemplate))
 	s.Fail = func(call string) error {
 		if call == "delete pod" {
@@ -147,7 +147,7 @@ func TestAPodThatGoesIsGivenToNobodyAndIsForgottenOnceItIsGone(t *testing.T) {
 	}
 }
 
-func TestAFaultOfAnyCallKeepsNoPod(t *testing.T) {
+func TestFaultOfAnyCallKeepsNoIdlePod(t *testing.T) {
 	faults := fakeapi.Reconcile{
 		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
 			return begin(t, working(ofOldTemplate), chattest.In("ns", chattest.Config("default", chattest.Default)))
@@ -159,7 +159,7 @@ func TestAFaultOfAnyCallKeepsNoPod(t *testing.T) {
 	faults.Run(t)
 }
 
-func TestAChatGetsAPodThatHasRoomOrANewOne(t *testing.T) {
+func TestChatGetsAPodWithRoomOrANewOne(t *testing.T) {
 	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
 	want := placement.Want{}
 	for name, c := range map[string]struct {
@@ -189,7 +189,7 @@ func TestAChatGetsAPodThatHasRoomOrANewOne(t *testing.T) {
 	}
 }
 
-func TestAFaultOfACallForAPodIsARefusalOrPasses(t *testing.T) {
+func TestFaultOfACreationIsRememberedIfItIsARefusal(t *testing.T) {
 	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
 	for name, c := range map[string]struct {
 		call    string
@@ -231,7 +231,7 @@ func TestAFaultOfACallForAPodIsARefusalOrPasses(t *testing.T) {
 	}
 }
 
-func TestAPodIsTakenForLostOnlyIfItWasLookedFor(t *testing.T) {
+func TestUnreadablePodIsNotLost(t *testing.T) {
 	for _, call := range []string{"get pod", "live get pod"} {
 		s, r := begin(t)
 		s.Fail = func(made string) error {

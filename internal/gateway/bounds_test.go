@@ -57,7 +57,7 @@ func (in *installation) raw(request string) string {
 	return string(answer)
 }
 
-func TestAConnectionThatAnnouncesABodyAndDoesNotSendItEnds(t *testing.T) {
+func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.readTimeout = 300 * time.Millisecond })
 	in.converse("chat")
 	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
@@ -134,7 +134,7 @@ func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
 	})
 }
 
-func TestAStreamEndsWithAWordWhenTheRightToItIsGone(t *testing.T) {
+func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.converse("chat")
 	l := in.listen("chat", "", 0)
@@ -185,7 +185,7 @@ func (e expiring) Check(ctx context.Context, token string, access auth.Access) (
 	return grant, refused
 }
 
-func TestATokenOfTheGatewaysAudienceIsEnoughAndTheOthersCanBeRefused(t *testing.T) {
+func TestGatewaysAudienceIsEnough(t *testing.T) {
 	in := install(t, func(g *Gateway) {
 		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{Now: time.Now})

@@ -130,7 +130,7 @@ func (c *conversation) wantTicket() {
 			{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`, Kind: v1alpha1.RequiresClient}}}
 }
 
-func TestResultsOfTheSameNameAreNotThoseThatWereDeleted(t *testing.T) {
+func TestRecreatedResultIsToldAnew(t *testing.T) {
 	in := install(t, nil)
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)

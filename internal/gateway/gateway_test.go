@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
-func TestAClientThatHangsUpAtEveryEventHearsTheSameStory(t *testing.T) {
+func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 	in := install(t, nil)
 	c := in.converse("chat")
 	whole := in.listen("chat", "", 0)

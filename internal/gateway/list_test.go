@@ -78,7 +78,7 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	<-l.done
 }
 
-func TestTheListOfChatsIsForThoseWhoMayListChatsAndAskForIt(t *testing.T) {
+func TestListOfChatsNeedsItsRight(t *testing.T) {
 	in := install(t, nil)
 	in.lister("second")
 	for name, tt := range map[string]struct {

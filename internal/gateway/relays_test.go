@@ -62,7 +62,7 @@ func endOf(t *testing.T, r *relays, pod string) error {
 	return nil
 }
 
-func TestAPodIsShownATokenThatIsGoodForItAlone(t *testing.T) {
+func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	shown := &shownTokens{tokens: map[string]string{}}
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {

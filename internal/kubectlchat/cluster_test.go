@@ -187,7 +187,7 @@ func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
 	}
 }
 
-func TestTailLeavesOutTheTextOfAMessageForTheModelAlone(t *testing.T) {
+func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	p := newPerson(t)
 	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("hint"), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "the build is red", Visibility: v1alpha1.VisibleToModel}})

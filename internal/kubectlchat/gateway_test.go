@@ -48,7 +48,7 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	}
 }
 
-func TestATokenGoesOverPlainHTTPToThisMachineAlone(t *testing.T) {
+func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
 	for given, taken := range map[string]bool{
 		"https://gateway.test": true, "http://127.0.0.1:8080": true, "http://127.9.9.9": true, "http://[::1]:80": true,
 		"http://localhost:1":  true,

@@ -201,7 +201,7 @@ func TestARefusalIsFinalAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAStreamThatHasBegunWaitsForAGatewayThatIsTooBusy(t *testing.T) {
+func TestBegunStreamWaitsForABusyGateway(t *testing.T) {
 	var asked []time.Time
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch asked = append(asked, time.Now()); len(asked) {

@@ -89,7 +89,7 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 	}
 }
 
-func TestATextThatIsVoidedByAResetEndsItsLine(t *testing.T) {
+func TestResetEndsTheLineOfAVoidText(t *testing.T) {
 	out, notes := read(t, stands(1, 1, "one", ""), text(1, "Hel"), reset, at(0, 2, "User", "uno"), stands(2, 1, "one", ""),
 		text(2, "Salve"), at(1, 3, "Assistant", "Salve"), stands(3, 2, "one", ""))
 	if out != "Hel\n▎> uno\nSalve\n" || !strings.Contains(notes, "changed from message 1 on") {

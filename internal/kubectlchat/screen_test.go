@@ -96,7 +96,7 @@ func checkLines(t *testing.T, said, text string) {
 	}
 }
 
-func TestWhatOthersSayNeitherActsOnTerminalsNorImitatesThePlugIn(t *testing.T) {
+func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 	for _, styled := range []bool{false, true} {
 		out, errOut := told(hostile, styled)
 		checkLines(t, hostile, unstyled(out))

@@ -65,7 +65,7 @@ func hear(t *testing.T, o options) error {
 	return g.follow(ctx, "ns", "c", false, nil, func(e event) (bool, error) { return e.name == "deleted", nil })
 }
 
-func TestAForwardedPortSpeaksTLSToAGatewayWithACA(t *testing.T) {
+func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	port := server.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	o := options{gatewayCA: ca, gatewayNamespace: "chats"}
@@ -78,7 +78,7 @@ func TestAForwardedPortSpeaksTLSToAGatewayWithACA(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatCannotBeSpokenToIsRefusedAndSaysWhatToDo(t *testing.T) {
+func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	_, other := serveTLS(t, "parley-gateway.chats.svc")
 	plain := httptest.NewServer(http.NotFoundHandler())

@@ -38,7 +38,7 @@ func (p *person) handle(r v1alpha1.HandledRequest) {
 	p.updateStatus(p.chat)
 }
 
-func TestARequestIsFollowedUntilTheChatHasActedOnIt(t *testing.T) {
+func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 	for verb, c := range map[string]struct {
 		kind       v1alpha1.RequestKind
 		annotation string
@@ -237,7 +237,7 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDecidedOrAnsweredIsSaidBeforeAnythingIsCreated(t *testing.T) {
+func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 	p := newPerson(t)
 	idle := p.start("token", "", "approve", "triage", "call_1")
 	if err := idle.wait(); err == nil || !strings.Contains(err.Error(), "no call of chat triage waits for approval") ||

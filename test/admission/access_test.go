@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-func TestTheManagersOwnRightsAreEnoughToCreateAndCorrectWhatGenerationPodsRunWith(t *testing.T) {
+func TestManagersRightsSufficeForAccess(t *testing.T) {
 	namespace := "access-" + rand.String(6)
 	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	c := as(t, manager)

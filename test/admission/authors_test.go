@@ -255,7 +255,7 @@ func TestAClusterThatCannotStampRefusesFalseAuthors(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoValidObjectIsRefusedWithTheFieldStill(t *testing.T) {
+func TestInvalidObjectIsRefusedWithItsField(t *testing.T) {
 	for manifest, words := range map[string]string{
 		`{"kind":"ChatMessage","metadata":{"name":"bad"}}`:                                                   "spec: Required value",
 		`{"kind":"ChatMessage","metadata":{"name":"bad"},"spec":{"chatRef":{"name":"c"},"content":7}}`:       "spec.content: Invalid value",

@@ -63,7 +63,7 @@ func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.DebugRecording
 	}
 }
 
-func TestAGenerationPodRecordsItsOwnCallsAndNobodyElseDoes(t *testing.T) {
+func TestOnlyGenerationPodsRecordCalls(t *testing.T) {
 	s, other := newScene(t), newScene(t)
 	changed := func(change func(*v1alpha1.ChatDebugStep)) client.Object { return recording(s.chat, change) }
 	good := recording(s.chat, nil)

@@ -72,7 +72,7 @@ func mayGet(t *testing.T, who actor, resource string, names ...string) {
 	t.Cleanup(func() { _ = cluster.Client.Delete(t.Context(), binding) })
 }
 
-func TestAKeyGoesToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 	mayGet(t, owner, "secrets", "openai")
 	awaitAllowed(t.Context(), t, owner, creates(modelWithKey("openai")))
 	allowed, stolen := modelWithKey("openai"), modelWithKey("payroll")
@@ -100,7 +100,7 @@ func TestAKeyGoesToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
 	})
 }
 
-func TestAConfigMapIsShownToAModelOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 	handbook := "handbook"
 	mayGet(t, chatter, "configmaps", handbook)
 	awaitAllowed(t.Context(), t, chatter, creates(instructed(handbook)))

@@ -146,7 +146,7 @@ func summarizes(m *v1alpha1.ChatMessage) {
 	g.Action, g.TurnSummary = v1alpha1.ActionSummarizeTurn, "Found the leak"
 }
 
-func TestARightToApproveIsNoneToChatAndTheOtherWayRound(t *testing.T) {
+func TestApprovingAndChattingAreSeparateRights(t *testing.T) {
 	s := newScene(t)
 	try(t, []write{
 		{approver, "approves", creates(approve(s.chat.Name)), ""},

@@ -10,9 +10,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage creates a message as before the names of results were
+// TestMessageOfALaterReservedNameCanBeChanged creates a message as before the names of results were
 // reserved.
-func TestANameThatIsReservedLaterKeepsNobodyFromChangingTheMessage(t *testing.T) {
+func TestMessageOfALaterReservedNameCanBeChanged(t *testing.T) {
 	s := newScene(t)
 	named := func(suffix string) *v1alpha1.ChatMessage {
 		m := say(s.chat.Name)

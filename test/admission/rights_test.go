@@ -143,7 +143,7 @@ func TestOnlyThoseWhoGovernMayChangeQuotas(t *testing.T) {
 		write{governor, "removes a quota", deletes(s.quota), ""}))
 }
 
-func TestOnlyScrapersConnectToTheOperatorsPodsButForTheGatewaysStreams(t *testing.T) {
+func TestOperatorsPodsAreReachedByScrapersAndGatewayStreams(t *testing.T) {
 	for name, open := range map[string]string{"parley-manager": "", "parley-gateway": "http"} {
 		var policy networkingv1.NetworkPolicy
 		var deployment appsv1.Deployment

@@ -176,7 +176,7 @@ func TestDeletingTheChatAbortsTheCallWithinASecond(t *testing.T) {
 	})
 }
 
-func TestARefusedKeyEndsTheTurnAfterOneCallAndACorrectedOneGoesOn(t *testing.T) {
+func TestCorrectedKeyGoesOnAfterARefusedOne(t *testing.T) {
 	w := newWorld(t, modelserver.Script{RequireKey: "sk-the-right-key-0123456789"})
 	w.newChat("c", "hello")
 	condition := w.stalled("c")
@@ -201,7 +201,7 @@ func TestARefusedKeyEndsTheTurnAfterOneCallAndACorrectedOneGoesOn(t *testing.T) 
 	w.ready("c", 3)
 }
 
-func TestAMissingSecretIsNamedAndTheRestOfTheNamespaceGoesOn(t *testing.T) {
+func TestMissingSecretHoldsItsChatAlone(t *testing.T) {
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	broken := w.modelConfig("broken")
 	broken.Spec.APIKey.SecretKeyRef.Name = "absent"
@@ -217,7 +217,7 @@ func TestAMissingSecretIsNamedAndTheRestOfTheNamespaceGoesOn(t *testing.T) {
 	w.ready("good", 2)
 }
 
-func TestAReplyThatIsTooLargeIsCutAndTheChatGoesOn(t *testing.T) {
+func TestTooLargeReplyIsCut(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
 			Repeat: &modelserver.Repeat{Text: "<a> & \"b\" ", Bytes: 3 << 20}, PieceBytes: 8 << 10,

@@ -42,7 +42,7 @@ func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
 	w.nothingLeft("c")
 }
 
-func TestAChatGoesOnFromItsSummaryAndItsCallsAreRecorded(t *testing.T) {
+func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "Write a summary"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They greeted each other.")}}},

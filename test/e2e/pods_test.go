@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-func TestAChatBeginsOnceTheQuotaOfPodsAllowsItAndSaysSoUntilThen(t *testing.T) {
+func TestQuotaOfPodsHoldsTheChatUntilItIsGone(t *testing.T) {
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	quota := &corev1.ResourceQuota{ObjectMeta: w.meta("pods"), Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}, // The model's own.
@@ -44,7 +44,7 @@ func TestAChatBeginsOnceTheQuotaOfPodsAllowsItAndSaysSoUntilThen(t *testing.T) {
 	w.ready("c", 2)
 }
 
-func TestAWarmPodGoesOnAfterItsRightsWereTakenAway(t *testing.T) {
+func TestWarmPodGetsItsRightsBack(t *testing.T) {
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	w.newChat("c", "hello")
 	w.ready("c", 2)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func TestAMessageThatIsEditedInGitIsAnsweredAnewAndThenRests(t *testing.T) {
+func TestEditInGitIsAnsweredAnew(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what)
 		identities := uids(t, ns, git)
@@ -36,7 +36,7 @@ func TestAMessageThatIsEditedInGitIsAnsweredAnewAndThenRests(t *testing.T) {
 	})
 }
 
-func TestMessagesThatAnEarlierEditMadeObsoleteSayThatTheyNeedAPersonAndRest(t *testing.T) {
+func TestMessagesBehindAnEditInGitAskForAPerson(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml").without("Chat/broken").without("ChatMessage/triage-events",
 			"ChatMessage/triage-summary")
@@ -59,7 +59,7 @@ func TestMessagesThatAnEarlierEditMadeObsoleteSayThatTheyNeedAPersonAndRest(t *t
 	})
 }
 
-func TestAPromptThatChangesInGitIsRefusedAndFluxBeginsTheChatAfreshOnlyWhenToldTo(t *testing.T) {
+func TestChangedPromptIsRefusedUnlessFluxIsForced(t *testing.T) {
 	ns := newNamespace(t)
 	f := fluxIn(ns)
 	git := answeredChat(t, ns, f)
@@ -94,7 +94,7 @@ func TestAPromptThatChangesInGitIsRefusedAndFluxBeginsTheChatAfreshOnlyWhenToldT
 	unchanged(t, f, ns, forced)
 }
 
-func TestSyncWavesOfArgoCDSendEachMessageWhenTheOneBeforeItIsAnswered(t *testing.T) {
+func TestSyncWavesWaitForEachAnswer(t *testing.T) {
 	ns := newNamespace(t)
 	a := newArgo(t, ns, false)
 	git := checkOut(t, ns, "chats.yaml").without("Chat/broken")
@@ -136,7 +136,7 @@ func transition(t *testing.T, o *unstructured.Unstructured) time.Time {
 	return time.Time{}
 }
 
-func TestAFailingChatEndsASyncOfArgoCDThatWaitsForIt(t *testing.T) {
+func TestFailedChatFailsItsSync(t *testing.T) {
 	ns := newNamespace(t)
 	a := newArgo(t, ns, true)
 	git := checkOut(t, ns, "chats.yaml").edited(t, "Chat/broken", func(o *unstructured.Unstructured) {
@@ -155,7 +155,7 @@ func TestAFailingChatEndsASyncOfArgoCDThatWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestArgoCDShowsThePromptAndTheRepliesBeneathTheirChat(t *testing.T) {
+func TestArgoCDShowsMessagesBeneathTheirChat(t *testing.T) {
 	ns := newNamespace(t)
 	a := newArgo(t, ns, false)
 	git := answeredChat(t, ns, a)

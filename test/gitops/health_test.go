@@ -92,7 +92,7 @@ func TestHealthFollowsAChatAndItsMessages(t *testing.T) {
 	expect(t, ns, done, append(messages, "ChatMessage/triage-prompt", "Chat/triage")...)
 }
 
-func TestHealthIsOpenUntilTheOperatorHasSeenAnObjectOrItsEdit(t *testing.T) {
+func TestHealthIsOpenUntilTheGenerationIsObserved(t *testing.T) {
 	now := metav1.Now()
 	answered := []any{map[string]any{
 		"type": "Ready", "status": "True", "reason": "Answered", "message": "Every message is answered",
@@ -127,7 +127,7 @@ func TestHealthIsOpenUntilTheOperatorHasSeenAnObjectOrItsEdit(t *testing.T) {
 	}
 }
 
-func TestArgoCDShowsASuspendedChatAsSuspendedAndGeneratedMessagesByTheirOutcome(t *testing.T) {
+func TestArgoCDHealthFollowsSuspensionAndOutcome(t *testing.T) {
 	checks := readHealth(t)
 	ready := func(reason string) map[string]any {
 		return map[string]any{"observedGeneration": int64(1), "conditions": []any{
@@ -181,7 +181,7 @@ func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 	}
 }
 
-func TestFluxWaitsForAnswersAndFailsFastWhenAPersonIsNeeded(t *testing.T) {
+func TestFluxWaitsForAnswersAndFailsFast(t *testing.T) {
 	ns := newNamespace(t)
 	f := fluxIn(ns)
 	git := checkOut(t, ns, "chats.yaml")

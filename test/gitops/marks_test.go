@@ -72,7 +72,7 @@ func podsOf(t *testing.T, ns string, chats ...string) []string {
 	return pods
 }
 
-func TestNothingThatIsCreatedForAChatCarriesItsLabelsAnnotationsOrTrackingMarks(t *testing.T) {
+func TestGeneratedObjectsCarryNoTrackingMarks(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		url := serveModel(t)
 		git := checkOut(t, ns, "chats.yaml").edited(t, modelConfig, func(o *unstructured.Unstructured) {

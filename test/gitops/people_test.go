@@ -48,7 +48,7 @@ func answeredChat(t *testing.T, ns string, what tool) repository {
 	return git
 }
 
-func TestWhatAPersonAsksOfAChatWithKubectlHappensOnceWhateverTheToolDoesAfterwards(t *testing.T) {
+func TestAnnotationOutlivesReconciliationAndIsHeededOnce(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml").without("Chat/broken").without(messages...)
 		what.apply(t, git)
@@ -76,7 +76,7 @@ func TestWhatAPersonAsksOfAChatWithKubectlHappensOnceWhateverTheToolDoesAfterwar
 	})
 }
 
-func TestAFieldThatGitLeavesOutIsThePersonsUnlessFluxIsToUndoWhatKubectlDoes(t *testing.T) {
+func TestFieldLeftOutOfGitBelongsToThePerson(t *testing.T) {
 	suspend := []string{"patch", "chat", "triage", "--type", "merge", "--patch", `{"spec":{"suspend":true}}`}
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what).edited(t, "Chat/triage", func(o *unstructured.Unstructured) {
@@ -106,7 +106,7 @@ func TestAFieldThatGitLeavesOutIsThePersonsUnlessFluxIsToUndoWhatKubectlDoes(t *
 	})
 }
 
-func TestAPersonsEditOfWhatGitHoldsIsDriftAndIsSetBackWithoutARerun(t *testing.T) {
+func TestEditOfAFieldInGitIsSetBackWithoutARerun(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what)
 		before := progress(t, ns, "Chat/triage")
@@ -125,7 +125,7 @@ func TestAPersonsEditOfWhatGitHoldsIsDriftAndIsSetBackWithoutARerun(t *testing.T
 	})
 }
 
-func TestAPersonAndAToolApplyTheSameManifestsWithoutConflictOrRerun(t *testing.T) {
+func TestPersonAndToolApplyTheSameManifests(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		for _, by := range []kubectl{{ns: ns}, {ns: ns, serverSide: true}} {
 			by.apply(t, checkOut(t, ns, "chats.yaml").without("Chat/broken"))
@@ -145,7 +145,7 @@ func TestAPersonAndAToolApplyTheSameManifestsWithoutConflictOrRerun(t *testing.T
 	})
 }
 
-func TestAPersonIsToldWhoHoldsAFieldBeforeTakingItOverServerSide(t *testing.T) {
+func TestConflictNamesTheOwnerOfAField(t *testing.T) {
 	for _, name := range []string{"Flux", "Argo CD, server-side"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func TestAPersonIsToldWhoHoldsAFieldBeforeTakingItOverServerSide(t *testing.T) {
 	}
 }
 
-func TestAPersonsOwnMessagesAndChatsLiveBesideThoseOfGit(t *testing.T) {
+func TestOwnObjectsLiveBesideThoseOfGit(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what)
 		own := checkOut(t, ns, "person.yaml")

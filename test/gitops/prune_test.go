@@ -116,7 +116,7 @@ func TestPruningNeverTakesWhatTheOperatorOrAPersonCreated(t *testing.T) {
 	})
 }
 
-func TestAChatThatGitDropsGoesWithAllThatBelongsToIt(t *testing.T) {
+func TestPrunedChatGoesWithItsMessages(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml")
 		what.apply(t, git)
@@ -141,7 +141,7 @@ func TestAChatThatGitDropsGoesWithAllThatBelongsToIt(t *testing.T) {
 	})
 }
 
-func TestMessagesThatGitKeepsAfterItDroppedTheirChatAreAppliedOnceMoreAndThenRest(t *testing.T) {
+func TestMessagesOfAPrunedChatAreAppliedOnceMore(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml")
 		what.apply(t, git)

@@ -9,7 +9,7 @@ const modelConfig = "ChatModelConfig/default"
 
 var messages = []string{"ChatMessage/triage-cni", "ChatMessage/triage-events", "ChatMessage/triage-summary"}
 
-func TestApplyingTheSameManifestsAgainChangesNothingBeforeDuringAndAfterAChatRuns(t *testing.T) {
+func TestReapplyingManifestsChangesNothing(t *testing.T) {
 	for _, tools := range []map[string]func(t *testing.T, ns string) tool{controllers, commands} {
 		with(t, tools, applyAgainAndAgain)
 	}

@@ -42,7 +42,7 @@ func isRight(t *testing.T, ns string) bool {
 		equality.Semantic.DeepEqual(policy.Spec, podspec.NetworkPolicy(ns, "").Spec)
 }
 
-func TestWhatGenerationPodsRunWithIsPutRightWhileAPodIsWarm(t *testing.T) {
+func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	assigned(t, ns, "c", 1, 1)
@@ -82,7 +82,7 @@ func TestWhatGenerationPodsRunWithIsPutRightWhileAPodIsWarm(t *testing.T) {
 	}
 }
 
-func TestARoleBindingToAnotherRoleIsReplacedBeforeTheFirstPod(t *testing.T) {
+func TestRoleBindingToAnotherRoleIsReplaced(t *testing.T) {
 	ns := namespace(t)
 	other := podspec.RoleBinding(ns)
 	other.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
@@ -112,7 +112,7 @@ func TestANetworkPolicyOfAnOlderVersionIsCorrectedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatWasDeletedWhileNoManagerRanIsPutRightWhenOneBegins(t *testing.T) {
+func TestNewManagerCorrectsDeletedAccess(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	assigned(t, ns, "c", 1, 1)

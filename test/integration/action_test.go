@@ -125,7 +125,7 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 
-func TestADecisionForAChatThatDoesNotExistIsRefused(t *testing.T) {
+func TestDecisionWithoutAChatIsRefused(t *testing.T) {
 	ns := namespace(t)
 	a := decision(ns, "call_1", v1alpha1.DecisionApprove)
 	create(t, a)

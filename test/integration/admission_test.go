@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-func TestBadInputIsRefusedWithTheFieldAndTheWayOut(t *testing.T) {
+func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 	ns := bareNamespace(t)
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: ns} }
 	message := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
+func TestAdviceIsSummedApart(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
@@ -35,7 +35,7 @@ func TestWhatAdviceTookIsSummedApartAndItsCostIsTheChats(t *testing.T) {
 	}
 }
 
-func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T) {
+func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true,
@@ -68,7 +68,7 @@ func TestAMissingAdvisorShowsBeforeAnythingIsAskedAndUntilItExists(t *testing.T)
 	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }
 
-func TestAChatAtRestSeesThatTheConfigurationThatAnswersNamesAnotherAdvisor(t *testing.T) {
+func TestIdleChatSeesItsConfigurationsNewAdvisor(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true}

@@ -31,7 +31,7 @@ func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolic
 	return chat
 }
 
-func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *testing.T) {
+func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
 	ns := namespace(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	eventually(t, "the configuration says that it is disabled", func() bool {
@@ -52,7 +52,7 @@ func TestAChatThatNamesADisabledConfigurationSaysSoAndBeginsOnceItIsEnabled(t *t
 	}
 }
 
-func TestTheDefaultAnswersForADisabledConfigurationWhereTheChatAllowsIt(t *testing.T) {
+func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 	ns := namespace(t)
 	create(t, modelConfig(ns, "own"))
 	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
@@ -143,7 +143,7 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 }
 
 // The pods play a provider that says how much its model's context holds.
-func TestWhatARefusalSaysOfTheContextIsKeptAndCompactionGoesByIt(t *testing.T) {
+func TestLearnedContextLimitIsKeptAndCompactedBy(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))

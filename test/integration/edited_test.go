@@ -37,7 +37,7 @@ func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, confi
 
 // An edit cuts the history, but its turn can end before any pod has seen it.
 // Whatever ends it, the next turn builds on the new text.
-func TestTheModelIsToldWhatTheTranscriptSaysAlsoAfterAnEditThatNoPodSaw(t *testing.T) {
+func TestEditBetweenPodsReachesTheModel(t *testing.T) {
 	endHeldTurn := func(t *testing.T, ns string, why v1alpha1.ConditionReason) {
 		t.Helper()
 		waitForReady(t, ns, "c", metav1.ConditionUnknown, why)

@@ -54,7 +54,7 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 	eventually(t, "the child is back", func() bool { return !chatIn(t, ns, "child").Status.Archived })
 }
 
-func TestAChatWithoutFamilyThatIsArchivedAtWorkIsArchivedOnceItIsIdle(t *testing.T) {
+func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
 	ns := namespace(t)
 	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
 		"answered": func(t *testing.T, chat *v1alpha1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
@@ -80,7 +80,7 @@ func TestAChatWithoutFamilyThatIsArchivedAtWorkIsArchivedOnceItIsIdle(t *testing
 	}
 }
 
-func TestASubChatBelowAnArchivedChatIsArchivedUntilTheParentIsTakenBack(t *testing.T) {
+func TestSubChatIsArchivedWithItsParent(t *testing.T) {
 	ns := namespace(t)
 	answered(t, ns)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
@@ -95,7 +95,7 @@ func TestASubChatBelowAnArchivedChatIsArchivedUntilTheParentIsTakenBack(t *testi
 	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestASubChatThatFoundNoRoomBeginsOnceThereIsSome(t *testing.T) {
+func TestSubChatBeyondTheFamilyLimitBeginsOnceThereIsRoom(t *testing.T) {
 	for name, makeRoom := range map[string]func(*testing.T, string){
 		"a sibling is deleted": func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
 		"a sibling is archived": func(t *testing.T,

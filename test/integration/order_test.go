@@ -37,7 +37,7 @@ func burst(t *testing.T, ns, chat string, n int) (names []string) {
 	return names
 }
 
-func TestMessagesOfOneSecondAreAnsweredInTheOrderOfTheirCreation(t *testing.T) {
+func TestMessagesOfOneSecondKeepTheirOrder(t *testing.T) {
 	const n = 8
 	for name, first := range map[string]func(t *testing.T, ns string) (created []string){
 		"while the chat is busy": func(t *testing.T, ns string) []string {
@@ -75,7 +75,7 @@ func TestMessagesOfOneSecondAreAnsweredInTheOrderOfTheirCreation(t *testing.T) {
 	}
 }
 
-func TestMessagesThatCutInAreAnsweredInTheirOrderAlsoWhereTheQueueIsFull(t *testing.T) {
+func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
@@ -98,7 +98,7 @@ func TestMessagesThatCutInAreAnsweredInTheirOrderAlsoWhereTheQueueIsFull(t *test
 	}
 }
 
-func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
+func TestNextStepKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
@@ -135,7 +135,7 @@ func TestWhatFollowsCallsWithoutResultKeepsWhyTheyHaveNone(t *testing.T) {
 	}
 }
 
-func TestVersionsGrowAlongAHistoryThatWentBackIntoAnEarlierTurn(t *testing.T) {
+func TestVersionsGrowAlongAResumedHistory(t *testing.T) {
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))

@@ -32,7 +32,7 @@ func hasNoImage(t *testing.T, ns, name string) {
 	}
 }
 
-func TestAPodThatDoesNotStartIsReplacedAndTheChatSaysWhatTheKubeletSays(t *testing.T) {
+func TestPodThatDoesNotStartIsReplacedWithTheKubeletsWords(t *testing.T) {
 	stopManager(t)(func(o *testmanager.Options) { o.Controllers.PodStart = 4 * time.Second })
 	defer func() { stopManager(t)() }()
 	ns := namespace(t)
@@ -61,7 +61,7 @@ func TestAPodThatDoesNotStartIsReplacedAndTheChatSaysWhatTheKubeletSays(t *testi
 	})
 }
 
-func TestAPodThatDoesNotStartIsReplacedOnceItsSettingsHaveChanged(t *testing.T) {
+func TestStartingPodOfOldSettingsIsReplaced(t *testing.T) {
 	ns := namespace(t)
 	bad := modelConfig(ns, "bad", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "odd", Key: "k"}}

@@ -68,7 +68,7 @@ func generating(t *testing.T, ns string) (names []string) {
 	return names
 }
 
-func TestAQuotaHoldsChatsAndLetsThemInAtOnceWhenItIsRaised(t *testing.T) {
+func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 	ns := namespace(t)
 	allow(t, ns, "team", 2)
 	for i := range 10 {
@@ -141,7 +141,7 @@ func TestZeroHoldsAllChatsVisiblyAndStillAfterARestart(t *testing.T) {
 	waitForHolder(t, ns, "c", held)
 }
 
-func TestChatsWaitForCapacityInTheOrderInWhichTheyCame(t *testing.T) {
+func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, chatQuota(ns, "team", new(int32(1)), new(int32(1))))
 	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonInForce)
@@ -178,7 +178,7 @@ func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
 	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonInForce)
 }
 
-func TestTheClusterQuotaHoldsNamespacesWithoutAQuotaAndAllTogether(t *testing.T) {
+func TestClusterQuotaHoldsNamespacesAndTheirSum(t *testing.T) {
 	quota := &v1alpha1.ClusterChatQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName},
 		Spec:       v1alpha1.ClusterChatQuotaSpec{NamespaceDefault: &v1alpha1.GeneratingLimits{Chats: new(int32(0))}},
@@ -212,7 +212,7 @@ func TestTheClusterQuotaHoldsNamespacesWithoutAQuotaAndAllTogether(t *testing.T)
 	assigned(t, ns, "c", 1, 1)
 }
 
-func TestNothingIsWrittenToAQuotaWhileChatsComeAndGo(t *testing.T) {
+func TestQuotaIsNotWrittenForChats(t *testing.T) {
 	ns := namespace(t)
 	allow(t, ns, "team", 1)
 	version := func() string {

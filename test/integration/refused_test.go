@@ -70,7 +70,7 @@ func eventsOf(t *testing.T, ns, name string, reason v1alpha1.EventReason) (notes
 	return notes
 }
 
-func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *testing.T) {
+func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse func(*testing.T, string) client.Object
 		words  string
@@ -106,7 +106,7 @@ func TestAChatWhoseGenerationPodIsRefusedSaysWhyAndBeginsOnceItIsAllowed(t *test
 	}
 }
 
-func TestAChatThatWasAnsweredDoesNotStayReadyWithoutAPod(t *testing.T) {
+func TestAnsweredChatIsNotReadyWithARefusedPod(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -121,7 +121,7 @@ func TestAChatThatWasAnsweredDoesNotStayReadyWithoutAPod(t *testing.T) {
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
 
-func TestAPromptThatTheAPIServerRefusesIsSaid(t *testing.T) {
+func TestRefusedPromptIsSaid(t *testing.T) {
 	ns := namespace(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "hello"))
@@ -130,7 +130,7 @@ func TestAPromptThatTheAPIServerRefusesIsSaid(t *testing.T) {
 	assigned(t, ns, "c", 1, 1)
 }
 
-func TestAPromptWhoseNameIsTakenIsSaidAndBeginsOnceTheNameIsFree(t *testing.T) {
+func TestTakenPromptNameIsSaidUntilItIsFree(t *testing.T) {
 	for name, stranger := range map[string]func(*v1alpha1.ChatMessage){
 		"by a message of another chat": func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" },
 		"by another text":              func(*v1alpha1.ChatMessage) {},
@@ -157,7 +157,7 @@ func TestAPromptWhoseNameIsTakenIsSaidAndBeginsOnceTheNameIsFree(t *testing.T) {
 	}
 }
 
-func TestAPromptOfTheChatsOwnNameButNotItsTextIsNotAsked(t *testing.T) {
+func TestForgedPromptIsNotAsked(t *testing.T) {
 	ns := namespace(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "what was asked"))

@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
+func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
@@ -34,7 +34,7 @@ func TestAFailedAttemptIsMadeAgainWhenItsTimeHasCome(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-2", 2)
 }
 
-func TestAChatThatWaitsForItsNextAttemptCanBeInterrupted(t *testing.T) {
+func TestRetryingChatIsInterrupted(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
@@ -70,7 +70,7 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 	})
 }
 
-func TestACompactionThatIsAskedForIsMadeOncePerToken(t *testing.T) {
+func TestCompactionIsMadeOncePerToken(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")

@@ -75,7 +75,7 @@ func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
 	})
 }
 
-func TestAMessageThatNamesAMissingModelSaysSoAndBeginsOnceItExists(t *testing.T) {
+func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, sayTo(ns, "c", "u", "later", ""))
@@ -197,7 +197,7 @@ func TestEverySettingIsKept(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatTheProviderDoesNotTakeSaysWhichFieldIsWrong(t *testing.T) {
+func TestInvalidProviderOptionsNameTheField(t *testing.T) {
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"u"}`)}

@@ -120,7 +120,7 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 	waitForMessage(t, ns, "urgent", metav1.ConditionFalse, v1alpha1.ReasonInterrupted)
 }
 
-func TestAnEditedMessageIsAnsweredAnewAndWhatFollowedIsPutAside(t *testing.T) {
+func TestEditSupersedesWhatFollowed(t *testing.T) {
 	ns := namespace(t)
 	answered(t, ns, "second", "third")
 	edit(t, ns, "second", "I meant something else")

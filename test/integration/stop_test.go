@@ -24,7 +24,7 @@ func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
 	waitForMessage(t, ns, message, metav1.ConditionTrue, v1alpha1.ReasonStoppedAfterTool)
 }
 
-func TestABuiltInToolEndsTheTurnAndAMessageGoesOn(t *testing.T) {
+func TestBuiltInToolStopsTheTurn(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "What time is it?")
 	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
@@ -40,7 +40,7 @@ func TestABuiltInToolEndsTheTurnAndAMessageGoesOn(t *testing.T) {
 	waitForStop(t, ns, "c-prompt", "current_time", "c-2-1", 3)
 }
 
-func TestAClientsResultEndsTheTurnAlsoForWhoeverReadsTheHistoryLater(t *testing.T) {
+func TestClientsResultStopsTheTurnForGood(t *testing.T) {
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
@@ -74,7 +74,7 @@ func TestAClientsResultEndsTheTurnAlsoForWhoeverReadsTheHistoryLater(t *testing.
 	waitForStop(t, ns, "c-prompt", "open_ticket", "done", 5)
 }
 
-func TestAClientsResultEndsTheTurnOnceTheApprovedCallsHaveRun(t *testing.T) {
+func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}

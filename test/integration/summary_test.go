@@ -48,7 +48,7 @@ func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
 	})
 }
 
-func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
+func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -76,7 +76,7 @@ func TestTheSummaryOfATurnIsTakenAndItsMessageGoes(t *testing.T) {
 	isGone(t, said)
 }
 
-func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
+func TestLateTurnSummaryIsRemoved(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -96,7 +96,7 @@ func TestASummaryThatComesTooLateIsRemovedAndNotTaken(t *testing.T) {
 	}
 }
 
-func TestASummaryOfATurnThatWasCutOffIsNotTakenForTheOneBefore(t *testing.T) {
+func TestSummaryOfACutTurnIsNotTakenForAnother(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -124,7 +124,7 @@ func TestASummaryOfATurnThatWasCutOffIsNotTakenForTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestASummaryThatIsNotWantedAnyMoreIsRemovedThoughTheChatIsIdle(t *testing.T) {
+func TestUnwantedTurnSummaryIsRemovedFromAnIdleChat(t *testing.T) {
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))

@@ -14,7 +14,7 @@ import (
 // soon is far below the hour after which an attempt is given up whatever its pod says.
 const soon = 5 * time.Second
 
-func TestAStrangersResultIsRefusedAndTheChatIsAnsweredByItsOwnPod(t *testing.T) {
+func TestStrangersResultIsRefused(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
@@ -35,7 +35,7 @@ func TestAStrangersResultIsRefusedAndTheChatIsAnsweredByItsOwnPod(t *testing.T) 
 	}
 }
 
-func TestAStrangersResultThatWasThereBeforeTheAttemptHoldsNothingUp(t *testing.T) {
+func TestEarlierStrangersResultHoldsNothingUp(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	chat := chatIn(t, ns, "c")

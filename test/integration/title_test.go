@@ -38,7 +38,7 @@ func retitle(t *testing.T, ns, name, title string) {
 	}
 }
 
-func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
+func TestTitleComesWithAReplyAndAPersonsWins(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."),
@@ -61,7 +61,7 @@ func TestATitleComesWithARepliesOwnWriteAndAPersonsWins(t *testing.T) {
 	hasTitle(t, ns, "c", "", "")
 }
 
-func TestAChatIsCalledByItsFirstWordsBeforeItsFirstReply(t *testing.T) {
+func TestChatIsCalledByItsFirstWords(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck in ContainerCreating?"))
 	assigned(t, ns, "c", 1, 1)

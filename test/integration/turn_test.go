@@ -63,7 +63,7 @@ func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
 	}
 }
 
-func TestMessagesQueueWhileATurnRunsAndArePromotedInOrder(t *testing.T) {
+func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
@@ -111,7 +111,7 @@ func TestOneMessageTooManyIsRejected(t *testing.T) {
 	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
 }
 
-func TestAFailureEndsTheTurnAndANewMessageGoesOn(t *testing.T) {
+func TestErrorIsLeftByANewMessage(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
@@ -200,7 +200,7 @@ func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 	}
 }
 
-func TestDeletingAChatRemovesItsMessagesAndANewOneOfTheNameBeginsAfresh(t *testing.T) {
+func TestRecreatedChatBeginsAfresh(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
@@ -244,7 +244,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 	})
 }
 
-func TestAChatGoesBackToThePodThatHasItsHistory(t *testing.T) {
+func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
 	ns := namespace(t)
 	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}

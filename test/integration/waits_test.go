@@ -126,7 +126,7 @@ func TestAWaitOutlivesTheManagerAndEndsWithItsDeadline(t *testing.T) {
 	}
 }
 
-func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
+func TestWaitEndsWithAFailedOrDeletedSubChat(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)
@@ -146,7 +146,7 @@ func TestAWaitEndsWhenTheSubChatFailsOrIsDeleted(t *testing.T) {
 	wantTools(t, ns, "root", 4)
 }
 
-func TestAMessageThatASubChatHasYetToTakeUpIsWaitedFor(t *testing.T) {
+func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)
@@ -173,7 +173,7 @@ func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAChatThatWaitsForSubChatsCanBeInterruptedAndPutAway(t *testing.T) {
+func TestWaitingForSubChatsIsInterruptedAndArchived(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)

@@ -33,8 +33,8 @@ const (
 	contextBytes = contextLimit*4*70/100 + 2*resultBytes
 )
 
-// TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory says what it measured with -v.
-func TestATurnOf200StepsAndThreeCompactionsRunsInBoundedMemory(t *testing.T) {
+// TestTurnOf200StepsRunsInBoundedMemory says what it measured with -v.
+func TestTurnOf200StepsRunsInBoundedMemory(t *testing.T) {
 	m, url := startModel(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Name: "summary", Match: modelserver.Match{LastUserText: "Write a summary"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Pages ", "were read.")}}},

@@ -146,7 +146,7 @@ func TestDecidedCallsAreRunOnceAllAreDecided(t *testing.T) {
 	}
 }
 
-func TestADecisionCountsOnceAndOnlyForACallThatWaits(t *testing.T) {
+func TestDecisionCountsOnceForAPendingCall(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresApproval, "1", "2")...)
 	for name, id := range map[string]string{"another call": "9", "the same call again": "1"} {
 		w.approve("1", v1alpha1.DecisionApprove)
@@ -170,7 +170,7 @@ func TestResultsWaitUntilTheOtherCallsAreDecided(t *testing.T) {
 	w.answer(chattest.Results("1")).want("Running v4 c-3-1/4 1:GenerateAssistant []")
 }
 
-func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *testing.T) {
+func TestGivenUpCallsRefuseTheirWaitingResults(t *testing.T) {
 	for name, cancel := range map[string]func(*Facts){
 		"the deadline":           func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline) },
 		"a message that cuts in": func(f *Facts) { f.Open = messages(true, "b") },
@@ -188,7 +188,7 @@ func TestResultsThatWaitForDecisionsAreRefusedInThePassThatGivesTheirCallsUp(t *
 	}
 }
 
-func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) {
+func TestWaitingResultsAnswerNoEarlierReply(t *testing.T) {
 	w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 	w.pass(func(f *Facts) {
 		f.Results = []*v1alpha1.ChatMessage{brought("2")}
@@ -206,7 +206,7 @@ func TestResultsThatWaitForDecisionsAnswerNoCallsOfAnEarlierReply(t *testing.T) 
 	}
 }
 
-func TestAQueuedMessageThatCutsInEndsTheTurnThatWaits(t *testing.T) {
+func TestRequiresActionIsEndedByAMessageThatCutsIn(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
 	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Message != "a" ||
@@ -226,7 +226,7 @@ func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
 	}
 }
 
-func TestCallsBeforeADeletedMessageAreRunOrAskedForAgain(t *testing.T) {
+func TestCallsBeforeADeletedMessageAreRunAgain(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
 	w.pass(func(f *Facts) {
 		f.Result, f.Calls = chattest.Answer(w.chat, chattest.Results("1")), pending(v1alpha1.RequiresClient, "2")

@@ -182,7 +182,7 @@ func TestAnEmptyChatWaits(t *testing.T) {
 	newWorld(t).pass(nil).want("Waiting v0 /0 - []")
 }
 
-func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
+func TestWaitingWithAPromptIsNotReady(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Prompt = "hello"
 	w.pass(nil).want("Waiting v0 /0 - []")
@@ -192,7 +192,7 @@ func TestAChatWhosePromptIsNotAMessageYetIsNotReady(t *testing.T) {
 	}
 }
 
-func TestTheFirstMessageStartsAndItsAnswerEndsTheTurnInOneWriteEach(t *testing.T) {
+func TestTurnOfOneStepTakesTwoWrites(t *testing.T) {
 	w := newWorld(t).say("a").want("Running v1 a/1 1:GenerateAssistant []")
 	if turn := w.chat.Status.Turn; turn.Message != "a" || turn.Parent != "" || turn.Index != 0 ||
 		turn.HistoryVersion != 1 {
@@ -211,7 +211,7 @@ func TestACommitStartsTheNextStepInTheSameWrite(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/4 - []")
 }
 
-func TestTheEndOfATurnPromotesTheNextMessageInTheSameWrite(t *testing.T) {
+func TestRunningAnsweredPromotesTheQueueInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b c]")
 	w.answer(chattest.Says("hi")).want("Running v3 b/3 1:GenerateAssistant [c]")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
@@ -222,11 +222,11 @@ func TestTheEndOfATurnPromotesTheNextMessageInTheSameWrite(t *testing.T) {
 	}
 }
 
-func TestSeveralMessagesAtOnceStartOneTurnAndQueueTheRest(t *testing.T) {
+func TestSeveralMessagesBeginOneTurnAndQueueTheRest(t *testing.T) {
 	newWorld(t).say("a", "b").want("Running v1 a/1 1:GenerateAssistant [b]")
 }
 
-func TestAFailureKeepsTheQueueAndANewMessageTakesTheOldHeadFirst(t *testing.T) {
+func TestErrorKeepsTheQueueAndANewMessageResumesIt(t *testing.T) {
 	w := newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
 		want("Error v1 a/1 - [b]")
 	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorAuthenticationFailed {
@@ -279,7 +279,7 @@ func TestAResultCountsOnlyUnderTheCurrentFence(t *testing.T) {
 	}
 }
 
-func TestAnAttemptWhoseResultsNameIsTakenIsMadeAgainUnderAnotherName(t *testing.T) {
+func TestTakenResultNameBeginsAnotherAttempt(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.ChatMessage){
 		"another version": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.HistoryVersion = 9 },
 		"another attempt": func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 9 },
@@ -322,7 +322,7 @@ func TestADeletedQueuedMessageLeavesTheQueue(t *testing.T) {
 	w.pass(func(f *Facts) { f.Queued = messages(false, "c") }).want("Running v1 a/1 1:GenerateAssistant [c]")
 }
 
-func TestWithoutAModelMessagesStayOpenAndARunningTurnFails(t *testing.T) {
+func TestMissingModelKeepsMessagesOpenAndFailsTheTurn(t *testing.T) {
 	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "create one"}
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Model, f.Blocked = messages(false, "a"), nil, missing }).
 		want("Waiting v0 /0 - []")

@@ -33,7 +33,7 @@ func (w *world) contextStart(want int64) *world {
 	return w
 }
 
-func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
+func TestFullContextIsCompactedBeforeTheNextCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		tokens int64
 		facts  func(*Facts)
@@ -60,7 +60,7 @@ func TestAFullContextIsCompactedBeforeTheModelIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestASummaryBeginsANewContextAndTheTurnGoesOn(t *testing.T) {
+func TestSummaryBeginsANewContext(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
 	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []")
@@ -72,7 +72,7 @@ func TestASummaryBeginsANewContextAndTheTurnGoesOn(t *testing.T) {
 	}
 }
 
-func TestAStepInTheMiddleOfATurnCanBeACompaction(t *testing.T) {
+func TestTurnIsCompactedBetweenItsSteps(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
 	w.say("a").answer(chattest.Calls("1"), chattest.Fills(900, 1)).answer(chattest.Results("1")).
@@ -82,7 +82,7 @@ func TestAStepInTheMiddleOfATurnCanBeACompaction(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Waiting v5 c-4-1/5 - []")
 }
 
-func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T) {
+func TestAdviceIsCountedPerTurn(t *testing.T) {
 	advised := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Advice = 1 }
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), advised)
 	if n := w.chat.Status.Turn.Advice; n != 1 {
@@ -104,7 +104,7 @@ func TestTheAdviceOfATurnIsCountedOverASummaryAndWithWhatIsLeftOfIt(t *testing.T
 	}
 }
 
-func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
+func TestContextThatStaysFullEndsTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(1000, 70)
 	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").
@@ -124,7 +124,7 @@ func TestAContextThatASummaryDoesNotShortenEndsTheTurn(t *testing.T) {
 		want("Running v8 c-7-1/8 1:Compact []")
 }
 
-func TestTheModelIsAskedAfterASummaryWhereNobodyGaveALimit(t *testing.T) {
+func TestUnconfiguredLimitLetsTheModelBeAsked(t *testing.T) {
 	for _, source := range []v1alpha1.ContextLimitSource{v1alpha1.ContextLimitKnownModel, v1alpha1.ContextLimitRefusal} {
 		w := newWorld(t)
 		w.facts = limitBy(source, 1000, 70)
@@ -158,7 +158,7 @@ func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 	}
 }
 
-func TestAContextThatTheModelRefusesAsTooLongIsCompactedOnce(t *testing.T) {
+func TestContextTooLongIsCompactedOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(0, 1)).say("b").
 		want("Running v3 b/3 1:GenerateAssistant []")
 	w.answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Running v4 b/3 1:Compact []")
@@ -167,7 +167,7 @@ func TestAContextThatTheModelRefusesAsTooLongIsCompactedOnce(t *testing.T) {
 	newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorContextTooLong)).want("Error v1 a/1 - []")
 }
 
-func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
+func TestRequestedCompactionKeepsTheTurnsEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		end    func(*world)
 		want   string
@@ -200,7 +200,7 @@ func TestACompactionThatIsAskedForLeavesTheTurnAsItEnded(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsDeletedFromTheQueueTakesNoCompactionAlong(t *testing.T) {
+func TestDeletedQueuedMessageKeepsTheCompaction(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold func(*Facts)
 		end  string
@@ -267,7 +267,7 @@ func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
 	w.say("b").want("Running v4 b/3 1:GenerateAssistant []").contextStart(0)
 }
 
-func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
+func TestEditRestoresTheContextOfItsMessage(t *testing.T) {
 	// a reply | b (summary) reply | clear | c reply
 	history := func() *world {
 		w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).say("b").
@@ -295,7 +295,7 @@ func TestAnEditTakesTheChatBackToTheContextOfTheMessage(t *testing.T) {
 	w.contextStart(2)
 }
 
-func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *testing.T) {
+func TestInterruptedCallsHoldNoCompactionUp(t *testing.T) {
 	user := question("a")
 	user.Status.Index, user.Status.HistoryVersion = new(int64(0)), 1
 	calling := chattest.Answer(newWorld(t).say("a").chat, chattest.Calls("1"),
@@ -312,7 +312,7 @@ func TestACallOfAnInterruptedTurnThatIsTheNewestAgainHoldsNoCompactionUp(t *test
 	}
 }
 
-func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *testing.T) {
+func TestFailedSummariserFallsBackToTheChatsModels(t *testing.T) {
 	for _, reason := range fallbackReasons {
 		w := newWorld(t)
 		w.facts = func(f *Facts) {
@@ -338,7 +338,7 @@ func TestASummariserThatCannotIsReplacedByTheModelOfTheChatAndItsFallbacks(t *te
 	}
 }
 
-func TestASummaryOfTheChatsOwnModelGoesOnWhereTheSummariserCannot(t *testing.T) {
+func TestChatsOwnModelSummarisesForAFailedSummariser(t *testing.T) {
 	w := newWorld(t)
 	w.facts = func(f *Facts) {
 		limit(1000, 70)(f)

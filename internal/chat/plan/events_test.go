@@ -13,7 +13,7 @@ import (
 )
 
 // A request that is refused makes an Event whose reason is that of the state machine.
-func TestTheReasonsOfRefusedRequestsAreThoseOfTheAPI(t *testing.T) {
+func TestReasonsOfRefusedRequestsAreTheAPIs(t *testing.T) {
 	got := map[v1alpha1.EventReason]bool{}
 	for _, event := range requested {
 		for _, state := range machine.States() {

@@ -26,7 +26,7 @@ func waitsForApproval(t *testing.T) *world {
 	return waits(t, pending(v1alpha1.RequiresApproval, "1")...)
 }
 
-func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {
+func TestReasonOfGivenUpCallsIsKeptForTheNextStep(t *testing.T) {
 	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline + time.Second) }
 	for name, c := range map[string]struct {
 		do   func(w *world)
@@ -47,7 +47,7 @@ func TestWhyCallsWereGivenUpIsKeptUntilTheNextStepSaysIt(t *testing.T) {
 	}
 }
 
-func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
+func TestNextMessageKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 	interruptedTurn := func(t *testing.T) *world {
 		t.Helper()
 		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).
@@ -75,7 +75,7 @@ func TestTheNextMessageKeepsWhyCallsBeforeItWereGivenUp(t *testing.T) {
 	}
 }
 
-func TestAHistoryThatIsCutKnowsWhyItsCallsWereGivenUp(t *testing.T) {
+func TestCutHistoryKnowsTheReasonOfGivenUpCalls(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
 	before, reply := question("a"), chattest.Answer(w.chat, chattest.Calls("1"), chattest.Interrupted())
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{before, reply}) }).
@@ -83,7 +83,7 @@ func TestAHistoryThatIsCutKnowsWhyItsCallsWereGivenUp(t *testing.T) {
 	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
 }
 
-func TestVersionsGrowAlongAChainAlsoAfterItsTurnWasResumed(t *testing.T) {
+func TestResumedTurnKeepsItsCommitsVersion(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1"))
 	before, calling := question("a"), chattest.Answer(w.chat, chattest.Calls("1"))
 	before.Status.HistoryVersion = 1

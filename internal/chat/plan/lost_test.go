@@ -18,7 +18,7 @@ func lost(by string) func(*Facts) {
 	return func(f *Facts) { f.PodLost, f.PodLostBy = true, by }
 }
 
-func TestAttemptsThatAreLostOneAfterTheOtherAreMadeAgainAfterWaitsThatDouble(t *testing.T) {
+func TestConsecutiveLossesBackOff(t *testing.T) {
 	w := newWorld(t).say("a").pass(lost("")).want("Running v1 a/1 2:GenerateAssistant []")
 	for i, wait := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
 		w.pass(lost("it did not start: no image")).want("Running v1 a/1 - []")
@@ -53,7 +53,7 @@ func TestLossesMakeNoWaitAfterAFailureLonger(t *testing.T) {
 	}
 }
 
-func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
+func TestExhaustedAttemptsSayHowManyWereLost(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts - 2 {
 		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
@@ -67,7 +67,7 @@ func TestAStepThatIsGivenUpSaysHowManyOfItsAttemptsWereLost(t *testing.T) {
 	}
 }
 
-func TestALostAttemptWaitsForCapacityAndForAPodLikeAnyOther(t *testing.T) {
+func TestLostAttemptWaitsForCapacityAndPod(t *testing.T) {
 	for reason, held := range map[v1alpha1.ConditionReason]func(*Facts){
 		v1alpha1.ReasonWaitingForCapacity:   func(f *Facts) { f.NoCapacity = "full" },
 		v1alpha1.ReasonGenerationPodRefused: func(f *Facts) { f.PodRefused = "exceeded quota" },
@@ -88,7 +88,7 @@ func deleted(w *world, change ...chattest.Reply) func(*Facts) {
 	return func(f *Facts) { f.Deleted = chattest.Answer(w.chat, change...) }
 }
 
-func TestAnAttemptWhoseResultWasDeletedBeforeItWasCommittedIsMadeAgainAtOnce(t *testing.T) {
+func TestDeletedResultBeginsAnotherAttempt(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(deleted(w)).want("Running v1 a/1 2:GenerateAssistant []")
 	w.pass(deleted(w)).want("Running v1 a/1 - []") // The second in a row waits.

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestWhatAManifestMayStillBringIsWaitedForBeforeAPersonIsAsked(t *testing.T) {
+func TestMissingReferenceIsProgressUntilItsPatienceEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason             v1alpha1.ErrorReason
 		chatAge, saidSince time.Duration

@@ -84,7 +84,7 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestAUsedUpBudgetEndsTheTurnBeforeTheNextCall(t *testing.T) {
+func TestExceededBudgetFailsTheTurnBeforeTheNextCall(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(chattest.Results("1"))
@@ -131,7 +131,7 @@ func naming(config string, effort v1alpha1.ReasoningEffort, names ...string) []M
 
 var fast = map[string]*Model{"fast": {Alternative: Alternative{Config: "fast", Name: "fast-1"}}}
 
-func TestAMessageNamesTheModelAndTheEffortOfItsTurn(t *testing.T) {
+func TestMessageChoosesModelAndEffortOfItsTurn(t *testing.T) {
 	w := newWorld(t).pass(func(f *Facts) { f.Open, f.Named = naming("fast", v1alpha1.EffortHigh, "a"), fast })
 	check := func(config, model string, effort v1alpha1.ReasoningEffort) {
 		t.Helper()
@@ -168,7 +168,7 @@ func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAModelThatGoesMissingInAQueuedTurnFailsIt(t *testing.T) {
+func TestMissingModelOfAQueuedMessageFailsItsTurn(t *testing.T) {
 	w := newWorld(t).say("a").say("b")
 	w.pass(func(f *Facts) {
 		f.Result = chattest.Answer(w.chat, chattest.Says("hi"))
@@ -194,7 +194,7 @@ func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
 	w.want("Waiting v0 /0 - []")
 }
 
-func TestTheModelThatAMessageNamesIsTriedAgainWithItsOwnFallbacks(t *testing.T) {
+func TestModelOfAMessageFallsBackToItsOwnFallbacks(t *testing.T) {
 	own := map[string]*Model{"fast": {
 		Alternative: Alternative{Config: "fast", Name: "fast-1"},
 		Fallbacks:   []Alternative{{Config: "spare", Name: "spare-1"}},

@@ -18,7 +18,7 @@ func readyOf(w *world) *metav1.Condition {
 	return meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-func TestAChatWhoseGenerationPodIsRefusedTakesTheMessageUpAndSaysWhy(t *testing.T) {
+func TestRefusedPodHoldsTheTurnAndSaysWhy(t *testing.T) {
 	refused := func(f *Facts) {
 		f.PodRefused = "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 	}

@@ -76,7 +76,7 @@ func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
 	}
 }
 
-func TestAnAttemptLeavesToTheNextWhatIsOfTheStepAndNothingElse(t *testing.T) {
+func TestNextAttemptKeepsWhatIsOfTheStepAlone(t *testing.T) {
 	answered := func(reply chattest.Reply) func(*world) func(*Facts) {
 		return func(w *world) func(*Facts) { return func(f *Facts) { f.Result = chattest.Answer(w.chat, reply) } }
 	}

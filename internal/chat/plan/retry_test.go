@@ -24,7 +24,7 @@ func models(fallbacks ...string) func(*Facts) {
 	}
 }
 
-func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
+func TestRetryableFailureIsRetriedAfterItsWait(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).want("Running v1 a/1 - []")
 	retry := w.chat.Status.Retry
 	if retry == nil || retry.Attempt != 1 || retry.Message != "what is wrong" ||
@@ -42,7 +42,7 @@ func TestAnAttemptThatMayPassIsMadeAgainAfterAWait(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Waiting v2 c-1-2/2 - []")
 }
 
-func TestTheWaitsDoubleUpToALimitAndAreNeverShorterThanTheProviderAsks(t *testing.T) {
+func TestRetriesBackOffAndHeedTheProvidersWait(t *testing.T) {
 	w := newWorld(t).say("a")
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 		if w.answer(chattest.Fails(v1alpha1.ErrorProviderError,
@@ -82,7 +82,7 @@ func TestEachStepHasItsOwnBudget(t *testing.T) {
 	}
 }
 
-func TestWhatSteersAChatReachesOneThatWaitsForItsNextAttempt(t *testing.T) {
+func TestRetryingChatIsSteered(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*world)
 		want string
@@ -144,7 +144,7 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 	}
 }
 
-func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
+func TestFallbacksAreAskedAtOnceAndTheFirstAfterAWait(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second", "third")
 	w.say("a")
@@ -161,7 +161,7 @@ func TestAnotherModelIsAskedAtOnceAndTheFirstOneAgainAfterAWait(t *testing.T) {
 	}
 }
 
-func TestAModelThatFailedForGoodIsNotAskedAgainInItsStep(t *testing.T) {
+func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
 	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Running v1 a/1 2:GenerateAssistant []")
@@ -218,7 +218,7 @@ func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
 	}
 }
 
-func TestAModelThatIsRuledOutIsNotAskedForOneThatIsNoFallbackAnyMore(t *testing.T) {
+func TestRemovedFallbackBringsNoRuledOutModelBack(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other", "third")
 	w.say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).

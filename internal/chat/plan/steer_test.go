@@ -29,7 +29,7 @@ func (w *world) requested(outcome v1alpha1.RequestOutcome) *world {
 	return w
 }
 
-func TestAnInterruptionKeepsWhatWasSaidAndTheFenceUntilThen(t *testing.T) {
+func TestRunningToInterruptingKeepsTheFenceUntilTheResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		said []chattest.Reply
 		want string
@@ -99,14 +99,14 @@ func TestEveryTurnThatOnePassEndsIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatWasLostBeforeItIsInterruptedHandsNothingOver(t *testing.T) {
+func TestLostAttemptInterruptedHandsNothingOver(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {
 		f.Suspended, f.Result, f.Open = true, chattest.Answer(w.chat, chattest.Lost()), messages(true, "b")
 	}).want("Running v2 b/2 - []")
 }
 
-func TestAQueuedMessageThatIsToldToCutInDoesSoOnce(t *testing.T) {
+func TestQueuedMessageToldToCutInDoesSoOnce(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c")
 	toldC := func(f *Facts) { f.Queued[1].Interrupts = true }
 	w.pass(toldC).want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
@@ -258,7 +258,7 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 	}
 }
 
-func TestADeletedReplyUnderAQueueIsGeneratedBeforeTheQueue(t *testing.T) {
+func TestDeletedReplyIsMadeAnewBeforeTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").say("c")
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a")}) }).
 		want("Running v4 a/1 1:GenerateAssistant [c]")
@@ -275,7 +275,7 @@ func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
 	w.say("c").want("Running v4 b/3 1:GenerateAssistant [c]")
 }
 
-func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
+func TestChatWithoutASlotSaysWhyAndKeepsItsPlace(t *testing.T) {
 	held := func(by string) func(*Facts) {
 		return func(f *Facts) { f.NoCapacity = by }
 	}
@@ -298,7 +298,7 @@ func TestAChatWithoutAPlaceSaysWhatHoldsItAndKeepsItsPlaceInLine(t *testing.T) {
 	}
 }
 
-func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
+func TestFullQueueHasRoomToCutIn(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	w.say("a").say("b").say("c")
@@ -317,7 +317,7 @@ func TestAMessageThatCutsInIsHeardAlsoWhereTheQueueIsFull(t *testing.T) {
 	}
 }
 
-func TestWhatCutInBehindAnOrdinaryMessageOvertakesItWithTheNextThatCutsIn(t *testing.T) {
+func TestNextMessageThatCutsInTakesEarlierOnesAlong(t *testing.T) {
 	w := newWorld(t).say("a").say("b").say("c").answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
 		want("Error v1 a/1 - [b c]")
 	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.

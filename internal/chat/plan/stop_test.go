@@ -37,7 +37,7 @@ func (w *world) wantStopped(tool string) *world {
 	return w.wantReason(v1alpha1.ReasonStoppedAfterTool)
 }
 
-func TestAToolEndsTheTurnAndTheNextOneBeginsAfresh(t *testing.T) {
+func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
 		want("Waiting v3 c-2-1/3 - []").wantStopped("plan")
 	w.say("b").want("Running v4 b/4 1:GenerateAssistant []")
@@ -48,7 +48,7 @@ func TestAToolEndsTheTurnAndTheNextOneBeginsAfresh(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
 }
 
-func TestAQueuedMessageFollowsInTheWriteThatATurnIsStoppedIn(t *testing.T) {
+func TestStoppedTurnPromotesTheQueueInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
 	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool ||
@@ -67,7 +67,7 @@ func TestAClientsResultEndsTheTurn(t *testing.T) {
 		want("Running v3 results/3 1:GenerateAssistant []")
 }
 
-func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
+func TestTurnStopsOnceAllCallsAreAnswered(t *testing.T) {
 	ofPeople := append(pending(v1alpha1.RequiresApproval, "2"), pending(v1alpha1.RequiresClient, "3")...)
 	asked := func(t *testing.T, first string) *world {
 		t.Helper()
@@ -99,7 +99,7 @@ func TestAllCallsOfAReplyAreAnsweredBeforeATurnIsStopped(t *testing.T) {
 	})
 }
 
-func TestATurnIsStoppedAlsoIfPeopleGiveItsOtherCallsUp(t *testing.T) {
+func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 	for name, c := range map[string]struct {
 		giveUp func(*world) *world
 		want   string
@@ -131,7 +131,7 @@ func TestAnInterruptedBatchEndsTheTurnAsInterrupted(t *testing.T) {
 		wantReason(v1alpha1.ReasonInterrupted)
 }
 
-func TestAStoppedTurnNeitherCompactsByItselfNorBeginsAgainAfterACompaction(t *testing.T) {
+func TestStoppedTurnStaysStoppedAcrossACompaction(t *testing.T) {
 	w := newWorld(t)
 	w.facts = limit(100, 70)
 	w.say("a").answer(chattest.Calls("1"), chattest.Fills(95, 1)).
@@ -140,7 +140,7 @@ func TestAStoppedTurnNeitherCompactsByItselfNorBeginsAgainAfterACompaction(t *te
 	w.answer(chattest.Compacts("They spoke.", chattest.From(3))).want("Waiting v5 c-4-1/4 - []").wantStopped("plan")
 }
 
-func TestWhatIsLeftOfAHistoryTellsWhetherATurnIsStopped(t *testing.T) {
+func TestCutHistoryTellsWhetherItsTurnIsStopped(t *testing.T) {
 	user := question("a")
 	calling := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
 	ofClient := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
@@ -184,7 +184,7 @@ func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
 	}
 }
 
-func TestTheFirstCallOfAClientThatSucceedsAndEndsTheTurnIsFound(t *testing.T) {
+func TestFirstSuccessfulCallThatStopsTheTurnIsFound(t *testing.T) {
 	right := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id} }
 	wrong := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id, IsError: true} }
 	for name, c := range map[string]struct {

@@ -57,7 +57,7 @@ func TestATurnSaysNothingIfNobodyAskedForSummaries(t *testing.T) {
 	newWorld(t).say("a").wantSummary("", "").answer(chattest.Says("hi")).wantSummary("", "")
 }
 
-func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
+func TestTurnSummaryIsTakenOnce(t *testing.T) {
 	w := summarized(t).say("a").answer(chattest.Says("hi"))
 	before := w.chat.Status
 	said := func(f *Facts) { f.Summary = w.summary("Found the leak", before.History.Version, nil) }
@@ -74,7 +74,7 @@ func TestWhatAModelSaysOfATurnIsTakenOnceAndStays(t *testing.T) {
 	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)
 }
 
-func TestAModelThatHasNoWordsForATurnIsPaidOnceAndTheFixedOnesStay(t *testing.T) {
+func TestEmptyTurnSummaryIsPaidOnce(t *testing.T) {
 	w := summarized(t).say("a").answer(chattest.Says("hi"))
 	before := w.chat.Status
 	said := func(f *Facts) { f.Summary = w.summary("", before.History.Version, nil) }
@@ -95,7 +95,7 @@ func TestASummaryCanComeBeforeItsReplyIsCommitted(t *testing.T) {
 	w.answer(chattest.Says("hi")).wantSummary("Found the leak", v1alpha1.TurnSummaryFromModel)
 }
 
-func TestASummaryThatIsNotOfTheEndOfTheTurnIsIgnored(t *testing.T) {
+func TestSummaryOfAnotherTurnIsIgnored(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.MessageGeneration){
 		"another version": func(g *v1alpha1.MessageGeneration) { g.HistoryVersion++ },
 		"another pod":     func(g *v1alpha1.MessageGeneration) { g.Pod = "other" },

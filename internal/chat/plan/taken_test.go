@@ -23,7 +23,7 @@ func TestTheLeftoverOfADeletedChatIsWaitedFor(t *testing.T) {
 	w.want("Running v1 a/1 1:GenerateAssistant []").answer(chattest.Says("hi")).want("Waiting v2 c-1-1/2 - []")
 }
 
-func TestATurnFailsWhenAllNamesOfItsResultsAreTaken(t *testing.T) {
+func TestAllResultNamesTakenFailsTheTurn(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts {
 		w.answer(chattest.Says("hi"), strangers["not generated"]).later(time.Hour)
@@ -34,12 +34,12 @@ func TestATurnFailsWhenAllNamesOfItsResultsAreTaken(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionDoesNotWaitForAResultThatCannotBeNamed(t *testing.T) {
+func TestInterruptingEndsAtATakenResultName(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).want("Interrupting v1 a/1 1:GenerateAssistant []")
 	w.answer(chattest.Says("hi"), strangers["another pod"]).want("Waiting v2 a/1 - []")
 }
 
-func TestAHeldChatBeginsNoOtherAttemptForATakenName(t *testing.T) {
+func TestSuspendedKeepsTheAttemptWithATakenName(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {
 		f.Suspended, f.Result = true, chattest.Answer(w.chat, chattest.Says("hi"), strangers["not generated"])

@@ -16,7 +16,7 @@ import (
 
 const hostile = "\x1b]0;owned\a \u009b2J rm \u202e-fr \u200b\u2028now"
 
-func TestWhatOthersWroteReachesNoStatusWithWhatTerminalsActOn(t *testing.T) {
+func TestStatusHoldsNoTerminalControls(t *testing.T) {
 	check := func(w *world, what string) {
 		t.Helper()
 		raw, err := json.Marshal([]any{w.chat.Status, w.last.Notices})

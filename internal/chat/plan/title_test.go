@@ -30,7 +30,7 @@ func (w *world) wantTitle(title string, source v1alpha1.TitleSource) *world {
 	return w
 }
 
-func TestATitleComesWithTheFirstReplyAndAModelsReplacesIt(t *testing.T) {
+func TestModelsTitleReplacesFirstWords(t *testing.T) {
 	w := newWorld(t).say("a").wantTitle("", "")
 	w.answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
 	w.say("b").answer(written("Stuck pods")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
@@ -38,7 +38,7 @@ func TestATitleComesWithTheFirstReplyAndAModelsReplacesIt(t *testing.T) {
 	w.say("d").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
 }
 
-func TestAChatIsCalledByItsFirstWordsAtOnceUntilAModelCallsItBetter(t *testing.T) {
+func TestFirstWordsAreTheTitleUntilAModelWritesOne(t *testing.T) {
 	begins := func(w *world, name, words string) *world {
 		return w.pass(func(f *Facts) { f.Open = []Message{{Name: name, ContentHash: "hash of " + name, FirstWords: words}} })
 	}
@@ -118,7 +118,7 @@ func TestAnotherTitleIsWrittenBesideTheNextReply(t *testing.T) {
 	w.say("c").answer(written("Full disks")).wantTitle("Full disks", v1alpha1.TitleFromModel)
 }
 
-func TestATitleIsWrittenForAChatThatHasLostItsOwn(t *testing.T) {
+func TestRemovedTitleIsWrittenAnew(t *testing.T) {
 	w := newWorld(t)
 	w.facts = func(f *Facts) { f.Model.Titles = true }
 	w.chat.Spec.Title = "Mine"

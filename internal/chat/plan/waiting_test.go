@@ -54,7 +54,7 @@ func (w *world) wantReason(reason v1alpha1.ConditionReason) *world {
 	return w
 }
 
-func TestAChatWaitsWithoutAnAttemptUntilAllItsSubChatsAreDone(t *testing.T) {
+func TestWaitingForSubChatsHasNoAttemptUntilAllAreDone(t *testing.T) {
 	w := waiting(t, "x", "y").wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if c := meta.FindStatusCondition(w.chat.Status.Conditions,
 		v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
@@ -82,7 +82,7 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 	w.working("x", "y").want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
-func TestAChatThatWaitsTakesNoPlaceAndAsksForOneAfterwards(t *testing.T) {
+func TestWaitingForSubChatsTakesNoSlotUntilItEnds(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
 	w.pass(func(f *Facts) { full(f); f.Result = chattest.Answer(w.chat, waitFor("x")) }).
@@ -117,7 +117,7 @@ func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
 	w.working("x").wantReason(v1alpha1.ReasonWaitingForSubChats)
 }
 
-func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
+func TestApprovedCallWaitsForItsSubChatFromThenOn(t *testing.T) {
 	ask := func(m *v1alpha1.ChatMessage) {
 		waitFor("own", "x", "y")(m)
 		m.Spec.Generation.CallsRequiringAction = 2
@@ -143,7 +143,7 @@ func TestACallThatNeedsApprovalWaitsForItsSubChatFromThenOn(t *testing.T) {
 	}
 }
 
-func TestALostAttemptAtTheCallsIsMadeAgainAtOnce(t *testing.T) {
+func TestLostAttemptAtCallsIsMadeAgainAtOnce(t *testing.T) {
 	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) { f.PodLost, f.SubChats = true, atWork("x") }).want("Running v2 c-1-1/2 2:ExecuteTools []")
 }

@@ -105,7 +105,7 @@ var (
 	chat   = Access{Namespace: "demo", Chat: "c"}
 )
 
-func TestOnlyWhatCanBeATokenIsShownToTheAPIServer(t *testing.T) {
+func TestOnlyPossibleTokensAreReviewed(t *testing.T) {
 	tests := map[string]struct {
 		bearer    string
 		options   Options
@@ -147,7 +147,7 @@ func TestOnlyWhatCanBeATokenIsShownToTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatKnowsNoAudiencesProvesNone(t *testing.T) {
+func TestReviewWithoutAudiencesProvesNothing(t *testing.T) {
 	server := &apiServer{unaware: true}
 	if _, refused := server.checker(Options{}).Check(t.Context(), ours, chat); refused == nil ||
 		refused.Status != http.StatusUnauthorized {
@@ -197,7 +197,7 @@ func TestAGrantIsAsOldAsTheAnswerBehindIt(t *testing.T) {
 	})
 }
 
-func TestACrowdAtTheDoorIsAskedAboutAFewAtATimeAndEndsNoStream(t *testing.T) {
+func TestCrowdOfNewcomersEndsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{hold: make(chan struct{})}
 		checker := server.checker(Options{})
@@ -240,7 +240,7 @@ func TestACrowdAtTheDoorIsAskedAboutAFewAtATimeAndEndsNoStream(t *testing.T) {
 	})
 }
 
-func TestNobodyIsToldWhatHappensBehindTheGateway(t *testing.T) {
+func TestRefusalSaysNothingOfTheInside(t *testing.T) {
 	server := &apiServer{
 		err: errors.New(
 			`Post "https://10.96.0.1:443/apis/authentication.k8s.io/v1/tokenreviews": dial tcp 10.96.0.1:443: connect: connection refused`)}
@@ -273,7 +273,7 @@ func TestBadAnswersTakeNoRoomFromGoodOnes(t *testing.T) {
 	}
 }
 
-func TestAnAnswerCountsFromWhenItWasAskedForUntilTheNextOne(t *testing.T) {
+func TestAnswerCountsFromWhenItWasAskedFor(t *testing.T) {
 	asked := time.Unix(1_800_000_000, 0)
 	now := asked
 	for name, c := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
-func TestWhatTheAPIServerSaysDecidesAndCountsForAWhile(t *testing.T) {
+func TestAnswerOfTheAPIServerDecidesUntilItExpires(t *testing.T) {
 	gone := errors.New("connect: connection refused")
 	for name, c := range map[string]struct {
 		server *apiServer
@@ -68,7 +68,7 @@ func TestWhatTheAPIServerSaysDecidesAndCountsForAWhile(t *testing.T) {
 	}
 }
 
-func TestAnswersToManyCallersTakeABoundedRoom(t *testing.T) {
+func TestRememberedAnswersAreBounded(t *testing.T) {
 	for name, server := range map[string]*apiServer{"yes": {}, "no": {denied: true}, "who?": {unknown: true}} {
 		t.Run(name, func(t *testing.T) {
 			checker := server.checker(Options{})

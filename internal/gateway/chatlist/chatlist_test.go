@@ -150,7 +150,7 @@ func TestAListIsToldWholeAndThenEachChange(t *testing.T) {
 	})
 }
 
-func TestAListIsResumedForAsLongAsTheChangesAreRemembered(t *testing.T) {
+func TestListIsResumedWhileChangesAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put("demo", "a", titled("A"))

@@ -309,7 +309,7 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 	}
 }
 
-func TestAMessageThatLeavesTheHistoryWhileItIsSentHoldsNothingUp(t *testing.T) {
+func TestMessageLeavingWhileSentHoldsNothingUp(t *testing.T) {
 	w := newWorld()
 	w.change(func() {
 		w.user("first", true)

@@ -58,7 +58,7 @@ func tell(w *world, clients ...*client) {
 	}
 }
 
-func TestAClientThatIsCutAtEveryEventNeitherMissesNorRepeatsAnything(t *testing.T) {
+func TestClientCutAtEveryEventMissesNothing(t *testing.T) {
 	w := newWorld()
 	whole := w.follow(t, Position{}, 0)
 	var cut []*client
@@ -124,7 +124,7 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 	}
 }
 
-func TestAPositionThatIsNotPartOfTheHistoryResetsIt(t *testing.T) {
+func TestUnknownPositionResetsTheHistory(t *testing.T) {
 	for _, id := range []string{"7.0.7", "6.0.8", "5.0.7", "3.0.1", "9.1.4.7"} {
 		t.Run(id, func(t *testing.T) {
 			w := newWorld()
@@ -205,7 +205,7 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	}
 }
 
-func TestAFailedAttemptIsToldOnceAndItsPreviewIsVoid(t *testing.T) {
+func TestFailedAttemptIsToldOnceAndVoidsItsPreview(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
@@ -242,7 +242,7 @@ func TestADeletedChatEndsTheStream(t *testing.T) {
 	}
 }
 
-func TestAnAbsentAPIServerDelaysMessagesAndLosesNone(t *testing.T) {
+func TestAbsentAPIServerDelaysMessages(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.failures = 3; w.user("q1", false); w.attempt(1); w.say(1) })
 	got := w.follow(t, Position{}, 0).waitID("1.1.1.1")
@@ -279,7 +279,7 @@ func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
 	}
 }
 
-func TestAMessageOfAnotherChatIsNoPartOfThisOne(t *testing.T) {
+func TestMessageOfAnotherChatIsNotTold(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false) })
 	w.change(func() { w.messages["q1"].Spec.ChatRef.Name = "other" })
@@ -288,7 +288,7 @@ func TestAMessageOfAnotherChatIsNoPartOfThisOne(t *testing.T) {
 	}
 }
 
-func TestAClientThatComesBackToAnotherChatOfTheNameIsToldSo(t *testing.T) {
+func TestReplacedChatIsToldToAReturningClient(t *testing.T) {
 	for _, id := range []string{"1.0.1", "2.0.2", "1.1.1.1"} {
 		t.Run(id, func(t *testing.T) {
 			w := newWorld()

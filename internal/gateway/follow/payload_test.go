@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-func TestARetrySaysWhoFailedHowAndWhenTheNextOneIsDue(t *testing.T) {
+func TestRetrySaysWhatFailedAndWhenItIsDue(t *testing.T) {
 	w := newWorld()
 	failed := time.Unix(1_800_000_000, 500_000_000)
 	w.change(func() {
@@ -35,7 +35,7 @@ func TestARetrySaysWhoFailedHowAndWhenTheNextOneIsDue(t *testing.T) {
 	}
 }
 
-func TestAnErrorSaysWhatIsWrongWhatToDoAndWhetherItMayPass(t *testing.T) {
+func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 	w := newWorld()
 	w.change(func() {
 		w.user("q1", true)
@@ -133,7 +133,7 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	}
 }
 
-func TestAnAbsentAPIServerDelaysWhatTheQueueShowsAndNothingElse(t *testing.T) {
+func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
 	w := newWorld()
 	w.change(func() {
 		w.user("q1", true)

@@ -204,7 +204,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 	}
 }
 
-func TestOneMessageTooManyIsRejectedAndAChangedOneAsksAnew(t *testing.T) {
+func TestRejectedMessageAsksAnewOnceChanged(t *testing.T) {
 	c := New(Limits{MaxQueue: 1, MaxSteps: 5})
 	c.Send("a", false)
 	c.Send("b", false)
@@ -238,7 +238,7 @@ func TestResultsThatDoNotFitAreRejected(t *testing.T) {
 	}
 }
 
-func TestASuspendedChatReplacesALostAttemptOnlyOnceItIsResumed(t *testing.T) {
+func TestSuspendedChatReplacesALostAttemptOnceResumed(t *testing.T) {
 	c := newChat()
 	c.Send("a", false)
 	c.Suspend()
@@ -252,7 +252,7 @@ func TestASuspendedChatReplacesALostAttemptOnlyOnceItIsResumed(t *testing.T) {
 	}
 }
 
-func TestWhatALostAttemptHadIsKeptIfASuspendedChatIsInterruptedAfterAll(t *testing.T) {
+func TestInterruptedSuspendedChatKeepsALostAttemptsReply(t *testing.T) {
 	c := newChat()
 	c.Send("a", false)
 	c.Suspend()
