@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e tests Parley as it is installed: on a real cluster with real pods, through kubectl's own API and the
-// kubectl plug-in. "make test-e2e" installs it; $KUBECONFIG names the cluster, $PARLEY_BIN the folder of the programs, and
-// $IMAGE the image that Parley was installed from, with the scripted model in it.
+// kubectl plug-in. "make test-e2e" installs it; $KUBECONFIG names the cluster, $PARLEY_BIN the folder of the programs,
+// and $IMAGE the image that Parley was installed from, with the scripted model in it.
 package e2e
 
 import (

@@ -3,8 +3,8 @@
 
 // Command soak lets many chats talk on a real cluster while it kills what they run on, and then holds the end to what
 // Parley promises: every message is answered once, by its own answer; every history is whole; nothing is left over, and
-// nothing goes on. On the local cluster it runs as root, for it ends processes of the node; on any other it deletes pods
-// instead. hack/soak.sh runs it.
+// nothing goes on. On the local cluster it runs as root, for it ends processes of the node; on any other it deletes
+// pods instead. hack/soak.sh runs it.
 //
 // Its seed decides who says what and the order of what is killed. When things happen is up to the cluster, so a seed
 // repeats a course only roughly; the log says what was done, and when.

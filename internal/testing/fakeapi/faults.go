@@ -127,12 +127,18 @@ func (r *Reconcile) fail(t *testing.T, n int, call string, fault Fault, want map
 	}
 	if err != nil || !result.IsZero() {
 		s.Fail = nil
-		if _, err := reconciler.Reconcile(t.Context(), r.Request); err != nil {
-			t.Fatalf("it fails again: %v", err)
-		}
+		r.again(t, reconciler)
 	}
 	if diff := cmp.Diff(want, s.State(t, r.State...)); diff != "" {
 		t.Errorf("after %v, %v it ends elsewhere (-want +got):\n%s", result, err, diff)
+	}
+}
+
+// again reconciles once more, which must go well.
+func (r *Reconcile) again(t *testing.T, reconciler reconcile.Reconciler) {
+	t.Helper()
+	if _, err := reconciler.Reconcile(t.Context(), r.Request); err != nil {
+		t.Fatalf("it fails again: %v", err)
 	}
 }
 
