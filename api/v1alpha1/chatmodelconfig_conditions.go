@@ -27,7 +27,4 @@ const (
 	// ReasonHostNotAllowed surfaces in Ready (False) and Stalled (True) when models may not be called at the host that the
 	// configuration leads to: it is not among the manager's --model-hosts, or it is an address of the node.
 	ReasonHostNotAllowed ConditionReason = "HostNotAllowed"
-	// ReasonInvalidConfiguration surfaces in Ready (False) and Stalled (True) when the provider does not take what
-	// providerOptions say; the message names the field.
-	ReasonInvalidConfiguration ConditionReason = "InvalidConfiguration"
 )

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ModelProvider is a provider of models, or the protocol that a server speaks.
@@ -55,6 +54,7 @@ const DefaultMaxOutputTokens = 32000
 // +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.provider in ['openai', 'azure']",message="transport can only be set for the providers openai and azure"
 // +kubebuilder:validation:XValidation:rule="!has(self.region) || self.provider == 'bedrock'",message="region can only be set for the provider bedrock"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.provider == 'azure'",message="apiVersion can only be set for the provider azure"
+// +kubebuilder:validation:XValidation:rule="!has(self.providerOptions) || [has(self.providerOptions.anthropic) ? 'anthropic' : 'none', has(self.providerOptions.azure) ? 'azure' : 'none', has(self.providerOptions.azureResponses) ? 'azureResponses' : 'none', has(self.providerOptions.bedrock) ? 'bedrock' : 'none', has(self.providerOptions.google) ? 'google' : 'none', has(self.providerOptions.openai) ? 'openai' : 'none', has(self.providerOptions.openaiCompatible) ? 'openaiCompatible' : 'none', has(self.providerOptions.openaiResponses) ? 'openaiResponses' : 'none', has(self.providerOptions.openrouter) ? 'openrouter' : 'none', has(self.providerOptions.vercel) ? 'vercel' : 'none'].all(m, m in ['none', (has(self.transport) && self.transport == 'Responses' ? self.provider + 'Responses' : self.provider == 'openai-compatible' ? 'openaiCompatible' : self.provider)])",messageExpression="'providerOptions of this provider and transport belong into providerOptions.' + (has(self.transport) && self.transport == 'Responses' ? self.provider + 'Responses' : self.provider == 'openai-compatible' ? 'openaiCompatible' : self.provider) + ', and into no other member'"
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['google', 'bedrock', 'azure']) || (self.model.matches('^[A-Za-z0-9][-A-Za-z0-9._:/@+]*$') && !self.model.contains('..') && !self.model.contains('//'))",message="model becomes part of a URL with this provider: it may hold letters, digits and - . _ : / @ + only, and neither .. nor //"
 type ChatModelConfigSpec struct {
 	// default makes this the ChatModelConfig of every chat in the namespace that names none. If several say so, the
@@ -199,13 +199,10 @@ type ChatModelConfigSpec struct {
 	// +optional
 	ReasoningEffort *ReasoningEffortSettings `json:"reasoningEffort,omitempty"`
 
-	// providerOptions are settings that only this provider knows, by its own names; the documentation lists them. Not for
-	// keys: they are readable by all who may read this object.
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Type=object
-	// +kubebuilder:validation:MaxProperties=32
+	// providerOptions are settings that only this provider knows, in the member of that provider. Not for keys: they are
+	// readable by all who may read this object.
 	// +optional
-	ProviderOptions *runtime.RawExtension `json:"providerOptions,omitempty"`
+	ProviderOptions *ProviderOptions `json:"providerOptions,omitempty"`
 
 	// pricing is what the model costs. Without it no cost is known.
 	// +optional

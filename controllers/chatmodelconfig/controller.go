@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package chatmodelconfig reconciles ChatModelConfigs: it says in their conditions whether they can be used. Nearly all
-// that one of them can be wrong about alone is refused at admission; what is left are the options of its provider, and
-// what concerns several.
+// that one of them can be wrong about alone is refused at admission; what is left is what concerns several.
 package chatmodelconfig
 
 import (
@@ -25,7 +24,6 @@ import (
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/hostlist"
 	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/requeue"
 )
 
@@ -70,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	next := config.DeepCopy()
 	conditions.ModelConfig(next, conditions.ModelConfigFacts{
-		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config), Invalid: invalid(&config.Spec),
+		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config),
 		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts),
 	}, r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
@@ -84,17 +82,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("writing the status of ChatModelConfig %s: %w", req, err)
 	}
 	return ctrl.Result{}, nil
-}
-
-// invalid is why the configuration cannot be used; empty if it can.
-func invalid(spec *v1alpha1.ChatModelConfigSpec) string {
-	if wrong := modelconfig.CheckOptions(spec); wrong != nil {
-		return wrong.Error()
-	}
-	if spec.APIKey != nil && !podspec.Mountable(spec.APIKey.SecretKeyRef) {
-		return "apiKey.secretKeyRef names no Secret and key that can be mounted"
-	}
-	return ""
 }
 
 // siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.

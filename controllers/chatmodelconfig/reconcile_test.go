@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,12 +59,6 @@ func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 		"a host that is not allowed": {func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "http://169.254.169.254/v1"
 		}, nil, v1alpha1.ReasonHostNotAllowed, "Leads to 169.254.169.254"},
-		"options that the provider does not take": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"nonsense":1}`)}
-		}, nil, v1alpha1.ReasonInvalidConfiguration, "nonsense"},
-		"a key that cannot be mounted": {func(s *v1alpha1.ChatModelConfigSpec) {
-			s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "../key"}}
-		}, nil, v1alpha1.ReasonInvalidConfiguration, "no Secret and key that can be mounted"},
 		"out of use": {func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }, nil, v1alpha1.ReasonDisabled,
 			"Is out of use"},
 	} {

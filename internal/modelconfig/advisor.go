@@ -97,12 +97,5 @@ func noAdviser(name, named string, config *v1alpha1.ChatModelConfig) *v1alpha1.G
 			Advice:  "Change the reference, or take spec.disabled out of it",
 		}
 	}
-	if wrong := CheckOptions(&config.Spec); wrong != nil {
-		return &v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorModelConfigInvalid,
-			Message: fmt.Sprintf("ChatModelConfig %s, which %s names, cannot be used: %s", name, named, wrong),
-			Advice:  "Correct it, or change the reference",
-		}
-	}
 	return nil
 }

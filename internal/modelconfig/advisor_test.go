@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -17,8 +15,6 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 	named := v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 	usable := config("strong", false)
 	usable.Spec.Provider = v1alpha1.ProviderOpenAICompatible
-	invalid := *usable.DeepCopy()
-	invalid.Spec.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"a"}`)}
 	priced := *usable.DeepCopy()
 	priced.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD"}
 	budget := &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
@@ -41,9 +37,6 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 		"a missing ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, nil, v1alpha1.ErrorModelConfigNotFound,
 			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the " +
 				"reference"},
-		"an invalid ChatModelConfig": {v1alpha1.ChatSpec{Advisor: &named}, &invalid, v1alpha1.ErrorModelConfigInvalid,
-			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, cannot be used: spec.providerOptions.usr is " +
-				"not known here"},
 		"a budget without prices": {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable,
 			v1alpha1.ErrorModelConfigInvalid,
 			"The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no " +

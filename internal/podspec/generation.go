@@ -47,10 +47,10 @@ type Settings struct {
 	Tracing []Variable `json:",omitempty"`
 }
 
-// Mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
+// mountable reports whether the key can be mounted: both names are such as the API server takes for a volume. One that
 // it refuses would keep every pod of the namespace from being created,
 // and one that is a path would keep them from starting.
-func Mountable(key v1alpha1.SecretKeyReference) bool {
+func mountable(key v1alpha1.SecretKeyReference) bool {
 	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
 }
 
@@ -58,7 +58,7 @@ func Mountable(key v1alpha1.SecretKeyReference) bool {
 func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
 	var keys []v1alpha1.SecretKeyReference
 	for i := range configs {
-		if key := configs[i].Spec.APIKey; key != nil && Mountable(key.SecretKeyRef) {
+		if key := configs[i].Spec.APIKey; key != nil && mountable(key.SecretKeyRef) {
 			keys = append(keys, key.SecretKeyRef)
 		}
 	}

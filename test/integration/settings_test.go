@@ -155,9 +155,6 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 		}), "default may not be more than max: the order is None, Minimal, Low, Medium, High, XHigh, Max"},
 		"an unknown effort": {sayTo(ns, "c", "m", "fast", "high"),
 			`supported values: "None", "Minimal", "Low", "Medium", "High", "XHigh", "Max"`},
-		"options that are no object": {setting(func(s *v1alpha1.ChatModelConfigSpec) {
-			s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`["a"]`)}
-		}), "spec.providerOptions"},
 		"a currency in small letters": {price(func(p *v1alpha1.Pricing) { p.Currency = "usd" }), "spec.pricing.currency"},
 		"a negative price":            {price(func(p *v1alpha1.Pricing) { p.InputPerMillion = "-3" }), notADecimal},
 		"a price with a comma":        {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "1,5" }), notADecimal},
@@ -181,52 +178,22 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 
 func TestEverySettingIsKept(t *testing.T) {
 	ns := bareNamespace(t)
-	raw := `{"extra_body":{"a":{"b":[1,"c"]}},"user":"u"}`
+	raw := `{"a":{"b":[1,"c"]}}`
 	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) {
 		dollars(s)
 		s.ReasoningEffort = &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortNone, Max: v1alpha1.EffortMax}
-		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(raw)}
+		s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAICompatible: &v1alpha1.OpenAICompatibleOptions{
+			User: "u", ExtraBody: &runtime.RawExtension{Raw: []byte(raw)}}}
 	}))
 	var got v1alpha1.ChatModelConfig
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &got); err != nil {
 		t.Fatal(err)
 	}
-	if string(got.Spec.ProviderOptions.Raw) != raw || got.Spec.Pricing.CacheReadPerMillion != "0.30" ||
+	options := got.Spec.ProviderOptions.OpenAICompatible
+	if options.User != "u" || string(options.ExtraBody.Raw) != raw || got.Spec.Pricing.CacheReadPerMillion != "0.30" ||
 		got.Spec.ReasoningEffort.Default != v1alpha1.EffortNone {
-		t.Errorf("got %s, %+v, %+v", got.Spec.ProviderOptions.Raw, got.Spec.Pricing, got.Spec.ReasoningEffort)
+		t.Errorf("got %+v, %+v, %+v", options, got.Spec.Pricing, got.Spec.ReasoningEffort)
 	}
-}
-
-func TestInvalidProviderOptionsNameTheField(t *testing.T) {
-	ns := bareNamespace(t)
-	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) {
-		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"u"}`)}
-	}))
-	read := func() (*v1alpha1.ChatModelConfig, *metav1.Condition, *metav1.Condition) {
-		var c v1alpha1.ChatModelConfig
-		if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "m"}, &c); err != nil {
-			t.Fatal(err)
-		}
-		return &c, meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady),
-			meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionStalled)
-	}
-	eventually(t, "the configuration is stalled", func() bool {
-		_, _, stalled := read()
-		return stalled != nil && stalled.Status == metav1.ConditionTrue
-	})
-	c, ready, stalled := read()
-	if want := "spec.providerOptions.usr is not known here: the options are extra_body, reasoning_effort, user"; stalled.Message != want ||
-		v1alpha1.ReasonOf(stalled) != v1alpha1.ReasonInvalidConfiguration || ready.Status != metav1.ConditionFalse {
-		t.Errorf("Ready %+v, Stalled %+v", ready, stalled)
-	}
-	c.Spec.ProviderOptions.Raw = []byte(`{"user":"u"}`)
-	if err := cluster.Client.Update(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the configuration is accepted", func() bool {
-		_, ready, stalled := read()
-		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonAccepted && stalled == nil
-	})
 }
 
 func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {

@@ -145,10 +145,7 @@ func (c *conversation) idOf(id string, place int) string {
 
 // ask calls the model as a generation pod does.
 func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
-	call, warnings, err := provider.Call(&c.spec, "")
-	if err != nil {
-		return collect.Step{}, err
-	}
+	call, warnings := provider.Call(&c.spec, "")
 	call.Prompt = prompt.Build(c.in)
 	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),

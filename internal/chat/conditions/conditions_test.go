@@ -221,7 +221,7 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 		"a second default": {parley.ModelConfigFacts{FirstDefault: "0"}, status.CurrentStatus},
 		"one that names what does not exist": {parley.ModelConfigFacts{FirstDefault: "a", Missing: []string{"gone"}},
 			status.FailedStatus},
-		"one that the provider would not accept": {parley.ModelConfigFacts{FirstDefault: "a", Invalid: "no"},
+		"one that leads where it may not": {parley.ModelConfigFacts{FirstDefault: "a", ForbiddenHost: "example.com"},
 			status.FailedStatus},
 	} {
 		t.Run(name, func(t *testing.T) {

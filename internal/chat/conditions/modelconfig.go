@@ -19,8 +19,6 @@ type ModelConfigFacts struct {
 	Missing []string
 	// ForbiddenHost is the host that it leads to, if models may not be called there; else it is empty.
 	ForbiddenHost string
-	// Invalid is why the configuration cannot be used; empty if it can.
-	Invalid string
 }
 
 // ModelConfig writes the conditions of a ChatModelConfig.
@@ -42,9 +40,6 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 		summary = Failed(v1alpha1.ReasonHostNotAllowed, "Leads to "+f.ForbiddenHost+
 			", where models may not be called: name another baseURL, or have the operator's administrator add the host to "+
 			"--model-hosts")
-	}
-	if f.Invalid != "" {
-		summary = Failed(v1alpha1.ReasonInvalidConfiguration, f.Invalid)
 	}
 	if config.Spec.Disabled {
 		summary = Done(v1alpha1.ReasonDisabled,

@@ -99,10 +99,7 @@ func generate(
 	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
-	settings, _, err := provider.Call(&t.Config.Spec, effort)
-	if err != nil {
-		return nil, err
-	}
+	settings, _ := provider.Call(&t.Config.Spec, effort)
 	return model.Generate(ctx, w.form.Ask(settings, w.shown, plain))
 }
 

@@ -15,21 +15,17 @@ import (
 
 // Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
 // Prompt and tools have yet to be added. The warnings are about settings that it leaves out; the model itself warns of
-// others. The error is a *modelconfig.OptionError; it comes without any request.
-func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning,
-	error) {
+// others.
+func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (fantasy.Call, []fantasy.CallWarning) {
 	effort := spec.ReasoningEffort.Effort(asked)
-	options, err := callOptions(spec, effort)
-	if err != nil {
-		return fantasy.Call{}, nil, err
-	}
 	maxTokens := spec.MaxOutputTokensOrDefault()
 	call := fantasy.Call{
 		MaxOutputTokens: &maxTokens, Temperature: spec.Temperature, TopP: spec.TopP, TopK: spec.TopK,
-		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty, ProviderOptions: options,
+		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
+		ProviderOptions: callOptions(spec, effort),
 	}
 	warnings := adjust(&call, spec, effort)
-	return call, warnings, nil
+	return call, warnings
 }
 
 // adjust does for some providers what fantasy does not do for them.
@@ -82,7 +78,7 @@ func withoutRoom(o *anthropic.ProviderOptions, most int64, effort v1alpha1.Reaso
 	switch {
 	case o.Thinking != nil && o.Thinking.BudgetTokens >= most:
 		o.Thinking = nil
-		return "thinking.budget_tokens", "maxOutputTokens leaves no room for it"
+		return "thinking.budgetTokens", "maxOutputTokens leaves no room for it"
 	case o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone:
 		return "reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least"
 	}

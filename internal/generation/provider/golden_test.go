@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
@@ -37,9 +36,6 @@ func everything(p v1alpha1.ModelProvider, model string) v1alpha1.ChatModelConfig
 	}
 }
 
-// options are provider options in JSON.
-func options(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
-
 // requests are the configurations whose requests are kept in testdata/requests.
 var requests = []struct {
 	name   string
@@ -51,23 +47,24 @@ var requests = []struct {
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/openai"
 			s.ProviderOptions = options(
-				`{"user":"u-1","parallel_tool_calls":false,"service_tier":"auto","logit_bias":{"50256":-100},"metadata":{"team":"blue"}}`)
+				`{"openai":{"user":"u-1","parallelToolCalls":false,"serviceTier":"auto","logitBias":[{"token":50256,"bias":-100}],"metadata":[{"name":"team","value":"blue"}]}}`)
 		}},
 	{name: "openai-chat-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "o3"), asked: v1alpha1.EffortHigh},
 	{name: "openai-responses", spec: everything(v1alpha1.ProviderOpenAI, "gpt-4o"),
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Transport = v1alpha1.TransportResponses
-			s.ProviderOptions = options(`{"text_verbosity":"low","max_tool_calls":3,"store":true,"prompt_cache_key":"p"}`)
+			s.ProviderOptions = options(
+				`{"openaiResponses":{"maxToolCalls":3,"store":true,"promptCacheKey":"p"}}`)
 		}},
 	{name: "openai-responses-reasoning", spec: everything(v1alpha1.ProviderOpenAI, "gpt-5"), asked: v1alpha1.EffortNone,
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Transport = v1alpha1.TransportResponses
-			s.ProviderOptions = options(`{"reasoning_summary":"auto","reasoning_effort":"high"}`)
+			s.ProviderOptions = options(`{"openaiResponses":{"reasoningSummary":"auto","reasoningEffort":"high"}}`)
 		}},
 	{name: "anthropic", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5"),
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/anthropic"
-			s.ProviderOptions = options(`{"extra_body":{"service_tier":"standard_only"}}`)
+			s.ProviderOptions = options(`{"anthropic":{"extraBody":{"service_tier":"standard_only"}}}`)
 		}},
 	{name: "anthropic-budget", spec: everything(v1alpha1.ProviderAnthropic, "claude-sonnet-4-5-20250929"),
 		asked: v1alpha1.EffortMedium},
@@ -79,14 +76,14 @@ var requests = []struct {
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "https://proxy.example.com/google"
 			s.ProviderOptions = options(
-				`{"safety_settings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cached_content":"cachedContents/c"}`)
+				`{"google":{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cachedContent":"cachedContents/c"}}`)
 		}},
 	{name: "google-budget", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.5-flash"), asked: v1alpha1.EffortMedium},
 	{name: "google-level", spec: everything(v1alpha1.ProviderGoogle, "gemini-3-flash"), asked: v1alpha1.EffortMax},
 	{name: "openai-compatible", spec: everything(v1alpha1.ProviderOpenAICompatible, "qwen3"),
 		asked: v1alpha1.EffortMinimal, change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "http://ollama.models:11434/v1"
-			s.ProviderOptions = options(`{"extra_body":{"chat_template_kwargs":{"enable_thinking":true}}}`)
+			s.ProviderOptions = options(`{"openaiCompatible":{"extraBody":{"chat_template_kwargs":{"enable_thinking":true}}}}`)
 		}},
 	{name: "azure-chat", spec: everything(v1alpha1.ProviderAzure, "my-deployment"), asked: v1alpha1.EffortLow,
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
@@ -94,7 +91,7 @@ var requests = []struct {
 		}},
 	{name: "azure-chat-completion-tokens", spec: everything(v1alpha1.ProviderAzure, "my-deployment"),
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"max_completion_tokens":5000}`)
+			s.BaseURL, s.ProviderOptions = "https://proxy.example.com/azure", options(`{"azure":{"maxCompletionTokens":5000}}`)
 		}},
 	{name: "azure-responses", spec: everything(v1alpha1.ProviderAzure, "gpt-5-of-mine"), asked: v1alpha1.EffortLow,
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
@@ -103,11 +100,11 @@ var requests = []struct {
 	{name: "openrouter", spec: everything(v1alpha1.ProviderOpenRouter, "anthropic/claude-sonnet-4.5"),
 		asked: v1alpha1.EffortMax, change: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.ProviderOptions = options(
-				`{"provider":{"order":["anthropic"],"allow_fallbacks":false},"reasoning":{"max_tokens":5,"exclude":true}}`)
+				`{"openrouter":{"provider":{"order":["anthropic"],"allowFallbacks":false},"reasoning":{"maxTokens":5,"exclude":true}}}`)
 		}},
 	{name: "vercel", spec: everything(v1alpha1.ProviderVercel, "openai/gpt-4o"), asked: v1alpha1.EffortHigh,
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.ProviderOptions = options(`{"providerOptions":{"order":["azure"],"zeroDataRetention":true}}`)
+			s.ProviderOptions = options(`{"vercel":{"gateway":{"order":["azure"],"zeroDataRetention":true}}}`)
 		}},
 	{name: "bedrock", spec: everything(v1alpha1.ProviderBedrock, "anthropic.claude-sonnet-4-5-20250929-v1:0"),
 		asked: v1alpha1.EffortHigh, change: func(s *v1alpha1.ChatModelConfigSpec) {
@@ -149,10 +146,7 @@ func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alp
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, warnings, err := provider.Call(spec, asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	call, warnings := provider.Call(spec, asked)
 	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage("Be brief."), fantasy.NewUserMessage("Hello?")}
 	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.",
 		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}

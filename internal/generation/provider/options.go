@@ -4,8 +4,6 @@
 package provider
 
 import (
-	"encoding/json"
-
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/google"
@@ -15,133 +13,172 @@ import (
 	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelconfig"
 )
 
-// callOptions are the options of one call: spec.providerOptions, and the effort in the provider's own terms, which goes
-// before what they say about the same. Each call needs options of its own, since fantasy changes them.
-func callOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (fantasy.ProviderOptions, error) {
-	prepare, ok := optionMakers[spec.Provider]
-	if !ok || spec.ProviderOptions == nil && effort == "" {
-		return nil, nil
-	}
-	if spec.Transport == v1alpha1.TransportResponses {
-		prepare = responsesOptions
-	}
-	if wrong := modelconfig.CheckOptions(spec); wrong != nil {
-		return nil, wrong
-	}
-	name, options, err := prepare(spec, effort)
-	if err != nil {
-		return nil, err
-	}
-	return fantasy.ProviderOptions{name: options}, nil
+// asked is what is asked of a provider besides: spec.providerOptions, and the effort, which goes before what they say
+// about the same.
+type asked struct {
+	v1alpha1.ProviderOptions
+	spec   *v1alpha1.ChatModelConfigSpec
+	effort v1alpha1.ReasoningEffort
 }
 
-// optionMaker decodes the options and puts the effort into them. The name is the one under which fantasy looks them up.
-type optionMaker func(*v1alpha1.ChatModelConfigSpec, v1alpha1.ReasoningEffort) (name string,
-	options fantasy.ProviderOptionsData, err error)
-
-var optionMakers = map[v1alpha1.ModelProvider]optionMaker{
-	v1alpha1.ProviderOpenAI:           openAIOptions,
-	v1alpha1.ProviderAzure:            openAIOptions,
-	v1alpha1.ProviderAnthropic:        anthropicOptions,
-	v1alpha1.ProviderBedrock:          anthropicOptions,
-	v1alpha1.ProviderGoogle:           googleOptions,
-	v1alpha1.ProviderOpenAICompatible: compatibleOptions,
-	v1alpha1.ProviderOpenRouter:       openRouterOptions,
-	v1alpha1.ProviderVercel:           vercelOptions,
-}
-
-func openAIOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &openai.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	openAIEffort(&o.ReasoningEffort, effort)
-	return openai.Name, o, nil
-}
-
-func responsesOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &openai.ResponsesProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	openAIEffort(&o.ReasoningEffort, effort)
-	return openai.Name, o, nil
-}
-
-func compatibleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &openaicompat.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	openAIEffort(&o.ReasoningEffort, effort)
-	return openaicompat.Name, o, nil
-}
-
-func anthropicOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &anthropic.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	anthropicEffort(o, spec, effort)
-	return anthropic.Name, o, nil
-}
-
-func googleOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &google.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	googleEffort(o, spec.Model, effort)
-	return google.Name, o, nil
-}
-
-func openRouterOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &openrouter.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	if effort != "" {
-		if o.Reasoning == nil {
-			o.Reasoning = &openrouter.ReasoningOptions{}
-		}
-		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil,
-			new(openrouter.ReasoningEffort(gatewayEffort(effort)))
-	}
-	return openrouter.Name, o, nil
-}
-
-func vercelOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) (string,
-	fantasy.ProviderOptionsData, error) {
-	o := &vercel.ProviderOptions{}
-	if err := decodeOptions(spec, o); err != nil {
-		return "", nil, err
-	}
-	if effort != "" {
-		if o.Reasoning == nil {
-			o.Reasoning = &vercel.ReasoningOptions{}
-		}
-		o.Reasoning.Enabled, o.Reasoning.MaxTokens, o.Reasoning.Effort = nil, nil,
-			new(vercel.ReasoningEffort(gatewayEffort(effort)))
-	}
-	return vercel.Name, o, nil
-}
-
-// decodeOptions decodes spec.providerOptions, which have been checked, into fantasy's type.
-func decodeOptions[T any](spec *v1alpha1.ChatModelConfigSpec, o *T) error {
-	if spec.ProviderOptions == nil || len(spec.ProviderOptions.Raw) == 0 {
+// callOptions are the options of one call. Each call needs options of its own, since fantasy changes them.
+func callOptions(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) fantasy.ProviderOptions {
+	options, known := optionsOf[protocol{spec.Provider, spec.Transport == v1alpha1.TransportResponses}]
+	if !known || spec.ProviderOptions == nil && effort == "" {
 		return nil
 	}
-	if json.Unmarshal(spec.ProviderOptions.Raw, o) != nil {
-		return &modelconfig.OptionError{Problem: "cannot be read"} // The error can quote a value.
+	a := asked{spec: spec, effort: effort}
+	if spec.ProviderOptions != nil {
+		a.ProviderOptions = *spec.ProviderOptions.DeepCopy()
 	}
-	return nil
+	return options(a)
+}
+
+// protocol is what a member of v1alpha1.ProviderOptions belongs to.
+type protocol struct {
+	provider  v1alpha1.ModelProvider
+	responses bool
+}
+
+// optionsOf are fantasy's options of each protocol.
+var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
+	{v1alpha1.ProviderOpenAI, false}: func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
+	{v1alpha1.ProviderOpenAI, true}:  func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
+	{v1alpha1.ProviderAzure, false}:  func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
+	{v1alpha1.ProviderAzure, true}:   func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
+	{v1alpha1.ProviderAnthropic, false}: func(a asked) fantasy.ProviderOptions {
+		return a.anthropic(a.Anthropic)
+	},
+	{v1alpha1.ProviderBedrock, false}:          func(a asked) fantasy.ProviderOptions { return a.anthropic(a.Bedrock) },
+	{v1alpha1.ProviderGoogle, false}:           asked.google,
+	{v1alpha1.ProviderOpenAICompatible, false}: asked.compatible,
+	{v1alpha1.ProviderOpenRouter, false}:       asked.openRouter,
+	{v1alpha1.ProviderVercel, false}:           asked.vercel,
+}
+
+func (a asked) openAI(given *v1alpha1.OpenAIOptions) fantasy.ProviderOptions {
+	o := &openai.ProviderOptions{}
+	if given != nil {
+		*o = openai.ProviderOptions{
+			LogitBias: biasOf(given.LogitBias), LogProbs: given.LogProbs, TopLogProbs: given.TopLogProbs,
+			ParallelToolCalls: given.ParallelToolCalls, User: said(given.User),
+			ReasoningEffort: said(openai.ReasoningEffort(given.ReasoningEffort)), Store: given.Store,
+			MaxCompletionTokens: given.MaxCompletionTokens, TextVerbosity: said(given.TextVerbosity),
+			Metadata: metadataOf(given.Metadata), PromptCacheKey: said(given.PromptCacheKey),
+			SafetyIdentifier: said(given.SafetyIdentifier), ServiceTier: said(given.ServiceTier),
+		}
+		if given.Prediction != nil {
+			o.Prediction = map[string]any{"content": given.Prediction.Content}
+		}
+	}
+	openAIEffort(&o.ReasoningEffort, a.effort)
+	return fantasy.ProviderOptions{openai.Name: o}
+}
+
+func (a asked) responses(given *v1alpha1.OpenAIResponsesOptions) fantasy.ProviderOptions {
+	o := &openai.ResponsesProviderOptions{}
+	if given != nil {
+		*o = openai.ResponsesProviderOptions{
+			Instructions: said(given.Instructions), MaxToolCalls: given.MaxToolCalls, Metadata: metadataOf(given.Metadata),
+			ParallelToolCalls: given.ParallelToolCalls, PromptCacheKey: said(given.PromptCacheKey),
+			ReasoningEffort:  said(openai.ReasoningEffort(given.ReasoningEffort)),
+			ReasoningSummary: said(given.ReasoningSummary), SafetyIdentifier: said(given.SafetyIdentifier),
+			ServiceTier: said(openai.ServiceTier(given.ServiceTier)), Store: given.Store,
+			StrictJSONSchema: given.StrictJSONSchema, User: said(given.User),
+		}
+		for _, name := range given.Include {
+			o.Include = append(o.Include, openai.IncludeType(name))
+		}
+		if given.TopLogProbs != nil {
+			o.Logprobs = int(*given.TopLogProbs)
+		}
+	}
+	openAIEffort(&o.ReasoningEffort, a.effort)
+	return fantasy.ProviderOptions{openai.Name: o}
+}
+
+func (a asked) compatible() fantasy.ProviderOptions {
+	o := &openaicompat.ProviderOptions{}
+	if given := a.OpenAICompatible; given != nil {
+		o.User, o.ExtraBody = said(given.User), bodyOf(given.ExtraBody)
+		o.ReasoningEffort = said(openai.ReasoningEffort(given.ReasoningEffort))
+	}
+	openAIEffort(&o.ReasoningEffort, a.effort)
+	return fantasy.ProviderOptions{openaicompat.Name: o}
+}
+
+func (a asked) anthropic(given *v1alpha1.AnthropicOptions) fantasy.ProviderOptions {
+	o := &anthropic.ProviderOptions{}
+	if given != nil {
+		*o = anthropic.ProviderOptions{
+			SendReasoning: given.SendReasoning, Effort: said(anthropic.Effort(given.Effort)),
+			ThinkingDisplay:        said(anthropic.ThinkingDisplay(given.ThinkingDisplay)),
+			DisableParallelToolUse: given.DisableParallelToolUse, ExtraBody: bodyOf(given.ExtraBody),
+		}
+		if given.Thinking != nil {
+			o.Thinking = &anthropic.ThinkingProviderOption{BudgetTokens: given.Thinking.BudgetTokens}
+		}
+	}
+	anthropicEffort(o, a.spec, a.effort)
+	return fantasy.ProviderOptions{anthropic.Name: o}
+}
+
+func (a asked) google() fantasy.ProviderOptions {
+	o := &google.ProviderOptions{}
+	if given := a.Google; given != nil {
+		o.CachedContent = given.CachedContent
+		for _, s := range given.SafetySettings {
+			o.SafetySettings = append(o.SafetySettings, google.SafetySetting{Category: s.Category, Threshold: s.Threshold})
+		}
+		if t := given.ThinkingConfig; t != nil {
+			o.ThinkingConfig = &google.ThinkingConfig{
+				ThinkingBudget: t.ThinkingBudget, IncludeThoughts: t.IncludeThoughts, ThinkingLevel: said(t.ThinkingLevel),
+			}
+		}
+	}
+	googleEffort(o, a.spec.Model, a.effort)
+	return fantasy.ProviderOptions{google.Name: o}
+}
+
+func (a asked) openRouter() fantasy.ProviderOptions {
+	o := &openrouter.ProviderOptions{}
+	var reasoning *v1alpha1.GatewayReasoning
+	if given := a.OpenRouter; given != nil {
+		reasoning = given.Reasoning
+		o.ExtraBody, o.IncludeUsage, o.LogitBias = bodyOf(given.ExtraBody), given.IncludeUsage, biasOf(given.LogitBias)
+		o.LogProbs, o.ParallelToolCalls, o.User = given.LogProbs, given.ParallelToolCalls, said(given.User)
+		if p := given.Provider; p != nil {
+			o.Provider = &openrouter.Provider{
+				Order: p.Order, AllowFallbacks: p.AllowFallbacks, RequireParameters: p.RequireParameters,
+				DataCollection: said(p.DataCollection), Only: p.Only, Ignore: p.Ignore, Quantizations: p.Quantizations,
+				Sort: said(p.Sort),
+			}
+		}
+	}
+	if r := gatewayReasoning(reasoning, a.effort); r != nil {
+		o.Reasoning = &openrouter.ReasoningOptions{Enabled: r.Enabled, Exclude: r.Exclude, MaxTokens: r.MaxTokens,
+			Effort: said(openrouter.ReasoningEffort(r.Effort))}
+	}
+	return fantasy.ProviderOptions{openrouter.Name: o}
+}
+
+func (a asked) vercel() fantasy.ProviderOptions {
+	o := &vercel.ProviderOptions{}
+	var reasoning *v1alpha1.GatewayReasoning
+	if given := a.Vercel; given != nil {
+		reasoning = given.Reasoning
+		o.ExtraBody, o.LogitBias, o.LogProbs = bodyOf(given.ExtraBody), biasOf(given.LogitBias), given.LogProbs
+		o.ParallelToolCalls, o.TopLogProbs, o.User = given.ParallelToolCalls, given.TopLogProbs, said(given.User)
+		if g := given.Gateway; g != nil {
+			o.ProviderOptions = &vercel.GatewayProviderOptions{Order: g.Order, Models: g.Models,
+				ZeroDataRetention: g.ZeroDataRetention}
+		}
+	}
+	if r := gatewayReasoning(reasoning, a.effort); r != nil {
+		o.Reasoning = &vercel.ReasoningOptions{Enabled: r.Enabled, Exclude: r.Exclude, MaxTokens: r.MaxTokens,
+			Effort: said(vercel.ReasoningEffort(r.Effort))}
+	}
+	return fantasy.ProviderOptions{vercel.Name: o}
 }

@@ -127,7 +127,8 @@ func TestWhatAProviderRefusesOfASchemaIsLeftOutAndSaid(t *testing.T) {
 
 func TestToolsOfTheConfigurationsOwnBodyGoFirst(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
-	spec.ProviderOptions = options(`{"extra_body":{"tools":[{"type":"web_search_20250305","name":"web_search"}]}}`)
+	spec.ProviderOptions = options(
+		`{"anthropic":{"extraBody":{"tools":[{"type":"web_search_20250305","name":"web_search"}]}}}`)
 	server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 	_, _ = server.Ask(t, spec, offering(foreign))
 	if !strings.Contains(server.Sent[0], `"tools":[{"name":"web_search","type":"web_search_20250305"}]`) {

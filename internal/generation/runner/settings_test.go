@@ -8,8 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
 )
@@ -43,7 +41,7 @@ func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
 	p.configured("set", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Provider, s.TopK, s.TopP = v1alpha1.ProviderOpenAI, new(int64(5)), new(0.5)
 		s.ReasoningEffort = &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
-		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"user":"u-1"}`)}
+		s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{User: "u-1"}}
 		s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "2", OutputPerMillion: "3", CacheReadPerMillion: "0"}
 	})
 	for name, c := range map[string]struct {
@@ -79,23 +77,6 @@ func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
 				t.Errorf("usage %+v, cost %+v", u, g.Cost)
 			}
 		})
-	}
-}
-
-func TestAnOptionThatTheProviderDoesNotHaveFailsTheStepBeforeTheCall(t *testing.T) {
-	p := startPod(t, modelserver.Script{}, nil)
-	p.configured("typo", func(s *v1alpha1.ChatModelConfigSpec) {
-		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"usr":"u-1"}`)}
-	})
-	c := p.newChat("c", nil)
-	c.askWith("typo", "")
-	want := "ChatModelConfig typo cannot be used: spec.providerOptions.usr is not known here: " +
-		"the options are extra_body, reasoning_effort, user. Correct it, then send a message to continue"
-	if e := c.failure(v1alpha1.ErrorModelConfigInvalid); e.Text() != want {
-		t.Errorf("the message is %s", e.Text())
-	}
-	if n := len(p.models.Requests()); n != 0 {
-		t.Errorf("%d calls were made", n)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -221,7 +220,8 @@ func TestAModelThatIsToldToThinkIsNotWhenItWritesACaption(t *testing.T) {
 	p := summing(t, summarizes(summaryOfDisk))
 	p.derive("cheap", "claude", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Provider, s.BaseURL, s.Model = v1alpha1.ProviderAnthropic, strings.TrimSuffix(s.BaseURL, "/v1"), "claude-sonnet-4-5"
-		s.ProviderOptions = &runtime.RawExtension{Raw: []byte(`{"thinking":{"budget_tokens":10000}}`)}
+		s.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{
+			Thinking: &v1alpha1.AnthropicThinking{BudgetTokens: 10000}}}
 		s.MaxOutputTokens = new(int64(32000))
 	})
 	p.derive("summing", "by-claude",

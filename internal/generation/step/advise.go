@@ -111,10 +111,7 @@ func (c *consultation) advise(
 		return "", err
 	}
 	advice.target = t
-	r, err := c.performer.request(t, advisor.Handoff(built, question))
-	if err != nil {
-		return "", err
-	}
+	r := c.performer.request(t, advisor.Handoff(built, question))
 	r.call.Tools, r.private = nil, append(prompt.Texts(built), question)
 	o := c.askTwice(ctx, r, show)
 	advice.usage, advice.warnings = o.Content.Usage, o.Content.Warnings

@@ -5,10 +5,8 @@ package step
 
 import (
 	"context"
-	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/models"
@@ -50,35 +48,4 @@ func (c *consultation) target(ctx context.Context) (*models.Target, *v1alpha1.Ge
 	bounded.Config.Spec.MaxOutputTokens = &most
 	bounded.Config.Spec.ProviderOptions = withoutStore(bounded.Config.Spec.ProviderOptions)
 	return &bounded, nil
-}
-
-// withoutStore is the provider's options without the one that keeps replies at the provider, also among the fields that
-// go into the request as they are: nothing refers to an advice.
-func withoutStore(options *runtime.RawExtension) *runtime.RawExtension {
-	if options == nil {
-		return nil
-	}
-	raw, err := without(options.Raw, "store")
-	if err != nil {
-		return options // Options that cannot be read make no call.
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) == nil && members["extra_body"] != nil {
-		if members["extra_body"], err = without(members["extra_body"], "store"); err == nil {
-			if raw, err = json.Marshal(members); err != nil {
-				return options
-			}
-		}
-	}
-	return &runtime.RawExtension{Raw: raw}
-}
-
-// without is a JSON object without that member.
-func without(object []byte, name string) ([]byte, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(object, &members); err != nil {
-		return nil, err
-	}
-	delete(members, name)
-	return json.Marshal(members)
 }

@@ -4,31 +4,43 @@
 package step
 
 import (
+	"encoding/json"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"parley.dev/parley/api/v1alpha1"
 )
 
 func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
 	for name, c := range map[string]struct{ options, want string }{
-		"nothing said":    {`{}`, `{}`},
-		"stored":          {`{"store":true,"user":"u"}`, `{"user":"u"}`},
-		"not stored":      {`{"store":false}`, `{}`},
-		"another option":  {`{"user":"u"}`, `{"user":"u"}`},
-		"what is no JSON": {`{`, `{`},
+		"nothing said":   {`{}`, `{}`},
+		"stored":         {`{"openai":{"store":true,"user":"u"}}`, `{"openai":{"user":"u"}}`},
+		"not stored":     {`{"azure":{"store":false}}`, `{"azure":{}}`},
+		"responses":      {`{"openaiResponses":{"store":true,"user":"u"}}`, `{"openaiResponses":{"user":"u"}}`},
+		"azure's":        {`{"azureResponses":{"store":true}}`, `{"azureResponses":{}}`},
+		"another option": {`{"openai":{"user":"u"}}`, `{"openai":{"user":"u"}}`},
+		"no extra body":  {`{"vercel":{"user":"u"}}`, `{"vercel":{"user":"u"}}`},
 		// These fields go into the request as they are.
-		"stored by the request's own field": {`{"extra_body":{"store":true,"seed":12345678901234567890},"user":"u"}`,
-			`{"extra_body":{"seed":12345678901234567890},"user":"u"}`},
-		"stored by both": {`{"store":true,"extra_body":{"store":true}}`, `{"extra_body":{}}`},
-		"said twice": {`{"extra_body":{"store":true},"extra_body":{"store":true,"a":1}}`,
-			`{"extra_body":{"a":1}}`},
-		"an extra body that is no object": {`{"extra_body":5}`, `{"extra_body":5}`},
-		"a field of another field's own": {`{"extra_body":{"options":{"store":true}}}`,
-			`{"extra_body":{"options":{"store":true}}}`},
+		"stored by the request's own field": {
+			`{"openaiCompatible":{"user":"u","extraBody":{"store":true,"seed":12345678901234567890}}}`,
+			`{"openaiCompatible":{"user":"u","extraBody":{"seed":12345678901234567890}}}`},
+		"of OpenRouter": {`{"openrouter":{"extraBody":{"store":true}}}`, `{"openrouter":{"extraBody":{}}}`},
+		"of Vercel":     {`{"vercel":{"extraBody":{"store":true}}}`, `{"vercel":{"extraBody":{}}}`},
+		"of Anthropic":  {`{"anthropic":{"extraBody":{"store":true}}}`, `{"anthropic":{"extraBody":{}}}`},
+		"of Bedrock":    {`{"bedrock":{"extraBody":{"store":true,"a":1}}}`, `{"bedrock":{"extraBody":{"a":1}}}`},
+		"a field of another field's own": {`{"openaiCompatible":{"extraBody":{"options":{"store":true}}}}`,
+			`{"openaiCompatible":{"extraBody":{"options":{"store":true}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := withoutStore(&runtime.RawExtension{Raw: []byte(c.options)}); string(got.Raw) != c.want {
-				t.Errorf("got %s", got.Raw)
+			var given v1alpha1.ProviderOptions
+			if err := json.Unmarshal([]byte(c.options), &given); err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.Marshal(withoutStore(&given))
+			if err != nil || string(got) != c.want {
+				t.Errorf("got %s, %v", got, err)
+			}
+			if again, _ := json.Marshal(&given); string(again) != c.options {
+				t.Errorf("the configuration's own options have become %s", again)
 			}
 		})
 	}

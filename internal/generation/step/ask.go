@@ -6,7 +6,6 @@ package step
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"charm.land/fantasy"
@@ -33,16 +32,9 @@ type request struct {
 }
 
 // request sets up the call with everything that the configuration says.
-func (p *Performer) request(t *models.Target, built []fantasy.Message) (request, *v1alpha1.GenerationError) {
+func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat, registry := &t.Config.Spec, p.chat, p.steps.options.Tools
-	call, warnings, err := provider.Call(spec, effort(chat))
-	if err != nil {
-		return request{}, &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(spec.Provider),
-			Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", t.Config.Name, err),
-			Advice:  "Correct it, then send a message to continue",
-		}
-	}
+	call, warnings := provider.Call(spec, effort(chat))
 	call.Prompt = built
 	for _, tool := range append(tools.Suited(registry.Active(chat.Spec.Tools), chat), tools.OfClient(chat.Spec.Tools)...) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{
@@ -53,7 +45,7 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) (request,
 		own, missing := provider.OwnTools(spec, chat.Spec.Tools.Provider)
 		call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
 	}
-	return request{target: t, call: call, warnings: warnings}, nil
+	return request{target: t, call: call, warnings: warnings}
 }
 
 // effort is what the turn's message asks for. A summary is not what it asked for, and an advisor has an effort of its

@@ -70,10 +70,7 @@ func (p *Performer) askSummary(ctx context.Context, messages, shown []v1alpha1.C
 	if ended != nil {
 		return *ended
 	}
-	r, invalid := p.request(p.target, built)
-	if invalid != nil {
-		return Failed(invalid)
-	}
+	r := p.request(p.target, built)
 	r.call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
 	return p.ask(ctx, r, messages, publishAs(v1alpha1.RoleSystem, to))
 }

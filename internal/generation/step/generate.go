@@ -26,10 +26,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	if ended != nil {
 		return *ended
 	}
-	r, invalid := p.request(t, built)
-	if invalid != nil {
-		return Failed(invalid)
-	}
+	r := p.request(t, built)
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
