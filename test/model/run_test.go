@@ -64,7 +64,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		settled := o.verb == "settle"
 		d.expectNewVersion(c, o)
 		if err := d.carryOut(ctx, o, patience); err != nil {
-			return done, at(i+1, err)
+			return done, d.fault(i+1, err)
 		}
 		verbs[o.verb].model(c, o)
 		done++
@@ -73,7 +73,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		}
 		err := d.agree(ctx, c, settled, patience)
 		if err != nil {
-			return done, at(i+1, err)
+			return done, d.fault(i+1, err)
 		}
 		d.look()
 		if c.Phase != v1alpha1.ChatInterrupting {
@@ -83,7 +83,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		}
 	}
 	if err := d.end(ctx, c, patience); err != nil {
-		return done, at(len(ops)-1, err)
+		return done, d.fault(len(ops)-1, err)
 	}
 	return done, nil
 }
@@ -100,6 +100,14 @@ func (d *driver) carryOut(ctx context.Context, o operation, patience time.Durati
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return verbs[o.verb].real(ctx, d, o)
+}
+
+// fault is what is wrong after an operation, unless the machine was too slow to tell.
+func (d *driver) fault(i int, err error) error {
+	if watched.get(d.chat).gaveUp {
+		return errTooSlow
+	}
+	return at(i, err)
 }
 
 func at(i int, err error) error {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"strconv"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // store holds the newest objects of every chat, as watches tell of them.
@@ -33,6 +35,8 @@ type objects struct {
 	approvals map[string]*v1alpha1.ToolApproval
 	// seen is the newest version of each object, deleted ones included.
 	seen map[string]uint64
+	// gaveUp is true once the operator has given an interrupted attempt up by itself, because its pod took too long.
+	gaveUp bool
 	// changed is closed when the next change comes.
 	changed chan struct{}
 }
@@ -82,6 +86,7 @@ func (s *store) put(o any, deleted bool) {
 	of.seen[id(object)] = version(object)
 	switch object := object.(type) {
 	case *v1alpha1.Chat:
+		of.gaveUp = of.gaveUp || givesUp(of.chat, object)
 		of.chat = object
 		if deleted {
 			of.chat = nil
@@ -93,6 +98,14 @@ func (s *store) put(o any, deleted bool) {
 	}
 	close(of.changed)
 	of.changed = make(chan struct{})
+}
+
+// givesUp reports whether the operator ends an interruption with this change as late as it does by itself.
+func givesUp(before, after *v1alpha1.Chat) bool {
+	return before != nil && before.UID == after.UID && before.Status.Phase == v1alpha1.ChatInterrupting &&
+		after.Status.Phase != v1alpha1.ChatInterrupting && before.Status.Generation != nil &&
+		before.Status.Generation.InterruptedAt != nil &&
+		time.Since(before.Status.Generation.InterruptedAt.Time) >= plan.InterruptPatience
 }
 
 func set[T any](m map[string]T, name string, value T, deleted bool) {
