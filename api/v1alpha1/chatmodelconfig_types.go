@@ -268,7 +268,7 @@ type ChatModelConfigStatus struct {
 	// +optional
 	ContextLimitSource ContextLimitSource `json:"contextLimitSource,omitempty"`
 
-	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown.
+	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown, ReferencesUnresolved.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// constants are the values of the file's constants of the type. One that is a conversion, such as
-// EventReason(ReasonPromptRefused), has the value that the name says.
+// constants are the values of the file's constants of the type; without one, those of no type. One that is a
+// conversion, such as EventReason(ReasonPromptRefused), has the value that the name says.
 func constants(t *testing.T, file, typeName string) (values []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -31,7 +31,8 @@ func constants(t *testing.T, file, typeName string) (values []string) {
 		}
 		switch value := spec.Values[0].(type) {
 		case *ast.BasicLit:
-			if declared, ok := spec.Type.(*ast.Ident); ok && declared.Name == typeName {
+			declared, _ := spec.Type.(*ast.Ident)
+			if typeName == "" && declared == nil || declared != nil && declared.Name == typeName {
 				text, err := strconv.Unquote(value.Value)
 				if err != nil {
 					t.Fatal(err)
@@ -95,9 +96,11 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},
 		"conditions of a ToolApproval": {"toolapproval_conditions.go", reason, "steering.md", "reason",
 			constants(t, "turn_types.go", "CallsGivenUp")},
-		"errors":            {"error_types.go", failure, "errors.md", "reason", nil},
-		"Events":            {"events.go", event, "observability.md", "reason", nil},
-		"actions of Events": {"events.go", action, "observability.md", "action", nil},
+		"condition types of a Chat":           {"chat_conditions.go", "", "chat.md", "condition", nil},
+		"condition types of ChatModelConfigs": {"chatmodelconfig_conditions.go", "", "chatmodelconfig.md", "condition", nil},
+		"errors":                              {"error_types.go", failure, "errors.md", "reason", nil},
+		"Events":                              {"events.go", event, "observability.md", "reason", nil},
+		"actions of Events":                   {"events.go", action, "observability.md", "action", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, got := map[string]bool{}, map[string]bool{}

@@ -55,7 +55,7 @@ func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {
 			"Can be used"},
 		"a fallback that is not there": {func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "gone"}}
-		}, nil, v1alpha1.ReasonReferenceNotFound, "do not exist or are disabled: gone"},
+		}, nil, v1alpha1.ReasonAccepted, "Can be used"},
 		"a host that is not allowed": {func(s *v1alpha1.ChatModelConfigSpec) {
 			s.BaseURL = "http://169.254.169.254/v1"
 		}, nil, v1alpha1.ReasonHostNotAllowed, "Leads to 169.254.169.254"},

@@ -85,8 +85,8 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 	return nil
 }
 
-// Missing names the configurations that config names, as fallbacks or to write something,
-// and that do not exist or are disabled.
+// Missing names the configurations that config names, as fallbacks, to write something or to give advice, and that do
+// not exist or are disabled.
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
 	named := config.Spec.Fallbacks
 	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
@@ -97,8 +97,11 @@ func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 			named = append(slices.Clip(named), *captions.ModelConfigRef)
 		}
 	}
+	if a := config.Spec.Advisor; a != nil && a.Mode != v1alpha1.AdvisorForbidden && a.ModelConfigRef != nil {
+		named = append(slices.Clip(named), *a.ModelConfigRef)
+	}
 	for _, ref := range named {
-		if Enabled(configs, ref.Name) == nil {
+		if Enabled(configs, ref.Name) == nil && !slices.Contains(missing, ref.Name) {
 			missing = append(missing, ref.Name)
 		}
 	}

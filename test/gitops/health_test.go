@@ -181,6 +181,21 @@ func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 	}
 }
 
+func TestAChatModelConfigWhoseFallbackIsMissingIsHealthy(t *testing.T) {
+	config := &v1alpha1.ChatModelConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
+	}
+	config.Name, config.Generation = "default", 1
+	conditions.ModelConfig(config, conditions.ModelConfigFacts{Missing: []string{"second"}}, time.Now())
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := judge(t, readHealth(t), &unstructured.Unstructured{Object: content}); got != done {
+		t.Errorf("it is %v", got)
+	}
+}
+
 func TestFluxWaitsForAnswersAndFailsFast(t *testing.T) {
 	ns := newNamespace(t)
 	f := fluxIn(ns)

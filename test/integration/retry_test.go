@@ -55,8 +55,13 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 	create(t, second)
 	patch(t, configIn(t, ns, "default"), `{"spec":{"fallbacks":[{"name":"second"},{"name":"gone"}]}}`)
 	eventually(t, "the configuration says what is missing", func() bool {
-		return readyReason(configIn(t, ns, "default").Status.Conditions) == v1alpha1.ReasonReferenceNotFound
+		return meta.IsStatusConditionTrue(configIn(t, ns, "default").Status.Conditions,
+			v1alpha1.ConditionReferencesUnresolved)
 	})
+	if ready := meta.FindStatusCondition(configIn(t, ns, "default").Status.Conditions,
+		v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue {
+		t.Errorf("chats are answered without it, and Ready is %+v", ready)
+	}
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	chat := assigned(t, ns, "c", 1, 2)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -118,11 +119,6 @@ func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
 		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(config), config); err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range config.Status.Conditions {
-			if v1alpha1.ReasonOf(&c) == v1alpha1.ReasonReferenceNotFound {
-				return true
-			}
-		}
-		return false
+		return meta.IsStatusConditionTrue(config.Status.Conditions, v1alpha1.ConditionReferencesUnresolved)
 	})
 }

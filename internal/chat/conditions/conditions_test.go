@@ -220,7 +220,7 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 		"the default":      {parley.ModelConfigFacts{FirstDefault: "a"}, status.CurrentStatus},
 		"a second default": {parley.ModelConfigFacts{FirstDefault: "0"}, status.CurrentStatus},
 		"one that names what does not exist": {parley.ModelConfigFacts{FirstDefault: "a", Missing: []string{"gone"}},
-			status.FailedStatus},
+			status.CurrentStatus},
 		"one that leads where it may not": {parley.ModelConfigFacts{FirstDefault: "a", ForbiddenHost: "example.com"},
 			status.FailedStatus},
 	} {
@@ -235,6 +235,36 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 				t.Errorf("kstatus says %s", got)
 			}
 		})
+	}
+}
+
+func TestAModelConfigSaysWhichReferencesLeadNowhere(t *testing.T) {
+	config := &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "a", Generation: 3}}
+	said := func(missing ...string) (ready, unresolved *metav1.Condition) {
+		parley.ModelConfig(config, parley.ModelConfigFacts{Missing: missing}, now)
+		return meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionReady),
+			meta.FindStatusCondition(config.Status.Conditions, v1alpha1.ConditionReferencesUnresolved)
+	}
+	ready, unresolved := said("gone", "off")
+	if ready.Status != metav1.ConditionTrue || v1alpha1.ReasonOf(ready) != v1alpha1.ReasonAccepted {
+		t.Errorf("Ready is %+v", ready)
+	}
+	want := metav1.Condition{
+		Type: "ReferencesUnresolved", Status: metav1.ConditionTrue, Reason: "ReferenceNotFound", ObservedGeneration: 3,
+		LastTransitionTime: metav1.NewTime(now),
+		Message: "Can be used without them, but names ChatModelConfigs that do not " +
+			"exist or are disabled: gone, off. Create or enable them, or take them out of fallbacks and the modelConfigRef of " +
+			"compaction, titles, turnSummaries and advisor",
+	}
+	if unresolved == nil || *unresolved != want {
+		t.Errorf("it says %+v", unresolved)
+	}
+	if _, unresolved = said(); unresolved != nil {
+		t.Errorf("once they are there it says %+v", unresolved)
+	}
+	config.Spec.Disabled = true
+	if _, unresolved = said("gone"); unresolved != nil {
+		t.Errorf("out of use it says %+v", unresolved)
 	}
 }
 

@@ -29,13 +29,6 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 			"Can be used by name, but is not the default: ChatModelConfig "+f.FirstDefault+
 				" says default: true too and comes first by name")
 	}
-	if len(f.Missing) > 0 {
-		summary = Failed(v1alpha1.ReasonReferenceNotFound,
-			"Can be used without them, but names ChatModelConfigs that do not exist or are disabled: "+
-				strings.Join(f.Missing, ", ")+
-				". Create or enable them, or take them out of fallbacks and the modelConfigRef of compaction, titles and "+
-				"turnSummaries")
-	}
 	if f.ForbiddenHost != "" {
 		summary = Failed(v1alpha1.ReasonHostNotAllowed, "Leads to "+f.ForbiddenHost+
 			", where models may not be called: name another baseURL, or have the operator's administrator add the host to "+
@@ -47,7 +40,20 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 	}
 	summary.apply(&config.Status.Conditions, config.Generation, now)
 	markContextLimit(config, now)
+	markReferences(config, f.Missing, now)
 	config.Status.ObservedGeneration = config.Generation
+}
+
+// markReferences says which ChatModelConfigs are missing that this one names. It can be used without them, so that a
+// deployment which brings it has not failed.
+func markReferences(config *v1alpha1.ChatModelConfig, missing []string, now time.Time) {
+	setOrRemove(&config.Status.Conditions, v1alpha1.ConditionReferencesUnresolved,
+		len(missing) > 0 && !config.Spec.Disabled, Summary{
+			Reason: v1alpha1.ReasonReferenceNotFound,
+			Message: "Can be used without them, but names ChatModelConfigs that do not exist or are disabled: " +
+				strings.Join(missing, ", ") + ". Create or enable them, or take them out of fallbacks and the modelConfigRef " +
+				"of compaction, titles, turnSummaries and advisor",
+		}, config.Generation, now)
 }
 
 // markContextLimit says how much the model's context holds, as far as it is known without asking.
