@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/testing/testcluster"
 	"parley.dev/parley/internal/testing/testmanager"
@@ -87,11 +86,6 @@ func startManager(ctx context.Context) (end func(), err error) {
 func newNamespace(t *testing.T) string {
 	t.Helper()
 	return cluster.Namespace(t, "gitops")
-}
-
-func create(t *testing.T, o client.Object) {
-	t.Helper()
-	cluster.Create(t, o)
 }
 
 // patience is how long a test waits for what must happen.

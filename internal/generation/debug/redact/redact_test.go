@@ -46,18 +46,20 @@ func TestHeadersThatSayWhatHappenedStay(t *testing.T) {
 
 func TestURLs(t *testing.T) {
 	for in, want := range map[string]string{
-		"https://models.test/v1/chat?api-version=2024&x=1":             "https://models.test/v1/chat?api-version=2024&x=1",
-		"https://me:hunter2@models.test/v1":                            "https://models.test/v1",
-		"https://models.test/v1?key=hunter2&alt=sse":                   "https://models.test/v1?key=[redacted]&alt=sse",
-		"https://models.test/v1?a=b&X-Amz-Signature=h&sig=h&Api_Key=h": "https://models.test/v1?a=b&X-Amz-Signature=[redacted]&sig=[redacted]&Api_Key=[redacted]",
-		"https://models.test/v1?access%5Ftoken=hunter2;b=1":            "https://models.test/v1?access%5Ftoken=[redacted]&b=1",
-		"https://models.test/v1#access_token=hunter2":                  "https://models.test/v1",
-		"https://models.test/sk-known%2F0123+456789/v1":                "https://models.test/%5Bredacted%5D/v1",
-		"https://models.test/v1?q=sk-known%2f0123%2B456789":            "https://models.test/v1?q=%5Bredacted%5D",
-		"https://models.test/v1?q=%zzhunter2":                          "https://models.test/v1?q=[redacted]",
-		"mailto:hunter2":                                               "[left out: 14 bytes that are no URL]",
-		"https://models.test/%zz?key=hunter2":                          "[left out: 35 bytes that are no URL]",
-		"/login?token=hunter2":                                         "/login?token=[redacted]",
+		"https://models.test/v1/chat?api-version=2024&x=1": "https://models.test/v1/chat?api-version=2024&x=1",
+		"https://me:hunter2@models.test/v1":                "https://models.test/v1",
+		"https://models.test/v1?key=hunter2&alt=sse":       "https://models.test/v1?key=[redacted]&alt=sse",
+		"https://models.test/v1?a=b&X-Amz-Signature=h&sig=h&Api_Key=h": "https://models.test/v1?" +
+			"a=b&X-Amz-Signature=[redacted]&sig=[redacted]&Api_Key=[redacted]",
+		"https://models.test/v1?access%5Ftoken=hunter2;b=1": "https://models.test/v1?" +
+			"access%5Ftoken=[redacted]&b=1",
+		"https://models.test/v1#access_token=hunter2":       "https://models.test/v1",
+		"https://models.test/sk-known%2F0123+456789/v1":     "https://models.test/%5Bredacted%5D/v1",
+		"https://models.test/v1?q=sk-known%2f0123%2B456789": "https://models.test/v1?q=%5Bredacted%5D",
+		"https://models.test/v1?q=%zzhunter2":               "https://models.test/v1?q=[redacted]",
+		"mailto:hunter2":                                    "[left out: 14 bytes that are no URL]",
+		"https://models.test/%zz?key=hunter2":               "[left out: 35 bytes that are no URL]",
+		"/login?token=hunter2":                              "/login?token=[redacted]",
 	} {
 		if got := redactor.URL(in); got != want {
 			t.Errorf("%s\n got %s\nwant %s", in, got, want)
@@ -141,7 +143,8 @@ func TestTextsKeepTheirFormUnlessTheyHoldASecret(t *testing.T) {
 		"the password is a word":                   "the password is a word",
 		"see https://h/a?x=1&y=2#top, or http://h": "see https://h/a?x=1&y=2#top, or http://h",
 		"https://h/a?x=1&sig=hunter2":              "https://h/a?x=1&sig=[redacted]",
-		"![a](HTTPS://h/a?X-Amz-Signature=hunter2&X-Amz-Expires=9) and https://h/b#token=hunter2": "![a](https://h/a?X-Amz-Signature=[redacted]&X-Amz-Expires=9) and https://h/b",
+		"![a](HTTPS://h/a?X-Amz-Signature=hunter2&X-Amz-Expires=9) and https://h/b#token=hunter2": "![a](https://h/a?" +
+			"X-Amz-Signature=[redacted]&X-Amz-Expires=9) and https://h/b",
 		"https://h/%zz?sig=hunter2": "[left out: 25 bytes that are no URL]",
 	} {
 		if got := redactor.Text(in); got != want {
