@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ModelProvider is a provider of models, or the protocol that a server speaks. Its values are in lower case, unlike those
-// of other enums, because they are names that people know from elsewhere, as the providers and their libraries spell
-// them and as metrics label them. Values of providerOptions are the providers' own words for the same reason.
+// ModelProvider is a provider of models, or the protocol that a server speaks. Its values are in lower case, unlike
+// those of other enums, because they are names that people know from elsewhere, as the providers and their libraries
+// spell them and as metrics label them. Values of providerOptions are the providers' own words for the same reason.
 // +kubebuilder:validation:Enum=openai;anthropic;google;openai-compatible;openrouter;azure;bedrock;vercel
 type ModelProvider string
 

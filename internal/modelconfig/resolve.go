@@ -88,24 +88,35 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 // Missing names the configurations that config names, as fallbacks, to write something or to give advice, and that do
 // not exist or are disabled.
 func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
-	named := config.Spec.Fallbacks
-	if c := config.Spec.Compaction; c != nil && c.ModelConfigRef != nil {
-		named = append(slices.Clip(named), *c.ModelConfigRef)
-	}
-	for _, captions := range []*v1alpha1.CaptionSettings{config.Spec.Titles, config.Spec.TurnSummaries} {
-		if captions.On() && captions.ModelConfigRef != nil {
-			named = append(slices.Clip(named), *captions.ModelConfigRef)
-		}
-	}
-	if a := config.Spec.Advisor; a != nil && a.Mode != v1alpha1.AdvisorForbidden && a.ModelConfigRef != nil {
-		named = append(slices.Clip(named), *a.ModelConfigRef)
-	}
-	for _, ref := range named {
+	for _, ref := range references(&config.Spec) {
 		if Enabled(configs, ref.Name) == nil && !slices.Contains(missing, ref.Name) {
 			missing = append(missing, ref.Name)
 		}
 	}
 	return missing
+}
+
+// references are the configurations that a configuration names and that would be asked for something.
+func references(spec *v1alpha1.ChatModelConfigSpec) []v1alpha1.ModelConfigReference {
+	var others []*v1alpha1.ModelConfigReference
+	if c := spec.Compaction; c != nil {
+		others = append(others, c.ModelConfigRef)
+	}
+	for _, captions := range []*v1alpha1.CaptionSettings{spec.Titles, spec.TurnSummaries} {
+		if captions.On() {
+			others = append(others, captions.ModelConfigRef)
+		}
+	}
+	if a := spec.Advisor; a != nil && a.Mode != v1alpha1.AdvisorForbidden {
+		others = append(others, a.ModelConfigRef)
+	}
+	named := slices.Clip(spec.Fallbacks)
+	for _, ref := range others {
+		if ref != nil {
+			named = append(named, *ref)
+		}
+	}
+	return named
 }
 
 func resolveDefault(configs []v1alpha1.ChatModelConfig) (*v1alpha1.ChatModelConfig, *v1alpha1.GenerationError) {
