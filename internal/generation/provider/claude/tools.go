@@ -15,7 +15,7 @@ import (
 
 // OfferTools writes the tools of a call into its request with their schemas as they are. It does so by the field of
 // fantasy's options that does that, since Bedrock's requests are signed before a transport sees them. Tools that the
-// configuration's own extra_body has go first, as ever. The context stays as it is.
+// configuration's own extraBody has go first, as ever. The context stays as it is.
 func OfferTools(ctx context.Context, call *fantasy.Call) context.Context {
 	options := anthropic.ProviderOptions{}
 	if given, ok := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions); ok {
