@@ -225,7 +225,7 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 }
 
 // MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It
-// says nothing of the chat itself, which goes on without advice.
+// says nothing of the chat itself, which continues without advice.
 func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {
 	if why == nil {
 		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionAdvisorUnavailable)

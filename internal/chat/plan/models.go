@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model goes on without advice.
+// markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model continues without it.
 // A chat that is archived asks nobody.
 func (p modelChoice) markAdvisor() {
 	why := p.facts.NoAdvice

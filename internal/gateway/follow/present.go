@@ -28,7 +28,7 @@ type shown struct {
 	retryAttempt  int32
 }
 
-// forget makes the present be told anew.
+// forget makes the present be told again.
 func (p *present) forget() { p.shown = shown{} }
 
 // whole reports whether all was told that there is.
