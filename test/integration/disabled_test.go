@@ -65,6 +65,10 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 		t.Errorf("while its own answers, the chat says %+v", c)
 	}
 	changeConfig(t, ns, "own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
+	eventually(t, "the operator has seen that it is disabled", func() bool {
+		config := configIn(t, ns, "own")
+		return config.Status.ObservedGeneration == config.Generation
+	})
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
 	defaultModel := configIn(t, ns, "default").Spec.Model

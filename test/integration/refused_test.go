@@ -4,9 +4,11 @@
 package integration
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -157,15 +159,51 @@ func TestTakenPromptNameIsSaidUntilItIsFree(t *testing.T) {
 	}
 }
 
+// denyMessage is a policy, in force, that keeps a message with the text out of the namespace, and lets all others in.
+func denyMessage(t *testing.T, ns, text string) *admissionv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	fail := admissionv1.Fail
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: &fail,
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule: admissionv1.Rule{APIGroups: []string{v1alpha1.GroupVersion.Group},
+						APIVersions: []string{"*"}, Resources: []string{"chatmessages"}},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{Expression: fmt.Sprintf("object.spec.content != %q", text)}},
+		},
+	}
+	create(t, policy)
+	create(t, &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        ns,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
+				MatchLabels: map[string]string{corev1.LabelMetadataName: ns}}},
+		},
+	})
+	eventually(t, "the policy is in force", func() bool {
+		probe := chattest.In(ns, chattest.User("c", "probe", chattest.Content(text)))
+		return cluster.Client.Create(t.Context(), probe, client.DryRunAll) != nil
+	})
+	return policy
+}
+
+// A quota would not do: the API server goes on to refuse for a moment after it is gone, and then Parley may be first.
 func TestForgedPromptIsNotAsked(t *testing.T) {
 	ns := namespace(t)
-	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
+	policy := denyMessage(t, ns, "what was asked")
 	create(t, newChat(ns, "c", "what was asked"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptRefused)
-	remove(t, quota)
 	forged := say(ns, "c", "c-prompt")
 	forged.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(chatIn(t, ns, "c"),
 		v1alpha1.GroupVersion.WithKind("Chat"))}
 	create(t, forged)
+	remove(t, policy)
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // errTooSlow means that the machine was too slow for the sequence to prove anything.
-var errTooSlow = errors.New("the interruption was given up before the sequence answered it")
+var errTooSlow = errors.New("the machine was too slow for the sequence to prove anything")
 
 // difference is where the operator was not where the model is.
 type difference struct {
@@ -46,12 +46,12 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		watched.forget(d.chat)
 		err = errors.Join(err, d.remove(ctx))
 	}()
-	c := beginning(ops[0])
+	c, begun := beginning(ops[0]), time.Now()
 	if err := d.begin(ctx, ops[0]); err != nil {
 		return 0, err
 	}
 	if err := d.agree(ctx, c, false, patience); err != nil {
-		return 0, at(0, err)
+		return 0, d.fault(0, begun, err)
 	}
 	interrupting := time.Time{}
 	for i, o := range ops[1:] {
@@ -61,10 +61,10 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		if !interrupting.IsZero() && time.Since(interrupting) > interruptPatience {
 			return done, errTooSlow
 		}
-		settled := o.verb == "settle"
+		settled, since := o.verb == "settle", time.Now()
 		d.expectNewVersion(c, o)
 		if err := d.carryOut(ctx, o, patience); err != nil {
-			return done, d.fault(i+1, err)
+			return done, d.fault(i+1, since, err)
 		}
 		verbs[o.verb].model(c, o)
 		done++
@@ -73,7 +73,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		}
 		err := d.agree(ctx, c, settled, patience)
 		if err != nil {
-			return done, d.fault(i+1, err)
+			return done, d.fault(i+1, since, err)
 		}
 		d.look()
 		if c.Phase != v1alpha1.ChatInterrupting {
@@ -82,8 +82,9 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 			interrupting = time.Now()
 		}
 	}
+	since := time.Now()
 	if err := d.end(ctx, c, patience); err != nil {
-		return done, d.fault(len(ops)-1, err)
+		return done, d.fault(len(ops)-1, since, err)
 	}
 	return done, nil
 }
@@ -102,9 +103,10 @@ func (d *driver) carryOut(ctx context.Context, o operation, patience time.Durati
 	return verbs[o.verb].real(ctx, d, o)
 }
 
-// fault is what is wrong after an operation, unless the machine was too slow to tell.
-func (d *driver) fault(i int, err error) error {
-	if watched.get(d.chat).gaveUp {
+// fault is what is wrong after an operation that was carried out since then, unless the machine was too slow to tell:
+// the operator gave an interruption up before the sequence answered it, or the machine stood still.
+func (d *driver) fault(i int, since time.Time, err error) error {
+	if watched.get(d.chat).gaveUp || heart.stoodStill(since) {
 		return errTooSlow
 	}
 	return at(i, err)

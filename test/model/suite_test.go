@@ -45,6 +45,7 @@ var (
 var (
 	cluster *testcluster.Cluster
 	watched *store
+	heart   *pulse
 )
 
 func TestMain(m *testing.M) {
@@ -58,6 +59,9 @@ func TestMain(m *testing.M) {
 	os.Exit(testcluster.Run(m, &cluster, startManager, func(ctx context.Context) (end func(), err error) {
 		watched, err = watch(ctx, cluster.Config)
 		return nil, err
+	}, func(ctx context.Context) (end func(), err error) {
+		heart, end = beats(ctx, cluster.Client)
+		return end, nil
 	}))
 }
 

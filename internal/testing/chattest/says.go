@@ -64,6 +64,14 @@ func Waits(id, chat string, seconds int32) Reply {
 	}
 }
 
+// Works is that the model calls a tool that works in the workspace.
+func Works(id string) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		CallsOf(v1alpha1.ToolCall{ID: id, Name: "execute", Input: "{}"})(m)
+		m.Spec.Generation.NeedsWorkspace = true
+	}
+}
+
 // Results is what the calls of Calls yield.
 func Results(ids ...string) Reply {
 	results := make([]v1alpha1.ToolResult, len(ids))
