@@ -31,6 +31,7 @@ import (
 	"parley.dev/parley/internal/gateway/token"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/tokencache"
 )
 
 const (
@@ -174,7 +175,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 }
 
 // mintFor asks for tokens of the gateway's own account, each for one relay.
-func mintFor(core kubernetes.Interface, namespace, account string) gateway.MintToken {
+func mintFor(core kubernetes.Interface, namespace, account string) tokencache.Mint {
 	return func(ctx context.Context, audience string) (string, time.Time, error) {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			Audiences: []string{audience}, ExpirationSeconds: new(relayTokenSeconds),

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/satoken"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/telemetry"
 )
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	registry := telemetry.NewRegistry()
 	keys := &relay.IssuerKeys{File: c.keys, Now: time.Now}
-	reader := &relay.Subscribers{Store: store, Authorizer: &relay.TokenVerifier{
+	reader := &relay.Subscribers{Store: store, Authorizer: &satoken.Verifier{
 		Issuer: c.issuer, Audience: relay.Audience(c.namespace, c.podUID), Subjects: c.subjects, Keys: keys,
 		Now: time.Now,
 	}}

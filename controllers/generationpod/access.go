@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"parley.dev/parley/internal/ensure"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/requeue"
 )
@@ -83,4 +84,17 @@ func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// Ensure creates or corrects the objects. It writes nothing that is right already.
+func (a *Access) Ensure(ctx context.Context, namespace string) error {
+	for _, want := range []client.Object{
+		podspec.Account(namespace), podspec.Role(namespace), podspec.RoleBinding(namespace),
+		podspec.NetworkPolicy(namespace, a.GatewayNamespace),
+	} {
+		if err := ensure.Object(ctx, a.Client, want); err != nil {
+			return fmt.Errorf("preparing namespace %s for generation pods: %w", namespace, err)
+		}
+	}
+	return nil
 }

@@ -82,6 +82,11 @@ func (c *Client) DebugSteps(namespace string) Resource[v1alpha1.ChatDebugStep, v
 	return Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}
 }
 
+// Workspaces of a namespace; of all namespaces if it is empty.
+func (c *Client) Workspaces(namespace string) Resource[v1alpha1.Workspace, v1alpha1.WorkspaceList] {
+	return Resource[v1alpha1.Workspace, v1alpha1.WorkspaceList]{c.rest, "workspaces", namespace}
+}
+
 // Resource is one kind in one namespace. Errors are the API server's own (package apierrors tells them apart).
 type Resource[T, L any] struct {
 	rest      rest.Interface

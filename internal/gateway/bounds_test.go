@@ -60,7 +60,6 @@ func (in *installation) raw(request string) string {
 func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.readTimeout = 300 * time.Millisecond })
 	in.converse("chat")
-	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
 	head := "Host: gateway\r\nAuthorization: Bearer " + in.token + "\r\nContent-Length: 100\r\n\r\n"
 	if got := in.raw("GET " + in.path("chat") + " HTTP/1.1\r\n" + head); !strings.HasPrefix(got, "HTTP/1.1 400 ") ||
 		!strings.Contains(got, "without a body") {
@@ -110,7 +109,6 @@ func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
 		}
 		return resp.StatusCode, resp.Header.Get("Retry-After"), body
 	}
-	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
 	first := in.get(t.Context(), in.path("chat"), in.token, nil)
 	if got, _, _ := status(in.token); first.StatusCode != http.StatusOK || got != http.StatusOK {
 		t.Fatalf("got %d and %d", first.StatusCode, got)
@@ -162,7 +160,6 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 func TestAStreamEndsWithItsToken(t *testing.T) {
 	in := install(t, nil)
 	in.converse("chat")
-	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
 	soon := time.Now().Add(time.Second).Truncate(time.Second).Add(time.Second)
 	in.gateway.config.Checker = expiring{in.gateway.config.Checker, soon}
 	l := in.listen("chat", "", 0)
@@ -191,7 +188,6 @@ func TestGatewaysAudienceIsEnough(t *testing.T) {
 			auth.Options{Now: time.Now})
 	})
 	in.converse("chat")
-	waitUntil(t, "the gateway knows it", func() bool { return in.gateway.chats.Get(in.namespace, "chat") != nil })
 	for name, tt := range map[string]struct {
 		token string
 		want  int

@@ -34,6 +34,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/testing/testcluster"
@@ -227,7 +228,7 @@ func (r *relaySidecar) start() {
 		t.Fatal(err)
 	}
 	r.port = public.Addr().(*net.TCPAddr).Port
-	verifier := relay.TokenVerifier{
+	verifier := satoken.Verifier{
 		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
 		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
 	}
@@ -254,7 +255,7 @@ func (r *relaySidecar) start() {
 // which are one relay here: a token must be for one of them.
 type podRelays struct {
 	in *installation
-	relay.TokenVerifier
+	satoken.Verifier
 }
 
 // Authorize implements relay.Authorizer.
@@ -262,10 +263,10 @@ func (p podRelays) Authorize(ctx context.Context, token string) error {
 	p.in.podMu.Lock()
 	pods := slices.Clone(p.in.podUIDs)
 	p.in.podMu.Unlock()
-	err := relay.ErrUnauthenticated
+	err := satoken.ErrUnauthenticated
 	for _, uid := range pods {
 		p.Audience = relay.Audience(p.in.namespace, uid)
-		if err = p.TokenVerifier.Authorize(ctx, token); err == nil {
+		if err = p.Verifier.Authorize(ctx, token); err == nil {
 			return nil
 		}
 	}

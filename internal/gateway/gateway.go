@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/tokencache"
 )
 
 const (
@@ -37,6 +38,9 @@ const (
 	writeTimeout = 10 * time.Second
 	// warnEvery bounds how often the same trouble is logged for all streams.
 	warnEvery = time.Minute
+	// arrivalPatience is how long a chat that is asked for may take to arrive by the watch, which takes milliseconds unless
+	// the API server is slow.
+	arrivalPatience = 2 * time.Second
 )
 
 // Checker decides who may listen.
@@ -60,7 +64,7 @@ type Config struct {
 	// RelayPort is the port of the relays on the generation pods.
 	RelayPort int
 	// RelayToken gets the token that proves to the relay of one pod that this is the gateway.
-	RelayToken MintToken
+	RelayToken tokencache.Mint
 	// Limits bound what callers can cost.
 	Limits Limits
 	// Now tells the time.
@@ -83,8 +87,8 @@ type Gateway struct {
 	warned   rate.Sometimes
 
 	// Intervals, which tests shorten.
-	keepAlive, writeTimeout, readTimeout time.Duration
-	lease                                lease
+	keepAlive, writeTimeout, readTimeout, arrival time.Duration
+	lease                                         lease
 }
 
 // New makes a gateway.
@@ -101,7 +105,7 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	relays := newRelays(pods.GetStore(), config.RelayPort, newRelayTokens(config.RelayToken, config.Now), config.Log)
+	relays := newRelays(pods.GetStore(), config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: relays.podGone}); err != nil {
 		return nil, fmt.Errorf("watching the pods: %w", err)
 	}
@@ -112,7 +116,7 @@ func New(config Config) (*Gateway, error) {
 		seats:     newSeats(limits),
 		memory:    newMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
-		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout,
+		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout, arrival: arrivalPatience,
 		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: config.Now},
 	}, nil
 }
@@ -254,7 +258,7 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 		return feed{}, badRequest(err.Error())
 	}
 	watcher := g.chats.watch(access.Namespace, access.Chat)
-	if watcher.Latest() == nil {
+	if !g.arrives(r.Context(), watcher) {
 		watcher.stop()
 		return feed{}, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
 			Message: fmt.Sprintf("there is no chat %s in namespace %s", access.Chat, access.Namespace)}
@@ -266,6 +270,21 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 		}
 		return follower.Run(ctx, from)
 	}}, nil
+}
+
+// arrives waits a moment for a chat that the gateway does not know: whoever creates one may follow it at once, before the
+// watch has told of it.
+func (g *Gateway) arrives(ctx context.Context, w *watcher) bool {
+	ctx, cancel := context.WithTimeout(ctx, g.arrival)
+	defer cancel()
+	for w.Latest() == nil {
+		select {
+		case <-w.Changed():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 func badRequest(message string) *refusal.Error {

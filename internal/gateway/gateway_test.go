@@ -19,6 +19,18 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
+func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.arrival = time.Minute })
+	l := in.listen("chat", "", 0)
+	waitUntil(t, "somebody asks for it", func() bool {
+		in.gateway.chats.mu.Lock()
+		defer in.gateway.chats.mu.Unlock()
+		return len(in.gateway.chats.watchers[in.namespace+"/chat"]) > 0
+	})
+	in.converse("chat")
+	l.waitName(follow.EventStatus)
+}
+
 func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 	in := install(t, nil)
 	c := in.converse("chat")

@@ -21,7 +21,9 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/internal/tokencache"
 )
 
 // dialTimeout bounds the connection to a relay: a pod that is gone answers nothing.
@@ -35,12 +37,12 @@ type relays struct {
 	pods   cache.Store
 	port   int
 	http   *http.Client
-	tokens *relayTokens
+	tokens *tokencache.Cache
 	log    *slog.Logger
 	warned rate.Sometimes
 }
 
-func newRelays(pods cache.Store, port int, tokens *relayTokens, log *slog.Logger) *relays {
+func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.Logger) *relays {
 	return &relays{pods: pods, port: port, tokens: tokens, log: log, warned: rate.Sometimes{Interval: warnEvery},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -59,7 +61,9 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
 	}
 	reader := subscribe.Client{HTTP: r.http,
-		Token: func(ctx context.Context) (string, error) { return r.tokens.of(ctx, namespace, pod.UID) }}
+		Token: func(ctx context.Context) (string, error) {
+			return r.tokens.Of(ctx, relay.Audience(namespace, string(pod.UID)))
+		}}
 	frames := reader.Subscribe(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), ep, after)
 	return func(yield func(parts.Frame, error) bool) {
 		for frame, err := range frames {
@@ -105,6 +109,6 @@ func (r *relays) podGone(obj any) {
 		obj = last.Obj
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
-		r.tokens.forget(pod.UID)
+		r.tokens.Forget(relay.Audience(pod.Namespace, string(pod.UID)))
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/internal/tokencache"
 )
 
 // shownTokens is a relay that keeps what it is shown.
@@ -81,10 +82,12 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	minted := 0
 	mint := func(_ context.Context, audience string) (string, time.Time, error) {
+		minted++
 		return "for:" + audience, time.Now().Add(time.Hour), nil
 	}
-	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, newRelayTokens(mint, time.Now),
+	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
 		slog.New(slog.DiscardHandler))
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
 		if err := endOf(t, r, pod); !errors.Is(err, subscribe.ErrRefused) {
@@ -101,7 +104,11 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 		t.Errorf("shown were %v, want %v", shown.tokens, want)
 	}
 	r.podGone(cache.DeletedFinalStateUnknown{Obj: podAt("one", "127.0.0.1", nil)})
-	if len(r.tokens.byPod) != 1 {
-		t.Errorf("%d tokens are kept", len(r.tokens.byPod))
+	minted = 0
+	for _, pod := range []string{"one", "two"} {
+		_ = endOf(t, r, pod)
+	}
+	if minted != 1 {
+		t.Errorf("%d tokens were asked for after one pod had gone", minted)
 	}
 }

@@ -52,9 +52,9 @@ type State struct {
 // Of reads the state of a pod. A pod that is being removed still ends its attempts.
 func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		return State{Lost: true, By: words(pod.Status.Reason, pod.Status.Message)}
+		return State{Lost: true, By: Words(pod.Status.Reason, pod.Status.Message)}
 	}
-	ready := condition(pod, corev1.PodReady)
+	ready := Condition(pod, corev1.PodReady)
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
@@ -84,26 +84,6 @@ func stillStarting(pod *corev1.Pod, starting string, now time.Time, terms Terms)
 	return State{Lost: true, By: by}
 }
 
-// firstTrouble is what the kubelet says against a container of the pod; empty if it says nothing.
-func firstTrouble(pod *corev1.Pod) string {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if trouble := trouble(&statuses[i]); trouble != "" {
-				return trouble
-			}
-		}
-	}
-	return ""
-}
-
-// words joins a reason and a message, of which either may be missing.
-func words(reason, message string) string {
-	if reason == "" || message == "" {
-		return reason + message
-	}
-	return reason + ": " + message
-}
-
 // Placement is the pod as package placement sees it.
 func Placement(pod *corev1.Pod, now time.Time, terms Terms) placement.Pod {
 	state := Of(pod, now, terms)
@@ -114,15 +94,6 @@ func Placement(pod *corev1.Pod, now time.Time, terms Terms) placement.Pod {
 		Usable:   pod.DeletionTimestamp.IsZero() && (state.Ready || state.Starting != ""),
 		Ready:    state.Ready,
 	}
-}
-
-func condition(pod *corev1.Pod, of corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == of {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // firstReady is how long a generator may take from its start until the pod is Ready for the first time: several rounds
@@ -145,9 +116,8 @@ func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string
 			}
 		}
 	}
-	if unscheduled := condition(pod, corev1.PodScheduled); unscheduled != nil &&
-		unscheduled.Status == corev1.ConditionFalse {
-		return unscheduled.Reason + ": " + unscheduled.Message
+	if unscheduled := unscheduled(pod); unscheduled != "" {
+		return unscheduled
 	}
 	return "containers are being created"
 }
@@ -161,13 +131,4 @@ func gettingReady(generator *corev1.ContainerStatus, ready *corev1.PodCondition,
 		return ""
 	}
 	return "the generator is getting ready"
-}
-
-// trouble says why a container does not start, if that is more than its turn not having come.
-func trouble(c *corev1.ContainerStatus) string {
-	waiting := c.State.Waiting
-	if waiting == nil || waiting.Reason == "PodInitializing" || waiting.Reason == "ContainerCreating" {
-		return ""
-	}
-	return "container " + c.Name + ": " + waiting.Reason + " " + waiting.Message
 }

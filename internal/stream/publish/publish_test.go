@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/satoken"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
@@ -36,9 +37,9 @@ func (a allow) Authorize(_ context.Context, token string) error {
 	case string(a):
 		return nil
 	case "stranger":
-		return relay.ErrForbidden
+		return satoken.ErrForbidden
 	default:
-		return relay.ErrUnauthenticated
+		return satoken.ErrUnauthenticated
 	}
 }
 

@@ -5,14 +5,14 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"parley.dev/parley/internal/satoken"
 )
 
 const (
@@ -23,12 +23,7 @@ const (
 	keysMaxAge = time.Hour
 	// keysPatience is how long a reader waits for keys that were asked for.
 	keysPatience = 2 * time.Second
-	// MaxKeysBytes bounds a key set. An RSA key of 4096 bits takes under 1 KiB of it.
-	MaxKeysBytes = 1 << 20
 )
-
-// errNoKeys means that it is the relay that cannot tell yet, and not the token's fault.
-var errNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
 
 // IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them
 // with: the generator beside it does, when Wanted returns, and hands them over with Put. They are kept in a file, so
@@ -72,7 +67,7 @@ func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, err
 	defer k.mu.Unlock()
 	found := k.keys.Key(id)
 	if len(found) == 0 && k.since.IsZero() {
-		return nil, errNoKeys
+		return nil, satoken.ErrNoKeys
 	}
 	return found, nil
 }
@@ -101,7 +96,7 @@ func (k *IssuerKeys) await(ctx context.Context, changed <-chan struct{}, edition
 
 // Put takes a key set that the issuer publishes. Of keys that are no public ones none is kept.
 func (k *IssuerKeys) Put(set []byte) error {
-	keys, err := publicKeys(set)
+	keys, err := satoken.PublicKeys(set)
 	if err != nil {
 		return err
 	}
@@ -174,7 +169,7 @@ func (k *IssuerKeys) load() {
 	if err != nil {
 		return
 	}
-	if keys, err := publicKeys(set); err == nil {
+	if keys, err := satoken.PublicKeys(set); err == nil {
 		k.keys, k.since = keys, info.ModTime()
 	}
 }
@@ -191,25 +186,6 @@ func (k *IssuerKeys) save(set []byte) error {
 		return fmt.Errorf("keeping the issuer's keys: %w", err)
 	}
 	return nil
-}
-
-func publicKeys(set []byte) (jose.JSONWebKeySet, error) {
-	var all, public jose.JSONWebKeySet
-	if len(set) > MaxKeysBytes {
-		return public, fmt.Errorf("decoding the issuer's keys: %d bytes are more than %d", len(set), MaxKeysBytes)
-	}
-	if err := json.Unmarshal(set, &all); err != nil {
-		return public, fmt.Errorf("decoding the issuer's keys: %w", err)
-	}
-	for i := range all.Keys {
-		if all.Keys[i].IsPublic() {
-			public.Keys = append(public.Keys, all.Keys[i])
-		}
-	}
-	if len(public.Keys) == 0 {
-		return public, errors.New("the issuer's key set holds no public key")
-	}
-	return public, nil
 }
 
 func (k *IssuerKeys) patience() time.Duration { return orDefault(k.Patience, keysPatience) }

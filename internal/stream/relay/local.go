@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/satoken"
 )
 
 const (
@@ -72,7 +73,7 @@ func LocalHandler(store *Store, keys *IssuerKeys) http.Handler {
 }
 
 func handleKeys(keys *IssuerKeys, w http.ResponseWriter, r *http.Request) {
-	set, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxKeysBytes))
+	set, err := io.ReadAll(http.MaxBytesReader(w, r.Body, satoken.MaxKeysBytes))
 	if err == nil {
 		err = keys.Put(set)
 	}

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"parley.dev/parley/internal/satoken"
 )
 
 const (
@@ -24,20 +26,14 @@ const (
 	DefaultMaxStreams = 1000
 )
 
-// Authorizer decides whether a bearer token may read episodes. It returns ErrUnauthenticated or ErrForbidden, wrapped,
-// if not.
+// Authorizer decides whether a bearer token may read episodes. It returns satoken.ErrUnauthenticated or
+// satoken.ErrForbidden, wrapped, if not, and satoken.ErrNoKeys if it cannot tell yet.
 type Authorizer interface {
 	Authorize(ctx context.Context, token string) error
 }
 
-var (
-	// ErrUnauthenticated means that the token proves nothing.
-	ErrUnauthenticated = errors.New("unauthenticated")
-	// ErrForbidden means that the token is good, but its subject may not read.
-	ErrForbidden = errors.New("forbidden")
-	// errFull means that the relay has as many subscribers as it takes.
-	errFull = errors.New("the relay has as many readers as it takes, try again")
-)
+// errFull means that the relay has as many subscribers as it takes.
+var errFull = errors.New("the relay has as many readers as it takes, try again")
 
 // Subscribers serves the gateways, which subscribe to episodes.
 type Subscribers struct {
@@ -174,7 +170,7 @@ func (s *Subscribers) authorize(r *http.Request) error {
 	const scheme = "Bearer "
 	header := r.Header.Get("Authorization")
 	if len(header) <= len(scheme) || header[:len(scheme)] != scheme {
-		return fmt.Errorf("%w: no bearer token", ErrUnauthenticated)
+		return fmt.Errorf("%w: no bearer token", satoken.ErrUnauthenticated)
 	}
 	return s.Authorizer.Authorize(r.Context(), header[len(scheme):])
 }
@@ -183,12 +179,12 @@ func (s *Subscribers) authorize(r *http.Request) error {
 func refuse(w http.ResponseWriter, err error) {
 	status, says := http.StatusServiceUnavailable, err.Error()
 	switch {
-	case errors.Is(err, errFull), errors.Is(err, errNoKeys):
+	case errors.Is(err, errFull), errors.Is(err, satoken.ErrNoKeys):
 		w.Header().Set("Retry-After", "1")
-	case errors.Is(err, ErrUnauthenticated):
+	case errors.Is(err, satoken.ErrUnauthenticated):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		status = http.StatusUnauthorized
-	case errors.Is(err, ErrForbidden):
+	case errors.Is(err, satoken.ErrForbidden):
 		status = http.StatusForbidden
 	default:
 		says = "the relay cannot tell who may read, try again"

@@ -54,7 +54,7 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(
 		&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ChatModelConfig{}, &v1alpha1.ToolApproval{},
-		&v1alpha1.ChatQuota{}, &v1alpha1.ClusterChatQuota{})
+		&v1alpha1.ChatQuota{}, &v1alpha1.ClusterChatQuota{}, &v1alpha1.Workspace{})
 	if err := index.Register(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +139,9 @@ func (s *Server) funcs(reader string) interceptor.Funcs {
 		},
 		Create: func(ctx c, via to, o client.Object, opts ...client.CreateOption) error {
 			return before(s.call("create ", s.kind(o)), func() error { return created(ctx, via, o, opts...) })
+		},
+		Update: func(ctx c, via to, o client.Object, opts ...client.UpdateOption) error {
+			return before(s.call("update ", s.kind(o)), func() error { return via.Update(ctx, o, opts...) })
 		},
 		Delete: func(ctx c, via to, o client.Object, opts ...client.DeleteOption) error {
 			return before(s.call("delete ", s.kind(o)), func() error { return via.Delete(ctx, o, opts...) })

@@ -99,6 +99,8 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 		&v1alpha1.ChatQuota{ObjectMeta: meta,
 			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},
 		&v1alpha1.ClusterChatQuota{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterChatQuotaName}},
+		&v1alpha1.Workspace{ObjectMeta: meta, Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "none"},
+			Source: v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}},
 		&v1alpha1.ChatDebugStep{ObjectMeta: meta, DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "none",

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package tokencache
 
 import (
 	"context"
@@ -28,24 +28,24 @@ func (m *minter) mint(_ context.Context, audience string) (string, time.Time, er
 	return fmt.Sprintf("%s#%d", audience, n), m.now.Add(time.Hour), nil
 }
 
-func newMinter() (*minter, *relayTokens) {
+func newMinter() (*minter, *Cache) {
 	m := &minter{now: time.Unix(1_800_000_000, 0)}
-	return m, newRelayTokens(m.mint, func() time.Time { return m.now })
+	return m, New(m.mint, func() time.Time { return m.now })
 }
 
-func TestEachRelayIsShownATokenOfItsOwn(t *testing.T) {
+func TestEachAudienceHasATokenOfItsOwn(t *testing.T) {
 	m, tokens := newMinter()
 	var asking sync.WaitGroup
 	for range 50 {
 		asking.Go(func() {
-			if got, err := tokens.of(t.Context(), "shop", "uid-1"); err != nil || got != "parley-relay/shop/uid-1#1" {
+			if got, err := tokens.Of(t.Context(), "shop/uid-1"); err != nil || got != "shop/uid-1#1" {
 				t.Errorf("got %q, %v", got, err)
 			}
 		})
 	}
 	asking.Wait()
-	if got, _ := tokens.of(t.Context(), "shop", "uid-2"); got != "parley-relay/shop/uid-2#2" {
-		t.Errorf("for another pod: %q", got)
+	if got, _ := tokens.Of(t.Context(), "shop/uid-2"); got != "shop/uid-2#2" {
+		t.Errorf("for another audience: %q", got)
 	}
 	if n := m.minted.Load(); n != 2 {
 		t.Errorf("%d tokens were asked for, want 2", n)
@@ -56,7 +56,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	m, tokens := newMinter()
 	get := func() string {
 		t.Helper()
-		got, err := tokens.of(t.Context(), "n", "u")
+		got, err := tokens.Of(t.Context(), "n/u")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestARefusedTokenIsAskedForOnceASecond(t *testing.T) {
 	m, tokens := newMinter()
 	m.fail = errors.New("forbidden")
 	for range 100 {
-		if _, err := tokens.of(t.Context(), "n", "u"); !errors.Is(err, m.fail) {
+		if _, err := tokens.Of(t.Context(), "n/u"); !errors.Is(err, m.fail) {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestARefusedTokenIsAskedForOnceASecond(t *testing.T) {
 		t.Errorf("it was asked for %d times", n)
 	}
 	m.now = m.now.Add(mintPause)
-	if _, err := tokens.of(t.Context(), "n", "u"); err == nil || m.minted.Load() != 2 {
+	if _, err := tokens.Of(t.Context(), "n/u"); err == nil || m.minted.Load() != 2 {
 		t.Errorf("a second later it was asked for %d times", m.minted.Load())
 	}
 }
@@ -107,7 +107,7 @@ func TestNobodyWaitsForATokenLongerThanItsCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() {
-		_, err := tokens.of(ctx, "n", "u")
+		_, err := tokens.Of(ctx, "n/u")
 		left <- err
 	}()
 	<-begun
@@ -121,17 +121,30 @@ func TestNobodyWaitsForATokenLongerThanItsCaller(t *testing.T) {
 		t.Error("who had asked waits on")
 	}
 	close(release)
-	if got, err := tokens.of(t.Context(), "n", "u"); err != nil || got != "parley-relay/n/u#1" {
+	if got, err := tokens.Of(t.Context(), "n/u"); err != nil || got != "n/u#1" {
 		t.Errorf("the others got %q, %v", got, err)
 	}
 }
 
-func TestTheTokenForAPodThatIsGoneIsForgotten(t *testing.T) {
+func TestTheTokenForAnAudienceThatIsNoMoreIsForgotten(t *testing.T) {
 	_, tokens := newMinter()
-	if _, err := tokens.of(t.Context(), "n", "u"); err != nil {
+	if _, err := tokens.Of(t.Context(), "n/u"); err != nil {
 		t.Fatal(err)
 	}
-	if tokens.forget("u"); len(tokens.byPod) != 0 {
-		t.Errorf("%d are kept", len(tokens.byPod))
+	if tokens.Forget("n/u"); len(tokens.byAudience) != 0 {
+		t.Errorf("%d are kept", len(tokens.byAudience))
+	}
+}
+
+func TestExpiredTokensThatNobodyAsksForAreDropped(t *testing.T) {
+	m, tokens := newMinter()
+	for i := range 10 {
+		if _, err := tokens.Of(t.Context(), fmt.Sprint("gone-", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.now = m.now.Add(time.Hour)
+	if _, err := tokens.Of(t.Context(), "new"); err != nil || len(tokens.byAudience) != 1 {
+		t.Errorf("%d are kept, %v", len(tokens.byAudience), err)
 	}
 }

@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package generationpod
+// Package ensure keeps objects that Parley makes beside others' as they must be, by server-side apply.
+package ensure
 
 import (
 	"context"
@@ -17,63 +18,49 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"parley.dev/parley/internal/podspec"
 )
 
 // fieldOwner is who owns the fields that are applied.
 const fieldOwner = client.FieldOwner("parley-manager")
 
-// Ensure creates or corrects the objects. It writes nothing that is right already.
-func (a *Access) Ensure(ctx context.Context, namespace string) error {
-	for _, want := range []client.Object{
-		podspec.Account(namespace), podspec.Role(namespace), podspec.RoleBinding(namespace),
-		podspec.NetworkPolicy(namespace, a.GatewayNamespace),
-	} {
-		if err := a.ensure(ctx, want); err != nil {
-			return fmt.Errorf("preparing namespace %s for generation pods: %w", namespace, err)
-		}
-	}
-	return nil
-}
-
-func (a *Access) ensure(ctx context.Context, want client.Object) error {
+// Object creates or corrects the object. It writes nothing that is right already.
+func Object(ctx context.Context, c client.Client, want client.Object) error {
 	there := reflect.New(reflect.TypeOf(want).Elem()).Interface().(client.Object)
-	err := a.Client.Get(ctx, client.ObjectKeyFromObject(want), there)
+	err := c.Get(ctx, client.ObjectKeyFromObject(want), there)
 	switch {
 	case apierrors.IsNotFound(err):
-		return a.apply(ctx, want)
+		return Apply(ctx, c, want)
 	case err != nil:
 		return fmt.Errorf("reading %T %s: %w", want, want.GetName(), err)
 	case same(there, want):
 		return nil
 	}
-	log.FromContext(ctx).Info("putting an object of generation pods right", "kind", fmt.Sprintf("%T", want), "object",
+	log.FromContext(ctx).Info("Putting an object right", "kind", fmt.Sprintf("%T", want), "object",
 		client.ObjectKeyFromObject(want))
 	if otherRole(there, want) {
 		// What a RoleBinding refers to cannot be changed.
 		uid := there.GetUID()
-		if err := a.Client.Delete(ctx, there, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := c.Delete(ctx, there, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing %T %s: %w", want, want.GetName(), err)
 		}
 	}
-	return a.apply(ctx, want)
+	return Apply(ctx, c, want)
 }
 
-// apply writes the object, whoever has written to it before.
-func (a *Access) apply(ctx context.Context, want client.Object) error {
+// Apply writes the object, whoever has written to it before.
+func Apply(ctx context.Context, c client.Client, want client.Object) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
 		return fmt.Errorf("encoding %T %s: %w", want, want.GetName(), err)
 	}
-	kind, err := a.Client.GroupVersionKindFor(want)
+	kind, err := c.GroupVersionKindFor(want)
 	if err != nil {
 		return fmt.Errorf("finding the kind of %T: %w", want, err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(kind)
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner,
 		client.ForceOwnership); err != nil {
 		return fmt.Errorf("applying %T %s: %w", want, want.GetName(), err)
 	}

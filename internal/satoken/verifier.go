@@ -1,7 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package relay
+// Package satoken verifies service-account tokens against the keys that the cluster's issuer publishes, for programs
+// that cannot ask the API server: who signed a token, for whom, until when, and whose it is. It knows no cluster and no
+// file; where the keys come from is the caller's.
+package satoken
 
 import (
 	"context"
@@ -21,25 +24,41 @@ const clockLeeway = 30 * time.Second
 // that a published key can never be taken for a secret.
 var signatures = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
 
-// TokenVerifier lets in the subjects on a list, who prove themselves with service-account tokens for this audience. It
+var (
+	// ErrUnauthenticated means that the token proves nothing.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrForbidden means that the token is good, but its subject is not let in.
+	ErrForbidden = errors.New("forbidden")
+	// ErrNoKeys means that it is the verifier that cannot tell yet, and not the token's fault.
+	ErrNoKeys = errors.New("the keys of the cluster's issuer are not known yet")
+)
+
+// KeySource has the keys of the issuer.
+type KeySource interface {
+	// Key finds the public keys with an id: none if the issuer has none of it. It returns ErrNoKeys as long as it knows
+	// no keys at all.
+	Key(ctx context.Context, id string) ([]jose.JSONWebKey, error)
+}
+
+// Verifier lets in the subjects on a list, who prove themselves with service-account tokens for this audience. It
 // checks them against the issuer's published keys, without a call of the API server for each. go-jose does the checks,
 // and not go-oidc, which fetches keys itself, waives 5 minutes of a token's beginning, and does not tell missing keys
 // from a false signature.
-type TokenVerifier struct {
+type Verifier struct {
 	// Issuer that the tokens must come from.
 	Issuer string
-	// Audience that the tokens must be meant for: that of this pod, see Audience.
+	// Audience that the tokens must be meant for: that of one pod, so that they are of use nowhere else.
 	Audience string
 	// Subjects who are let in, such as system:serviceaccount:parley-system:parley-gateway.
 	Subjects []string
 	// Keys of the issuer.
-	Keys *IssuerKeys
+	Keys KeySource
 	// Now tells the time.
 	Now func() time.Time
 }
 
-// Authorize implements Authorizer.
-func (v *TokenVerifier) Authorize(ctx context.Context, token string) error {
+// Authorize returns ErrUnauthenticated, ErrForbidden or ErrNoKeys, wrapped, unless the token's subject is let in.
+func (v *Verifier) Authorize(ctx context.Context, token string) error {
 	parsed, err := jwt.ParseSigned(token, signatures)
 	if err != nil || len(parsed.Headers) != 1 {
 		return fmt.Errorf("%w: the token is no signed JWT", ErrUnauthenticated)
@@ -56,7 +75,7 @@ func (v *TokenVerifier) Authorize(ctx context.Context, token string) error {
 		return err
 	}
 	if !slices.Contains(v.Subjects, claims.Subject) {
-		return fmt.Errorf("%w: %s may not read episodes", ErrForbidden, claims.Subject)
+		return fmt.Errorf("%w: %s is not let in", ErrForbidden, claims.Subject)
 	}
 	return nil
 }
@@ -71,7 +90,7 @@ func verified(token *jwt.JSONWebToken, keys []jose.JSONWebKey) (jwt.Claims, erro
 	return jwt.Claims{}, fmt.Errorf("%w: no key of the issuer has signed the token", ErrUnauthenticated)
 }
 
-func (v *TokenVerifier) validate(claims jwt.Claims) error {
+func (v *Verifier) validate(claims jwt.Claims) error {
 	if claims.Expiry == nil {
 		return fmt.Errorf("%w: the token does not expire", ErrUnauthenticated)
 	}
