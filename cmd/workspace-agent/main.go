@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command workspace-agent is process 1 of a workspace's container. It serves the workspace's files and commands to
+// generation pods, and runs what the container was made for beside.
+//
+//	workspace-agent init [flags] [-- main command...]
+//	workspace-agent copy-self DEST
+//	workspace-agent serve             is what init starts, and nobody else
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/workspace/agent/initproc"
+)
+
+func main() {
+	// A log that nobody reads any more must end no workspace. Ignoring the signal would have commands ignore it, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	err := run(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "workspace-agent:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: workspace-agent init [flags] [-- main command...] | workspace-agent copy-self DEST")
+
+func run(args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	switch name, args := args[0], args[1:]; {
+	case name == "init":
+		return runInit(args)
+	case name == "serve":
+		c, err := parse(args)
+		if err != nil {
+			return err
+		}
+		return serve(c)
+	case name == "copy-self" && len(args) == 1:
+		return copySelf(args[0])
+	default:
+		return errUsage
+	}
+}
+
+// runInit checks the flags that the serving process gets.
+func runInit(args []string) error {
+	if _, err := parse(args); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	i := &initproc.Init{
+		// What this name leads to is this program, also when its file is gone or replaced.
+		Path: "/proc/self/exe",
+		Argv: append([]string{"workspace-agent", "serve"}, args...),
+		Now:  time.Now,
+		Log:  logger(),
+	}
+	return i.Run(ctx)
+}
+
+func logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), nil))
+}
+
+type config struct {
+	listen, directory, state        string
+	issuer, keys, namespace, podUID string
+	subjects, main                  []string
+}
+
+func parse(args []string) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("workspace-agent init", flag.ContinueOnError)
+	flags.StringVar(&c.listen, "listen", ":7080", "address for generation pods")
+	flags.StringVar(&c.directory, "directory", "/workspace", "directory of the workspace's files")
+	flags.StringVar(&c.state, "state-dir", "/var/lib/parley-workspace",
+		"directory that keeps what commands have written, which chat the workspace belongs to, and changes of files")
+	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local",
+		"issuer of the cluster's service-account tokens")
+	flags.StringVar(&c.keys, "issuer-keys", "/etc/parley-workspace/issuer-keys.json",
+		"file with the issuer's keys, a JSON Web Key Set")
+	// Commands inherit no variable whose name begins with PARLEY_.
+	flags.StringVar(&c.namespace, "pod-namespace", os.Getenv("PARLEY_POD_NAMESPACE"),
+		"namespace of this pod; default: $PARLEY_POD_NAMESPACE")
+	flags.StringVar(&c.podUID, "pod-uid", os.Getenv("PARLEY_POD_UID"),
+		"UID of this pod, for which a token must be meant; default: $PARLEY_POD_UID")
+	flags.Func("allow-subject",
+		"subject that may use the workspace, such as system:serviceaccount:NAMESPACE:parley-generation (repeat it or "+
+			"separate by commas); default: that of the pod's namespace", func(s string) error {
+			c.subjects = append(c.subjects, strings.Split(s, ",")...)
+			return nil
+		})
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if c.namespace == "" || c.podUID == "" {
+		return c, errors.New("--pod-namespace and --pod-uid are required: tokens must be meant for this pod")
+	}
+	if len(c.subjects) == 0 {
+		c.subjects = []string{"system:serviceaccount:" + c.namespace + ":parley-generation"}
+	}
+	c.main = flags.Args()
+	return c, nil
+}

@@ -1,0 +1,59 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package durable_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"parley.dev/parley/internal/workspace/agent/durable"
+)
+
+func TestAFileIsReplacedWithoutATrace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := os.WriteFile(path+".unfinished", []byte("what a crash has left, which is longer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"first", "second", ""} {
+		if err := durable.Write(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("there is %q: %v, want %q", got, err, content)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+			t.Errorf("there are %v: %v", entries, err)
+		}
+	}
+}
+
+func TestAFileThatCannotBeReplacedStays(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	if err := durable.Write(path, []byte("first"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path+".unfinished", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.Write(path, []byte("second"), 0o600); err == nil {
+		t.Error("nothing is said")
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first" {
+		t.Errorf("there is %q: %v", got, err)
+	}
+	if err := durable.Write(filepath.Join(dir, "missing", "file"), nil, 0o600); err == nil {
+		t.Error("nothing is said of a directory that is not there")
+	}
+}
+
+func TestOnlyWhatIsUnfinishedLooksSo(t *testing.T) {
+	for name, want := range map[string]bool{"a.unfinished": true, "a.unfinished.begun": false, "a": false, "unfinished": false} {
+		if durable.Unfinished(name) != want {
+			t.Errorf("%q is unfinished: %v", name, !want)
+		}
+	}
+}

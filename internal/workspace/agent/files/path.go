@@ -1,0 +1,200 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// maxPath bounds a path as Linux does.
+	maxPath = 4096
+	// maxDepth bounds the elements of a path, so that finding out where it leads stays cheap.
+	maxDepth = 256
+	// maxLinks is how many links one path may lead through, as many as Linux allows.
+	maxLinks = 40
+)
+
+// place is where a path leads.
+type place struct {
+	// asked is the path as it was asked for.
+	asked string
+	// path is relative to the workspace's directory and leads through no link; "." is the directory itself.
+	path string
+	// info says what is there; nil: nothing is.
+	info fs.FileInfo
+}
+
+// resolve finds out where a path leads, as the kernel would, within the workspace's directory: through links, also
+// through absolute ones that stay within. What does not exist yet has a place too. Between this and what is done next,
+// somebody may change where the path leads; that it stays within is os.Root's doing.
+func (f *Files) resolve(asked string) (place, error) {
+	todo, err := f.relative(asked)
+	if err != nil {
+		return place{}, err
+	}
+	if len(todo) > maxDepth {
+		return place{}, refuse(protocol.BadRequest, "The path %q has more than %d elements.", asked, maxDepth)
+	}
+	w := walker{f: f, asked: asked, todo: todo}
+	for len(w.todo) > 0 {
+		if err := w.step(); err != nil {
+			return place{}, err
+		}
+	}
+	p := place{asked: asked, path: join(w.done)}
+	if w.missing {
+		return p, nil
+	}
+	if p.info, err = f.root.Lstat(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return place{}, explain(asked, err)
+	}
+	return p, nil
+}
+
+// walker goes along a path, element by element.
+type walker struct {
+	f          *Files
+	asked      string
+	done, todo []string
+	links      int
+	missing    bool
+}
+
+func (w *walker) step() error {
+	name := w.todo[0]
+	w.todo = w.todo[1:]
+	if name == ".." {
+		if len(w.done) == 0 {
+			return outside(w.asked)
+		}
+		w.done = w.done[:len(w.done)-1]
+		return nil
+	}
+	at := join(append(slices.Clone(w.done), name))
+	info, err := w.f.root.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !slices.Contains(w.todo, ".."):
+		w.done, w.todo, w.missing = append(append(w.done, name), w.todo...), nil, true
+	case err != nil:
+		return explain(w.asked, err)
+	case info.Mode().Type() == fs.ModeSymlink:
+		return w.follow(at)
+	case !info.IsDir() && len(w.todo) > 0:
+		return refuse(protocol.NotFound, "%q: %q is %s, not a directory.", w.asked, at, describe(info.Mode()))
+	default:
+		w.done = append(w.done, name)
+	}
+	return nil
+}
+
+// follow puts what a link says in its place.
+func (w *walker) follow(at string) error {
+	if w.links++; w.links > maxLinks {
+		return refuse(protocol.BadRequest, "The links of %q lead in a circle.", w.asked)
+	}
+	target, err := w.f.root.Readlink(at)
+	if err != nil {
+		return explain(w.asked, err)
+	}
+	names := elements(target)
+	if path.IsAbs(target) {
+		within, ok := w.f.within(names)
+		if !ok {
+			return refuse(protocol.OutsideWorkspace,
+				"%q: the link %q leads out of the workspace, to %q. Use execute for files elsewhere.", w.asked, at, target)
+		}
+		names, w.done = within, nil
+	}
+	if w.todo = append(slices.Clone(names), w.todo...); len(w.todo) > maxDepth {
+		return refuse(protocol.BadRequest, "The links of %q lead through more than %d elements.", w.asked, maxDepth)
+	}
+	return nil
+}
+
+// relative takes a path apart, below the workspace's directory.
+func (f *Files) relative(asked string) ([]string, error) {
+	switch {
+	case asked == "":
+		return nil, refuse(protocol.BadRequest, "A path is missing.")
+	case len(asked) > maxPath:
+		return nil, refuse(protocol.BadRequest, "The path has %d bytes, more than %d.", len(asked), maxPath)
+	case strings.ContainsRune(asked, 0) || !utf8.ValidString(asked):
+		return nil, refuse(protocol.BadRequest, "The path %q is no valid UTF-8 text, or holds a zero byte.", asked)
+	}
+	names := elements(asked)
+	if !path.IsAbs(asked) {
+		return names, nil
+	}
+	if within, ok := f.within(names); ok {
+		return within, nil
+	}
+	return nil, outside(asked)
+}
+
+// within cuts the workspace's directory off the elements of an absolute path, if it begins with it.
+func (f *Files) within(names []string) ([]string, bool) {
+	for _, base := range f.bases {
+		if len(names) >= len(base) && slices.Equal(names[:len(base)], base) {
+			return names[len(base):], true
+		}
+	}
+	return nil, false
+}
+
+func outside(asked string) error {
+	return refuse(protocol.OutsideWorkspace,
+		"%q is outside of the workspace's directory. Use execute for files elsewhere.", asked)
+}
+
+// elements of a path, without those that lead nowhere.
+func elements(name string) []string {
+	return slices.DeleteFunc(strings.Split(name, "/"), func(e string) bool { return e == "" || e == "." })
+}
+
+func join(names []string) string {
+	if len(names) == 0 {
+		return "."
+	}
+	return strings.Join(names, "/")
+}
+
+// typeOf names what something is in the protocol.
+func typeOf(mode fs.FileMode) string {
+	switch mode.Type() {
+	case 0:
+		return "file"
+	case fs.ModeDir:
+		return "directory"
+	case fs.ModeSymlink:
+		return "link"
+	}
+	return "other"
+}
+
+// infoOf says what is at a place.
+func infoOf(name string, info fs.FileInfo) protocol.FileInfo {
+	return protocol.FileInfo{Path: name, Size: info.Size(), Type: typeOf(info.Mode()), Modified: info.ModTime().UTC()}
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	case n < 10<<30:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d GiB", n>>30)
+}

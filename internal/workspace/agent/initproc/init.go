@@ -1,0 +1,225 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package initproc is process 1 of a workspace's container. It starts the serving process, and starts it again when it
+// dies; forks the commands that the serving process wants; reaps every child; and ends all when the container stops.
+//
+// It holds what must outlive the serving process: the pipe that each command writes to, and the exit of each command
+// until the serving process has put that on disk. So a crash of the serving process ends no command and loses nothing:
+// writers meanwhile find their pipe full and wait. It reads no output, opens no files, and listens to nobody else.
+package initproc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/agent/link"
+)
+
+// Init is process 1. Where it is not, such as in a pod whose containers share their processes, it adopts the orphans
+// below it just the same.
+type Init struct {
+	// Path and Argv of the serving process, which finds the socket as ServingDescriptor.
+	Path string
+	Argv []string
+	// Now tells the time.
+	Now func() time.Time
+	Log *slog.Logger
+	// MinBackoff and MaxBackoff are how long a serving process that has died is waited with; default: 100 ms and 5 s.
+	MinBackoff, MaxBackoff time.Duration
+	// Grace is how long the commands have between SIGTERM and SIGKILL when the container stops; default: 20 s, since a
+	// pod has 30 by default.
+	Grace time.Duration
+
+	system system
+	boot   string
+	since  time.Time
+	null   *os.File
+
+	mu       sync.Mutex
+	commands map[string]*command
+	byPID    map[int]*command
+	serving  *serving
+	stopping bool
+}
+
+// ServingDescriptor is where the serving process finds its end of the socket.
+const ServingDescriptor = 3
+
+// threads is more than process 1 ever needs at once.
+const threads = 8
+
+// system is what Init has the operating system do.
+type system struct {
+	fork func(path string, argv []string, attr *syscall.ProcAttr) (int, error)
+	kill func(pid int, signal syscall.Signal) error
+	// killAll ends everything below process 1.
+	killAll func()
+}
+
+// Run starts the serving process, and returns when the context is done and everything has ended.
+func (i *Init) Run(ctx context.Context) error {
+	if err := i.prepare(); err != nil {
+		return err
+	}
+	defer func() { _ = i.null.Close() }() // Nothing was written to it.
+	quit := make(chan struct{})
+	reaped := i.reapUntil(quit)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		i.supervise(quit)
+	}()
+	<-ctx.Done()
+	i.endCommands()
+	close(quit)
+	i.endServing(served)
+	<-reaped
+	return nil
+}
+
+// prepare makes the process one that adopts orphans, and that commands, which run as the same user, cannot look into:
+// it holds the tokens of who calls.
+func (i *Init) prepare() error {
+	if os.Getpid() != 1 {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("adopting orphans: %w", err)
+		}
+	}
+	if err := errors.Join(Conceal(), keepToOneself()); err != nil {
+		return err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("opening the standard input of commands: %w", err)
+	}
+	i.null = null
+	i.reset()
+	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
+	SpareThreads(threads)
+	return nil
+}
+
+// SpareThreads has the runtime make so many threads at once. Where commands have forked as many processes as may be, it
+// could make none, and a Go program that cannot ends.
+func SpareThreads(n int) {
+	var made, gone sync.WaitGroup
+	release := make(chan struct{})
+	for range n {
+		made.Add(1)
+		gone.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-release
+		})
+	}
+	made.Wait()
+	close(release)
+	gone.Wait()
+}
+
+// Conceal keeps other processes of the same user from reading the memory and the descriptors of this one.
+func Conceal() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("concealing the process: %w", err)
+	}
+	return nil
+}
+
+// keepToOneself sees to it that nothing is inherited but what is meant to be: some container runtimes leave files open.
+func keepToOneself() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("looking for open files: %w", err)
+	}
+	for _, entry := range open {
+		if descriptor, err := strconv.Atoi(entry.Name()); err == nil && descriptor > 2 {
+			unix.CloseOnExec(descriptor)
+		}
+	}
+	return nil
+}
+
+func (i *Init) reset() {
+	i.boot, i.since = rand.Text(), i.Now()
+	i.commands, i.byPID = map[string]*command{}, map[int]*command{}
+	if i.system.fork == nil {
+		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
+	}
+	i.MinBackoff = orDefault(i.MinBackoff, 100*time.Millisecond)
+	i.MaxBackoff = orDefault(i.MaxBackoff, 5*time.Second)
+	i.Grace = orDefault(i.Grace, 20*time.Second)
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// reapUntil reaps children until it is told to quit. Then the channel is closed.
+func (i *Init) reapUntil(quit <-chan struct{}) <-chan struct{} {
+	children, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(children, syscall.SIGCHLD)
+	go func() {
+		defer close(done)
+		defer signal.Stop(children)
+		for {
+			i.reap()
+			select {
+			case <-children:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// reap takes the exits of all children that have ended. It holds the lock, under which children are also forked and
+// signalled: so no number is taken over by another process between a look at the table and what follows from it.
+func (i *Init) reap() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil || pid <= 0:
+			return
+		default:
+			i.ended(pid, status)
+		}
+	}
+}
+
+// ended notes that a child has ended: a command, the serving process, or an orphan of somebody.
+func (i *Init) ended(pid int, status syscall.WaitStatus) {
+	if s := i.serving; s != nil && s.pid == pid {
+		s.status = status
+		close(s.ended)
+		return
+	}
+	c := i.byPID[pid]
+	if c == nil {
+		return
+	}
+	delete(i.byPID, pid)
+	c.exit = &link.Exit{ID: c.id, Status: status, At: i.Now()}
+	i.tell(&link.Message{Exit: c.exit}, -1)
+}

@@ -1,0 +1,62 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import "testing"
+
+// BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the serving process.
+func BenchmarkAChattyCommand(b *testing.B) {
+	const size = 256 << 20
+	for _, c := range []struct{ name, command string }{
+		{"in large writes", "head -c 268435456 /dev/zero"},
+		{"in lines", "yes 123456789012345 | head -c 268435456 | cat -u"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a := newAgent(b)
+			b.SetBytes(size)
+			for b.Loop() {
+				p := a.start(c.command)
+				if p = a.wait(p.ID); p.OutputBytes != size {
+					b.Fatalf("got %+v", p)
+				}
+			}
+			b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
+			b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+		})
+	}
+}
+
+// BenchmarkSmallWrites measures a command that writes line by line.
+func BenchmarkSmallWrites(b *testing.B) {
+	a := newAgent(b)
+	for b.Loop() {
+		if p, _ := a.run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); echo $i; done"); p.OutputBytes != 588895 {
+			b.Fatalf("got %+v", p)
+		}
+	}
+}
+
+// BenchmarkStart measures a command from its start to the answer that it has ended, and its record on disk.
+func BenchmarkStart(b *testing.B) {
+	a := newAgent(b)
+	for b.Loop() {
+		a.run("true")
+	}
+}
+
+// BenchmarkAHundred measures the memory of the serving process with as many commands as may run, all of them writing.
+func BenchmarkAHundred(b *testing.B) {
+	for b.Loop() {
+		a := newAgent(b)
+		for range 100 {
+			a.startFor("chat", "while :; do echo some output; sleep 0.05; done")
+		}
+		b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
+		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+		if told := a.must("Cancel", Ask{ID: "chat"}); told.Ended != 100 {
+			b.Fatalf("%d ended", told.Ended)
+		}
+		a.kill()
+	}
+}

@@ -1,0 +1,212 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// retryInterval is the time between two attempts to put on disk what has become of a command.
+const retryInterval = 5 * time.Second
+
+// collect follows a command to its end, in a goroutine: it moves the output to disk, notes the exit, and lets process 1
+// let it go. It gives up when the workspace stops.
+func (m *Manager) collect(c *command, pipe *os.File) {
+	c.mu.Lock()
+	c.pipe = pipe
+	c.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.hasStopped() {
+		m.collectors.Go(func() { m.follow(c, pipe) })
+	}
+}
+
+func (m *Manager) follow(c *command, pipe *os.File) {
+	if err := m.store.sketch(c.current()); err != nil {
+		// As long as it lives, process 1 knows that it was started.
+		m.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
+	}
+	ended := m.drain(c, pipe)
+	c.mu.Lock()
+	c.pipe, c.drained = nil, ended
+	c.mu.Unlock()
+	_ = pipe.Close() // It was only read.
+	c.output.close()
+	m.awaitExit(c)
+	m.finish(c)
+	if ended {
+		m.conclude(c)
+	}
+}
+
+// drain moves output to disk until nobody can write any more, which it reports, or until the workspace stops. A command
+// that has exited is recorded as soon as all that it can have written is there: its pipe was empty once, or as much has
+// come as a pipe holds. Then others may go on to write.
+func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		m.options.Log.Error("the output of a command cannot be read", "id", c.id(), "error", err)
+		return true
+	}
+	holds := capacity(raw)
+	for left := holds; ; {
+		stopping := m.hasStopped()
+		hurry := stopping || c.due()
+		n, now := takeFrom(pipe, raw, c.output, hurry)
+		if now == over {
+			return true
+		}
+		c.announce()
+		if !hurry {
+			continue
+		}
+		if left -= n; left <= 0 || now == empty {
+			left = holds
+			m.finish(c)
+			if stopping {
+				return false
+			}
+		}
+	}
+}
+
+// flow is how it stands with a pipe.
+type flow int
+
+const (
+	flowing flow = iota
+	empty
+	// over: nobody can write any more.
+	over
+)
+
+// takeFrom takes from the pipe what is there. It waits for something unless it is told to hurry, or somebody wants it
+// to look up.
+func takeFrom(pipe *os.File, raw syscall.RawConn, to *output, hurry bool) (n int64, now flow) {
+	var err error
+	failure := raw.Read(func(descriptor uintptr) bool {
+		n, err = to.take(int(descriptor))
+		return hurry || !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case errors.Is(failure, os.ErrDeadlineExceeded):
+		_ = pipe.SetReadDeadline(time.Time{}) // It has deadlines.
+		return 0, flowing
+	case failure == nil && errors.Is(err, unix.EAGAIN):
+		return 0, empty
+	case failure != nil || err != nil || n == 0:
+		return 0, over
+	default:
+		return n, flowing
+	}
+}
+
+// capacity is how much a pipe holds.
+func capacity(raw syscall.RawConn) (bytes int64) {
+	bytes = 64 << 10 // It is that by default.
+	_ = raw.Control(func(descriptor uintptr) {
+		if n, err := unix.FcntlInt(descriptor, unix.F_GETPIPE_SZ, 0); err == nil {
+			bytes = int64(n)
+		}
+	})
+	return bytes
+}
+
+// isStopping reports whether process 1 ends what runs.
+func (m *Manager) isStopping() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stopping
+}
+
+// hasStopped reports whether process 1 has said its last.
+func (m *Manager) hasStopped() bool {
+	select {
+	case <-m.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitExit waits for the exit of a command whose output has ended: it may have closed that long before.
+func (m *Manager) awaitExit(c *command) {
+	for {
+		changed := c.change()
+		if state, _ := c.standing(); c.due() || state != protocol.Running || m.hasStopped() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-m.stopped:
+		}
+	}
+}
+
+// finish records that a command has exited. It is on disk before anybody is told, unless the disk takes nothing.
+func (m *Manager) finish(c *command) {
+	if !c.due() {
+		return
+	}
+	r := c.ended()
+	if m.isStopping() {
+		r.Note = strings.TrimPrefix(r.Note+" "+noteStopped, " ")
+	}
+	if err := m.save(c, r); err != nil {
+		m.options.Log.Warn("the end of a command could not be recorded yet", "id", r.ID, "error", err)
+	}
+	c.become(r)
+}
+
+// conclude lets process 1 let a command go, once the last of it is on disk.
+func (m *Manager) conclude(c *command) {
+	for !c.isSaved() && m.save(c, c.current()) != nil {
+		pause := time.NewTimer(retryInterval)
+		select {
+		case <-pause.C:
+		case <-m.stopped:
+			pause.Stop()
+			return
+		}
+	}
+	if err := m.init.forget(c.id()); err != nil && !m.hasStopped() {
+		m.options.Log.Warn("process 1 could not be told of an end", "id", c.id(), "error", err)
+	}
+	c.conclude()
+	m.store.setAside()
+	m.retain()
+}
+
+// save puts a record on disk as people see it now. Whoever collects the output does that alone.
+func (m *Manager) save(c *command, r record) error {
+	r.Process = c.withOutput(r.Process)
+	err := m.store.save(r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.saved = record{}
+	if err == nil {
+		c.saved = r
+	}
+	return err
+}
+
+// isSaved reports whether the record on disk is as people see it now.
+func (c *command) isSaved() bool {
+	now := c.current()
+	now.Process = c.withOutput(now.Process)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now == c.saved // The exit code is the same pointer.
+}
+
+func (c *command) id() string { return idOf(c.number) }

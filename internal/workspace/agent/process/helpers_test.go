@@ -1,0 +1,92 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func newKey() string { return rand.Text() }
+
+// refusal checks with which code something is refused.
+func refusal(t testing.TB, told Told, code protocol.ErrorCode) string {
+	t.Helper()
+	if told.Refusal == nil {
+		t.Fatalf("it was not refused, but told %+v", told)
+	}
+	if told.Refusal.Code != code {
+		t.Fatalf("it was refused by %s: %s", told.Refusal.Code, told.Refusal.Message)
+	}
+	return told.Refusal.Message
+}
+
+// exits checks by which code a command has exited.
+func exits(t testing.TB, p protocol.Process, code int) {
+	t.Helper()
+	if p.State != protocol.Exited || p.ExitCode == nil || *p.ExitCode != code || p.Signal != "" || p.EndedAt.IsZero() {
+		t.Fatalf("it does not have exit code %d: %+v", code, p)
+	}
+}
+
+// killed checks by which signal a command has ended.
+func killed(t testing.TB, p protocol.Process, signal string) {
+	t.Helper()
+	if p.State != protocol.Exited || p.ExitCode != nil || p.Signal != signal || p.EndedAt.IsZero() {
+		t.Fatalf("it was not ended by %s: %+v", signal, p)
+	}
+}
+
+// memory is how much physical memory a process has, in KiB.
+func memory(t testing.TB, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "status"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := bytes.Cut(raw, []byte("VmRSS:"))
+	kib, err := strconv.Atoi(string(bytes.Fields(after)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib
+}
+
+// descriptors are the open files of a process. Only root may look into one that conceals itself.
+func descriptors(t testing.TB, pid int) int {
+	t.Helper()
+	names, err := os.ReadDir(filepath.Join("/proc", itoa(pid), "fd"))
+	if err != nil {
+		t.Skip("looking into a process that conceals itself:", err)
+	}
+	return len(names)
+}
+
+// diskUse is how many bytes the files below a directory take.
+func diskUse(t testing.TB, dir string) (bytes int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // It has gone meanwhile.
+			return fs.SkipDir
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}

@@ -1,0 +1,190 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/workspace/agent/process"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+func TestOfAGigabyteTheHeadAndTheTailAreKept(t *testing.T) {
+	// Lines of ten bytes tell which one they are.
+	const first, lines, line = 100_000_000, 107_374_182, 10
+	const size = lines * line
+	a := newAgent(t)
+	p := a.start(fmt.Sprintf("exec seq %d %d", first, first+lines-1))
+	serving, most, disk := a.serving(), 0, int64(0)
+	waiting.Until(t, 4*patience, "it has written all", func() bool {
+		most = max(most, memory(t, serving.PID))
+		disk = max(disk, diskUse(t, a.settings.State))
+		return a.must("Get", Ask{ID: p.ID}).Process.State != protocol.Running
+	})
+	p = a.wait(p.ID)
+	exits(t, p, 0)
+	stored := diskUse(t, filepath.Join(a.settings.State, "processes", p.ID))
+	if p.OutputBytes != size || p.OutputBytes-p.OutputDropped > protocol.HeadBytes+protocol.TailBytes+1<<20 ||
+		p.OutputBytes-p.OutputDropped < protocol.HeadBytes+protocol.TailBytes || stored > 18<<20 || disk > 24<<20 {
+		t.Errorf("got %+v, %d on disk, and at most %d", p, stored, disk)
+	}
+	check := func(from int64, told Told, want int64) {
+		t.Helper()
+		if told.From != from || told.Total != size || int64(len(told.Contents)) != want {
+			t.Fatalf("%d bytes from %d on of %d", len(told.Contents), told.From, told.Total)
+		}
+		var expected []byte
+		for n := from / line; n*line < from+want; n++ {
+			expected = append(strconv.AppendInt(expected, first+n, 10), '\n')
+		}
+		if expected = expected[from%line:][:want]; !bytes.Equal(told.Contents, expected) {
+			t.Fatalf("from %d on it is something else", from)
+		}
+	}
+	check(0, a.must("Output", Ask{ID: p.ID}), protocol.HeadBytes)
+	tail := protocol.HeadBytes + p.OutputDropped
+	check(tail, a.must("Output", Ask{ID: p.ID, From: protocol.HeadBytes}), size-tail)
+	check(size-line, a.must("Output", Ask{ID: p.ID, From: size - line}), line)
+	if told := a.must("Output", Ask{ID: p.ID, From: size + 5}); told.From != size+5 || len(told.Contents) > 0 {
+		t.Errorf("behind the end: %+v", told)
+	}
+	t.Logf("the serving process had at most %d KiB", most)
+	if !raceEnabled && most > 30<<10 {
+		t.Errorf("the serving process had %d KiB", most)
+	}
+}
+
+func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
+	a := newAgent(t)
+	a.must("Look", Ask{})
+	var starts sync.WaitGroup
+	for i := range 100 {
+		starts.Go(func() {
+			var told Told
+			ask := Ask{Key: fmt.Sprint("k", i), Request: protocol.StartRequest{Command: "echo up; exec sleep 60"}}
+			if err := a.client.Call("Door.Start", ask, &told); err != nil || told.Refusal != nil {
+				t.Errorf("%v, %+v", err, told.Refusal)
+			}
+		})
+	}
+	starts.Wait()
+	oneMore := Ask{Key: "one-more", Request: protocol.StartRequest{Command: "true"}}
+	message := refusal(t, a.ask("Start", oneMore), protocol.TooMany)
+	if !strings.Contains(message, "100") {
+		t.Errorf("it says: %s", message)
+	}
+	kib := memory(t, a.serving().PID)
+	t.Logf("the serving process has %d KiB, process 1 has %d", kib, memory(t, a.program.Process.Pid))
+	if !raceEnabled && kib > 30<<10 {
+		t.Error("that is too much")
+	}
+	if told := a.must("Cancel", Ask{}); told.Ended != 0 {
+		t.Errorf("%d commands of no chat were ended", told.Ended)
+	}
+	for _, p := range a.must("Look", Ask{}).List {
+		a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+	}
+	a.alone()
+	if p, _ := a.run("echo room"); p.ID != "p101" {
+		t.Errorf("the next one is %+v", p)
+	}
+}
+
+func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
+	a := newAgent(t)
+	a.run("true")
+	inServing := func() int { return descriptors(t, a.serving().PID) }
+	inInit := func() int { return descriptors(t, a.program.Process.Pid) }
+	a.alone()
+	serving, init := inServing(), inInit()
+	for range 50 {
+		a.run("sleep 0 & (sleep 0 &) ; setsid true; echo a")
+		missing := Ask{Key: "k", Request: protocol.StartRequest{Argv: []string{"/missing"}}}
+		refusal(t, a.ask("Start", missing), protocol.CannotStart)
+	}
+	a.alone()
+	closed := func() bool { return inServing() <= serving && inInit() <= init }
+	waiting.Until(t, patience, "the descriptors are closed", closed)
+	a.crash()
+	a.hangUp()
+	a.run("true")
+	waiting.Until(t, patience, "the former socket is closed", func() bool { return inInit() <= init })
+}
+
+func TestCommandsThatLeaveWritersBehindAreBounded(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Limits.Holding = 3 })
+	for range 3 {
+		p := a.start("sleep 60 & echo left")
+		exits(t, a.wait(p.ID), 0)
+	}
+	refusal(t, a.ask("Start", Ask{Key: "k", Request: protocol.StartRequest{Command: "true"}}), protocol.TooMany)
+	a.must("Signal", Ask{ID: "p2", Signal: protocol.Terminate})
+	waiting.Until(t, patience, "there is room", func() bool {
+		return a.ask("Start", Ask{Key: "k", Request: protocol.StartRequest{Command: "true"}}).Refusal == nil
+	})
+}
+
+func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
+	limits := process.Limits{Finished: 4, FinishedBytes: 250_000}
+	a := newAgent(t, func(s *settings) { s.Limits = limits })
+	running := a.start("exec sleep 60")
+	for i := range 6 {
+		ask := Ask{Key: fmt.Sprint("k", i), Request: protocol.StartRequest{Command: "head -c 100000 /dev/zero"}}
+		a.wait(a.must("Start", ask).Process.ID)
+	}
+	look := func() string {
+		var b bytes.Buffer
+		for _, p := range a.must("Look", Ask{}).List {
+			fmt.Fprint(&b, p.ID, ":", p.OutputBytes-p.OutputDropped, " ")
+		}
+		return b.String()
+	}
+	const want = "p7:100000 p6:100000 p5:0 p4:0 p1:0 "
+	waiting.Until(t, patience, "only "+want+"are remembered", func() bool { return look() == want })
+	a.crash()
+	a.hangUp()
+	if got := look(); got != want {
+		t.Errorf("after a restart: %s", got)
+	}
+	if told := a.must("Output", Ask{ID: "p5"}); told.From != 100000 || told.Total != 100000 || len(told.Contents) > 0 {
+		t.Errorf("of what is no longer kept: %+v", told)
+	}
+	if p := a.must("Start", Ask{Key: "k3", Request: protocol.StartRequest{Command: "true"}}).Process; p.ID != "p5" {
+		t.Errorf("the key of p5 started %+v", p)
+	}
+	if p := a.must("Get", Ask{ID: running.ID}).Process; p.State != protocol.Running {
+		t.Errorf("what runs is %+v", p)
+	}
+	if used := diskUse(t, filepath.Join(a.settings.State, "processes")); used > 210_000 {
+		t.Errorf("%d bytes are on disk", used)
+	}
+}
+
+func TestAFullDiskStopsNoCommandAndIsTold(t *testing.T) {
+	a := newAgent(t, inNamespace, func(s *settings) { s.StateBytes = 4 << 20 })
+	p := a.start("head -c 20000000 /dev/zero; echo end > done; exit 3")
+	serving := a.serving()
+	p = a.wait(p.ID)
+	exits(t, p, 3)
+	kept := a.must("Output", Ask{ID: p.ID})
+	if p.OutputBytes != 20000000 || p.OutputDropped == 0 || !strings.Contains(p.Note, "no space left") ||
+		kept.From != 0 || kept.Total != 20000000 || int64(len(kept.Contents)) != p.OutputBytes-p.OutputDropped {
+		t.Errorf("got %+v, and %d bytes", p, len(kept.Contents))
+	}
+	if kib := memory(t, serving.PID); !raceEnabled && kib > 30<<10 {
+		t.Errorf("the serving process has %d KiB", kib)
+	}
+	// There is room for the records of a few more, one of which may be what makes room.
+	mustRun(t, a, "cat done; rm -f "+filepath.Join(a.settings.State, "processes", p.ID, "output.*"))
+	if p, out := a.run("seq 100000"); p.OutputDropped != 0 || len(out) != 588895 || p.Note != "" {
+		t.Errorf("with room again: %+v", p)
+	}
+}

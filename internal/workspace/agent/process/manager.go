@@ -1,0 +1,306 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// MainKey is the key of what the workspace's template runs.
+const MainKey = "main"
+
+// Options are what a Manager works with.
+type Options struct {
+	// Directory of the workspace's files, absolute. Commands run there by default.
+	Directory string
+	// StateDir keeps records and outputs. Nobody else writes there.
+	StateDir string
+	// Environment of the container, NAME=VALUE.
+	Environment []string
+	// Main is what the workspace's template runs, in the directory MainDir; empty: nothing.
+	Main    []string
+	MainDir string
+	// InitPID is process 1, below which all commands run.
+	InitPID int
+	// Now tells the time.
+	Now func() time.Time
+	Log *slog.Logger
+	// Limits that are zero are the defaults.
+	Limits Limits
+}
+
+// Limits bound what commands may take.
+type Limits struct {
+	// Running is how many commands may run at once; default: 100.
+	Running int
+	// Holding is how many may have ended and left behind processes that hold their output; default: 200.
+	Holding int
+	// Finished is how many that have ended are remembered, default: 1000, and FinishedBytes how much of their output,
+	// default: 1 GiB. Of the oldest the output goes first.
+	Finished      int
+	FinishedBytes int64
+}
+
+func (l Limits) orDefaults() Limits {
+	return Limits{
+		Running:       cmp.Or(l.Running, 100),
+		Holding:       cmp.Or(l.Holding, 200),
+		Finished:      cmp.Or(l.Finished, 1000),
+		FinishedBytes: cmp.Or(l.FinishedBytes, 1<<30),
+	}
+}
+
+// Manager runs commands. It is safe for concurrent use.
+type Manager struct {
+	options Options
+	store   store
+	init    *process1
+	hello   link.Hello
+
+	collectors sync.WaitGroup
+	// stopped is closed when process 1 has said its last.
+	stopped chan struct{}
+
+	// retaining is held while the oldest are looked for.
+	retaining sync.Mutex
+
+	mu       sync.Mutex
+	commands map[int]*command // by number
+	keys     map[string]*command
+	last     int // number of the newest command
+	stopping bool
+}
+
+// Open takes up what process 1 and the state directory say of earlier commands. From then on their output is collected;
+// Run must follow.
+func Open(conn *link.Conn, options Options) (*Manager, error) {
+	options.Limits = options.Limits.orDefaults()
+	m := &Manager{
+		options:  options,
+		store:    store{dir: options.StateDir},
+		init:     newProcess1(conn),
+		stopped:  make(chan struct{}),
+		commands: map[int]*command{},
+		keys:     map[string]*command{},
+	}
+	kept, err := m.greet(conn)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.store.open(); err != nil {
+		return nil, err
+	}
+	if err := m.recover(kept); err != nil {
+		return nil, err
+	}
+	m.retain()
+	return m, nil
+}
+
+// handedOver is a command that process 1 has kept.
+type handedOver struct {
+	*link.Command
+	pipe *os.File
+}
+
+// greet receives how things stand.
+func (m *Manager) greet(conn *link.Conn) (map[string]handedOver, error) {
+	first, _, err := conn.Receive()
+	if err == nil && first.Hello == nil {
+		err = errors.New("it does not begin with a greeting")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening to process 1: %w", err)
+	}
+	m.hello = *first.Hello
+	kept := map[string]handedOver{}
+	for range m.hello.Commands {
+		next, pipe, err := conn.Receive()
+		if err == nil && (next.Command == nil || pipe == nil) {
+			err = errors.New("a command without its pipe")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listening to process 1: %w", err)
+		}
+		kept[next.Command.ID] = handedOver{Command: next.Command, pipe: pipe}
+	}
+	return kept, nil
+}
+
+// Run starts the main process and listens to process 1 until that closes the socket, which means that the workspace
+// stops. Then it waits until what has ended by then is on disk. The error is nil if process 1 has closed it properly.
+func (m *Manager) Run() error {
+	m.collectors.Go(m.startMain)
+	err := m.listen()
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	m.init.hangUp()
+	m.mu.Lock()
+	close(m.stopped)
+	m.mu.Unlock()
+	for _, c := range m.all() {
+		c.nudge()
+	}
+	m.collectors.Wait()
+	return err
+}
+
+func (m *Manager) listen() error {
+	for {
+		message, pipe, err := m.init.conn.Receive()
+		switch {
+		case err != nil:
+			return err
+		case message.Reply != nil:
+			m.init.answered(message, pipe)
+		case message.Exit != nil:
+			if c := m.byID(message.Exit.ID); c != nil {
+				c.exited(message.Exit)
+			}
+		case message.Stopping:
+			m.mu.Lock()
+			m.stopping = true
+			m.mu.Unlock()
+		default:
+			return errors.New("process 1 says what nobody knows")
+		}
+	}
+}
+
+// all are the commands that are remembered, the newest first.
+func (m *Manager) all() []*command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*command, 0, len(m.commands))
+	for _, c := range m.commands {
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b *command) int { return b.number - a.number })
+	return all
+}
+
+func (m *Manager) byID(id string) *command {
+	number, ok := numberOf(id)
+	if !ok {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.commands[number]
+}
+
+// find is a command that was started.
+func (m *Manager) find(id string) (*command, error) {
+	c := m.byID(id)
+	if c == nil || c.isStarting() {
+		return nil, refuse(protocol.NotFound, "There is no process %.40q.", id)
+	}
+	return c, nil
+}
+
+// List returns all commands that are remembered, the newest first.
+func (m *Manager) List() []protocol.Process {
+	list := []protocol.Process{}
+	for _, c := range m.all() {
+		if !c.isStarting() {
+			list = append(list, c.describe())
+		}
+	}
+	return list
+}
+
+// Get returns a command as it is.
+func (m *Manager) Get(id string) (protocol.Process, error) {
+	c, err := m.find(id)
+	if err != nil {
+		return protocol.Process{}, err
+	}
+	return c.describe(), nil
+}
+
+// Wait returns a command when it has ended, or as it is when the context is done.
+func (m *Manager) Wait(ctx context.Context, id string) (protocol.Process, error) {
+	return m.await(ctx, id, func(p protocol.Process) bool { return p.State != protocol.Running })
+}
+
+// WaitOutput returns a command when it has written more than from bytes or has ended, or as it is when the context is
+// done.
+func (m *Manager) WaitOutput(ctx context.Context, id string, from int64) (protocol.Process, error) {
+	return m.await(ctx, id, func(p protocol.Process) bool { return p.OutputBytes > from || p.State != protocol.Running })
+}
+
+func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Process) bool) (protocol.Process, error) {
+	c, err := m.find(id)
+	if err != nil {
+		return protocol.Process{}, err
+	}
+	for {
+		changed := c.change()
+		p := c.describe()
+		if enough(p) {
+			return p, nil
+		}
+		select {
+		case <-changed:
+		case <-m.stopped:
+			return c.describe(), nil
+		case <-ctx.Done():
+			return c.describe(), nil
+		}
+	}
+}
+
+// Output returns what is kept of a command's output from an offset on.
+func (m *Manager) Output(id string, from int64) (*Output, error) {
+	c, err := m.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if from < 0 {
+		return nil, refuse(protocol.BadRequest, "The offset %d is negative.", from)
+	}
+	return c.output.read(from), nil
+}
+
+// Info returns the shell that runs commands, empty if there is none, and how many commands run.
+func (m *Manager) Info() (shell string, running int) {
+	if executable(shellPath) == nil {
+		shell = shellPath
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	running, _ = m.count()
+	return shell, running
+}
+
+// count tells how many commands run or are being started, and how many have ended but are still written for. The caller
+// holds the lock.
+func (m *Manager) count() (running, holding int) {
+	for _, c := range m.commands {
+		switch state, drained := c.standing(); {
+		case state == protocol.Running:
+			running++
+		case !drained:
+			holding++
+		}
+	}
+	return running, holding
+}
+
+func refuse(code protocol.ErrorCode, format string, args ...any) *protocol.Error {
+	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}

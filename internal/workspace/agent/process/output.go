@@ -1,0 +1,279 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// segmentBytes is the size of a segment, but for the last one and those before a gap.
+	segmentBytes = 1 << 20
+	// segmentPrefix is followed by the offset of the segment.
+	segmentPrefix = "output."
+	// refusalPause is how long nothing is written after the disk has refused something, and maxRefusals after how many
+	// nothing is written any more: each one may leave a segment that is small.
+	refusalPause = 5 * time.Second
+	maxRefusals  = 32
+)
+
+// output is what a command has written, in files that are named by their offsets: the first ones up to
+// protocol.HeadBytes, and the last ones from protocol.TailBytes before the end on. One goroutine takes; any may read.
+type output struct {
+	dir string
+	now func() time.Time
+
+	mu       sync.Mutex
+	segments []segment // by their offsets
+	written  int64     // by the command
+	stored   int64     // in the segments
+	unstored int64     // what the disk did not take
+	refusal  error     // why
+
+	// Whoever takes has these alone.
+	tail     int // descriptor of the last segment; -1: it is not open
+	copies   bool
+	refusals int
+	resume   time.Time
+}
+
+type segment struct{ from, size int64 }
+
+func (s segment) end() int64 { return s.from + s.size }
+
+// room is how much fits into the segment: up to the next multiple of its size, so that the head ends where it should.
+func (s segment) room() int64 { return (s.from/segmentBytes+1)*segmentBytes - s.end() }
+
+func newOutput(dir string, now func() time.Time) *output {
+	return &output{dir: dir, now: now, tail: -1}
+}
+
+// openOutput finds what is there of an output of which at least so much had been written.
+func openOutput(dir string, now func() time.Time, written int64) (*output, error) {
+	o := newOutput(dir, now)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("looking for output: %w", err)
+	}
+	for _, entry := range entries {
+		digits, ok := strings.CutPrefix(entry.Name(), segmentPrefix)
+		from, err := strconv.ParseInt(digits, 10, 64)
+		if !ok || err != nil || from < 0 || !entry.Type().IsRegular() {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			continue
+		}
+		o.segments = append(o.segments, segment{from: from, size: min(info.Size(), segmentBytes)})
+	}
+	slices.SortFunc(o.segments, func(a, b segment) int { return int(min(max(a.from-b.from, -1), 1)) })
+	for _, s := range o.segments {
+		o.stored += s.size
+		o.written = max(o.written, s.end())
+	}
+	o.written = max(o.written, written)
+	return o, nil
+}
+
+// size tells how much was written, how much of that is not kept, and, if the disk did not take all, why.
+func (o *output) size() (written, dropped int64, unstored string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unstored > 0 {
+		unstored = fmt.Sprintf("%d bytes of output could not be stored: %v", o.unstored, o.refusal)
+	}
+	return o.written, o.written - o.stored, unstored
+}
+
+// kept is how much of it there is.
+func (o *output) kept() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stored
+}
+
+// take moves what the pipe holds to disk, up to the end of a segment, and tells how much that was. The error is
+// unix.EAGAIN if the pipe is empty; without an error, nothing means that nobody can write any more.
+//
+// The kernel moves it in one call, so that whoever ends this process between two instructions takes nothing with it.
+func (o *output) take(pipe int) (int64, error) {
+	at, room, err := o.open()
+	if err != nil {
+		return o.drop(pipe, err)
+	}
+	if o.copies {
+		return o.copy(pipe, at, room)
+	}
+	offset := at
+	for {
+		n, err := unix.Splice(pipe, nil, o.tail, &offset, int(room), unix.SPLICE_F_MOVE|unix.SPLICE_F_NONBLOCK)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err == nil:
+			o.add(n)
+			return n, nil
+		case errors.Is(err, unix.EAGAIN):
+			return 0, err
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
+			o.copies = true // The file system cannot, or a sandbox does not let it.
+			return o.copy(pipe, at, room)
+		default:
+			return o.drop(pipe, err)
+		}
+	}
+}
+
+// scratch is how much is copied at once where it cannot be moved.
+const scratch = 16 << 10
+
+// copy does what take does by reading and writing. What was read and not written when this process ends is lost.
+func (o *output) copy(pipe int, at, room int64) (int64, error) {
+	var buffer [scratch]byte
+	n, err := read(pipe, buffer[:min(room, scratch)])
+	if n <= 0 || err != nil {
+		return 0, err
+	}
+	for done := 0; done < n; {
+		wrote, err := unix.Pwrite(o.tail, buffer[done:n], at+int64(done))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			o.refused(int64(n-done), err)
+			break
+		}
+		o.add(int64(wrote))
+		done += wrote
+	}
+	return int64(n), nil
+}
+
+// drop takes what the pipe holds and keeps none of it: a full disk must neither stop the command nor fill the memory.
+func (o *output) drop(pipe int, reason error) (int64, error) {
+	var buffer [scratch]byte
+	n, err := read(pipe, buffer[:])
+	if n <= 0 || err != nil {
+		return 0, err
+	}
+	o.refused(int64(n), reason)
+	return int64(n), nil
+}
+
+func read(pipe int, buffer []byte) (int, error) {
+	for {
+		n, err := unix.Read(pipe, buffer)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// errRefused: the disk has refused something a moment ago.
+var errRefused = errors.New("the storage took nothing a moment ago")
+
+// open sees to it that there is a segment to write to, and tells where in it, and how much fits.
+func (o *output) open() (at, room int64, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := len(o.segments) - 1
+	if o.tail >= 0 && o.segments[last].room() > 0 {
+		return o.segments[last].size, o.segments[last].room(), nil
+	}
+	o.closeTail()
+	if o.refusals >= maxRefusals || o.refusals > 0 && o.now().Before(o.resume) {
+		return 0, 0, errRefused
+	}
+	next := segment{from: o.written}
+	if last >= 0 && o.segments[last].end() == o.written && o.segments[last].room() > 0 {
+		next = o.segments[last]
+	} else {
+		last++
+	}
+	o.tail, err = unix.Open(o.name(next), unix.O_CREAT|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		o.tail = -1
+		return 0, 0, fmt.Errorf("opening a segment: %w", err)
+	}
+	o.segments = append(o.segments[:last], next)
+	return next.size, next.room(), nil
+}
+
+func (o *output) name(s segment) string {
+	return filepath.Join(o.dir, segmentPrefix+strconv.FormatInt(s.from, 10))
+}
+
+// add notes that the last segment has grown, and removes segments that have aged out of the middle.
+func (o *output) add(n int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.segments[len(o.segments)-1].size += n
+	o.written += n
+	o.stored += n
+	o.segments = slices.DeleteFunc(o.segments, func(s segment) bool {
+		if s.from < protocol.HeadBytes || s.end() > o.written-protocol.TailBytes {
+			return false
+		}
+		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+		o.stored -= s.size
+		return true
+	})
+}
+
+// refused notes what the disk did not take, and lets it be for a while.
+func (o *output) refused(n int64, reason error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closeTail()
+	o.written += n
+	o.unstored += n
+	if errors.Is(reason, errRefused) {
+		return
+	}
+	var errno unix.Errno
+	if o.refusal = reason; errors.As(reason, &errno) {
+		o.refusal = errno
+	}
+	o.refusals++
+	o.resume = o.now().Add(refusalPause)
+}
+
+// close closes the file that is written to.
+func (o *output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closeTail()
+}
+
+func (o *output) closeTail() {
+	if o.tail >= 0 {
+		_ = unix.Close(o.tail) // What was written is with the kernel.
+		o.tail = -1
+	}
+}
+
+// discard removes all that is kept, and tells how much that was.
+func (o *output) discard() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, s := range o.segments {
+		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+	}
+	freed := o.stored
+	o.segments, o.stored = nil, 0
+	return freed
+}

@@ -1,0 +1,210 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/agent/durable"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// maxRecordBytes bounds what is read as a record. Its texts are bounded where it is made.
+	maxRecordBytes = 1 << 20
+	recordName     = "record.json"
+	// maxNumber is more commands than anybody starts. Whoever makes a directory of a greater one gains nothing.
+	maxNumber = 1 << 40
+	// reserveBytes are set aside so that a command can be recorded, and started, when the storage is full: it may be
+	// the one that makes room.
+	reserveBytes = 1 << 20
+)
+
+// record is what is on disk of a command.
+type record struct {
+	protocol.Process
+	// Boot is the life of the container that it was started in.
+	Boot string `json:"boot"`
+	// Starting is true until it is known whether it was forked.
+	Starting bool `json:"starting,omitempty"`
+	// PID is also the id of its session.
+	PID int `json:"pid,omitempty"`
+}
+
+// store keeps records: DIR/processes/ID/record.json, beside the outputs.
+type store struct {
+	dir string
+	// lock is held as long as it is open.
+	lock *os.File
+}
+
+func (s *store) processes() string       { return filepath.Join(s.dir, "processes") }
+func (s *store) place(id string) string  { return filepath.Join(s.processes(), id) }
+func (s *store) record(id string) string { return filepath.Join(s.place(id), recordName) }
+func (s *store) reserve() string         { return filepath.Join(s.dir, "reserve") }
+
+// open makes the directories, and keeps other agents out: two pods may have the same volume for a while.
+func (s *store) open() error {
+	if err := os.MkdirAll(s.processes(), 0o700); err != nil {
+		return fmt.Errorf("making the directory of commands: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("locking the state directory: %w", err)
+	}
+	// Some network file systems have no locks; they are gone without.
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return errors.Join(fmt.Errorf("locking the state directory, which another agent uses: %w", err), lock.Close())
+	}
+	s.lock = lock
+	s.setAside()
+	return nil
+}
+
+// setAside makes the reserve if it is not there and there is room.
+func (s *store) setAside() {
+	f, err := os.OpenFile(s.reserve(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return
+	}
+	err = unix.Fallocate(int(f.Fd()), 0, 0, reserveBytes)
+	if errors.Join(err, f.Close()) != nil {
+		_ = os.Remove(s.reserve()) // What is not there any more needs no removal.
+	}
+}
+
+// create puts the intent to start a command on disk.
+func (s *store) create(r record) error {
+	return s.makingRoom(func() error {
+		// Whatever has its name is nobody's.
+		if err := os.RemoveAll(s.place(r.ID)); err != nil {
+			return fmt.Errorf("making the directory of a command: %w", err)
+		}
+		if err := os.Mkdir(s.place(r.ID), 0o700); err != nil {
+			return fmt.Errorf("making the directory of a command: %w", err)
+		}
+		if err := s.write(r); err != nil {
+			return err
+		}
+		all, err := os.Open(s.processes())
+		if err != nil {
+			return fmt.Errorf("making the directory of a command: %w", err)
+		}
+		return errors.Join(durable.Sync(all), all.Close())
+	})
+}
+
+// amend puts a record where there is none, beside the output if there is any.
+func (s *store) amend(r record) error {
+	if err := os.MkdirAll(s.place(r.ID), 0o700); err != nil {
+		return fmt.Errorf("making the directory of a command: %w", err)
+	}
+	return s.save(r)
+}
+
+// save puts a record in the place of the former one.
+func (s *store) save(r record) error { return s.makingRoom(func() error { return s.write(r) }) }
+
+// sketch puts a record in the place of the former one without waiting for the disk: if the node ends, either is right.
+func (s *store) sketch(r record) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding the record of a command: %w", err)
+	}
+	next := s.record(r.ID) + ".sketch"
+	if err := os.WriteFile(next, raw, 0o600); err != nil {
+		return fmt.Errorf("writing the record of a command: %w", err)
+	}
+	if err := os.Rename(next, s.record(r.ID)); err != nil {
+		return fmt.Errorf("writing the record of a command: %w", err)
+	}
+	return nil
+}
+
+// makingRoom does it again without the reserve when the storage is full.
+func (s *store) makingRoom(do func() error) error {
+	err := do()
+	if !isFull(err) || os.Remove(s.reserve()) != nil {
+		return err
+	}
+	return do()
+}
+
+func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
+
+func (s *store) write(r record) error {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encoding the record of a command: %w", err)
+	}
+	return durable.Write(s.record(r.ID), raw, 0o600)
+}
+
+// remove forgets a command: first the record, without which the rest is nothing.
+func (s *store) remove(id string) error {
+	_ = os.Remove(s.record(id)) // If it cannot be removed, the directory cannot.
+	if err := os.RemoveAll(s.place(id)); err != nil {
+		return fmt.Errorf("forgetting a command: %w", err)
+	}
+	return nil
+}
+
+// ids are the names of all that could be a command.
+func (s *store) ids() ([]string, error) {
+	entries, err := os.ReadDir(s.processes())
+	if err != nil {
+		return nil, fmt.Errorf("looking for commands: %w", err)
+	}
+	var ids []string
+	for _, entry := range entries {
+		if number, ok := numberOf(entry.Name()); ok && number <= maxNumber {
+			ids = append(ids, entry.Name())
+		}
+	}
+	return ids, nil
+}
+
+func (s *store) load(id string) (record, error) {
+	f, err := openRegular(s.record(id))
+	if err != nil {
+		return record{}, fmt.Errorf("reading the record of a command: %w", err)
+	}
+	defer func() { _ = f.Close() }() // It was only read.
+	raw, err := io.ReadAll(io.LimitReader(f, maxRecordBytes))
+	if err != nil {
+		return record{}, fmt.Errorf("reading the record of a command: %w", err)
+	}
+	var r record
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return record{}, fmt.Errorf("decoding the record of a command: %w", err)
+	}
+	if r.ID != id {
+		return record{}, fmt.Errorf("the record of %s is that of %.40q", id, r.ID)
+	}
+	return r, nil
+}
+
+// openRegular opens a file to read it. Commands run as the same user and may have put something else in its place,
+// which is not followed and not waited for.
+func openRegular(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

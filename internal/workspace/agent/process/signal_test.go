@@ -1,0 +1,202 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/workspace/agent/proctree"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// alone waits until nothing is left below process 1 but the serving process, not even a zombie.
+func (a *agent) alone() {
+	a.t.Helper()
+	waiting.Until(a.t, patience, "only the serving process is left", func() bool {
+		all, err := proctree.All()
+		return err == nil && len(proctree.Below(all, a.program.Process.Pid)) == 1
+	})
+}
+
+// trees are commands that start others, and then write "ready".
+var trees = []struct{ name, command string }{
+	{"a child", "sleep 60 & echo ready; wait"},
+	{"ignoring what it can", "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done"},
+	{"a process group of its own", "set -m; sleep 60 & echo ready; wait"},
+	{"a session of its own", "setsid sleep 60 & echo ready; wait"},
+	{"a daemon, forked twice",
+		"(setsid sh -c 'sleep 60 & exec sleep 61' >/dev/null 2>&1 </dev/null &); echo ready; exec sleep 60"},
+	{"a child without the mark", "env -i setsid sleep 60 & echo ready; wait"},
+	{"a stopped child", "sleep 60 & kill -STOP $!; echo ready; wait"},
+	{"forking all the time", "f() { sleep 0.01 & sleep 0.01; f; }; echo ready; f"},
+}
+
+func TestAKillEndsACommandAndAllThatItHasStarted(t *testing.T) {
+	a := newAgent(t)
+	for _, tree := range trees {
+		t.Run(tree.name, func(t *testing.T) {
+			p := a.start(tree.command)
+			a.until(p.ID, "ready\n")
+			a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+			killed(t, a.wait(p.ID), "SIGKILL")
+			a.alone()
+		})
+	}
+}
+
+func TestACancelledChatEndsWithinASecondWithAllThatItHasStarted(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		with []func(*settings)
+	}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}} {
+		t.Run(mode.name, func(t *testing.T) {
+			a := newAgent(t, mode.with...)
+			var ids []string
+			for _, tree := range trees {
+				p := a.startFor("mine", tree.command)
+				a.until(p.ID, "ready\n")
+				ids = append(ids, p.ID)
+			}
+			a.wait(a.startFor("mine", "setsid sleep 60 >/dev/null 2>&1 & echo left").ID)
+			other := a.startFor("other", "exec sleep 60")
+			began := time.Now()
+			told := a.must("Cancel", Ask{ID: "mine"})
+			for _, id := range ids {
+				killed(t, a.wait(id), "SIGKILL")
+			}
+			if took := time.Since(began); told.Ended != len(ids) || took > time.Second {
+				t.Errorf("%d ended after %s", told.Ended, took)
+			}
+			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running || len(a.below()) != 2 {
+				t.Errorf("another chat's is %+v, and there are %+v", p, a.below())
+			}
+			if told := a.must("Cancel", Ask{}); told.Ended != 1 {
+				t.Errorf("%d ended", told.Ended)
+			}
+			a.alone()
+		})
+	}
+}
+
+func TestTheMainProcessIsNoChats(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Main = []string{"sleep", "60"} })
+	a.appears("p1")
+	if told := a.must("Cancel", Ask{}); told.Ended != 0 {
+		t.Errorf("%d ended", told.Ended)
+	}
+	if p := a.must("Get", Ask{ID: "p1"}).Process; p.State != protocol.Running {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestASignalReachesEveryProcessOnce(t *testing.T) {
+	names := map[protocol.Signal]string{protocol.Interrupt: "interrupt", protocol.Terminate: "terminated"}
+	for signal, name := range names {
+		t.Run(string(signal), func(t *testing.T) {
+			a := newAgent(t)
+			p := a.startHelper(listenerVariable + "=leader")
+			for _, who := range listeners {
+				a.until(p.ID, who+" is up\n")
+			}
+			a.must("Signal", Ask{ID: p.ID, Signal: signal})
+			for _, who := range listeners {
+				a.until(p.ID, who+" has "+name+"\n")
+			}
+			a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+			a.wait(p.ID)
+			if out := a.output(p.ID); strings.Count(out, name) != len(listeners) {
+				t.Errorf("got %s", out)
+			}
+		})
+	}
+}
+
+func TestACommandHasExitedWhenItsOwnProcessHas(t *testing.T) {
+	a := newAgent(t)
+	mustRun(t, a, "mkfifo gate")
+	p := a.start("echo one; (read line < gate; echo two; exec sleep 60) & exit 5")
+	exits(t, a.wait(p.ID), 5)
+	if out := a.output(p.ID); out != "one\n" {
+		t.Errorf("got %q", out)
+	}
+	mustRun(t, a, "echo go > gate")
+	a.until(p.ID, "one\ntwo\n")
+	a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+	a.alone()
+	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: protocol.Kill}), protocol.NotRunning)
+	exits(t, a.wait(p.ID), 5)
+}
+
+// startFor starts a command of a chat.
+func (a *agent) startFor(chat, command string) protocol.Process {
+	a.t.Helper()
+	return a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{Command: command, Chat: chat}}).Process
+}
+
+// mustRun runs a command that must succeed.
+func mustRun(t *testing.T, a *agent, command string) {
+	t.Helper()
+	p, out := a.run(command)
+	if p.ExitCode == nil || *p.ExitCode != 0 {
+		t.Fatalf("%s: %+v: %s", command, p, out)
+	}
+}
+
+func TestAnEndIsToldAlthoughOthersGoOnWriting(t *testing.T) {
+	a := newAgent(t)
+	p := a.start("echo first; yes & exit 6")
+	exits(t, a.wait(p.ID), 6)
+	a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+	a.alone()
+}
+
+func TestWhatIsNoSignalIsRefused(t *testing.T) {
+	a := newAgent(t)
+	p := a.start("exec sleep 60")
+	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: "stop"}), protocol.BadRequest)
+	refusal(t, a.ask("Signal", Ask{ID: "p9", Signal: protocol.Kill}), protocol.NotFound)
+	a.must("Signal", Ask{ID: p.ID, Signal: protocol.Interrupt})
+	killed(t, a.wait(p.ID), "SIGINT")
+	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: protocol.Terminate}), protocol.NotRunning)
+}
+
+func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		with []func(*settings)
+	}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}} {
+		t.Run(mode.name, func(t *testing.T) {
+			a := newAgent(t, append(mode.with, func(s *settings) { s.Grace = 500 * time.Millisecond })...)
+			polite := a.start("trap 'echo bye; exit 8' TERM; echo ready; while :; do sleep 0.01; done")
+			stubborn := a.start("trap '' TERM; echo ready; while :; do sleep 0.01; done")
+			daemon := a.start("setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 0.01; done' & exec sleep 60")
+			for _, p := range []protocol.Process{polite, stubborn, daemon} {
+				a.until(p.ID, "ready\n")
+			}
+			if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.program.Wait(); err != nil {
+				t.Fatalf("process 1 ended with %v", err)
+			}
+			a.program = nil
+			a.hangUp()
+			a.boot()
+			exits(t, a.wait(polite.ID), 8)
+			killed(t, a.wait(stubborn.ID), "SIGKILL")
+			killed(t, a.wait(daemon.ID), "SIGTERM")
+			if note := a.wait(polite.ID).Note; !strings.Contains(note, "stopped") {
+				t.Errorf("the note is %q", note)
+			}
+			if out := a.output(polite.ID); !strings.HasSuffix(out, "bye\n") {
+				t.Errorf("got %q", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,249 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// Start starts a command, unless one was started by the same key: then it returns that one, whatever has become of it.
+// A refusal means that nothing was started. The context bounds how long it waits for another start by the same key.
+func (m *Manager) Start(ctx context.Context, key string, r *protocol.StartRequest) (protocol.Process, error) {
+	if !protocol.ValidKey(key) {
+		return protocol.Process{}, refuse(protocol.BadRequest, "%.60q cannot be a key.", key)
+	}
+	if c := m.byKey(key); c != nil {
+		return joined(ctx, c)
+	}
+	if key == MainKey {
+		return protocol.Process{}, refuse(protocol.BadRequest,
+			"The key %s is that of what the workspace's template runs.", key)
+	}
+	p, err := m.plan(r)
+	if err != nil {
+		return protocol.Process{}, err
+	}
+	return m.begin(ctx, key, p)
+}
+
+// startMain starts what the workspace's template runs, once in each life of the container: with the container's
+// environment, in a directory of its own. If it cannot be started, its record says why.
+func (m *Manager) startMain() {
+	argv, dir := m.options.Main, m.options.MainDir
+	if len(argv) == 0 || m.byKey(MainKey) != nil {
+		return
+	}
+	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(quoted(argv))}
+	var err error
+	p.path, err = lookUp(argv[0], dir, p.env)
+	if err == nil {
+		_, err = m.begin(context.Background(), MainKey, p) // Nobody else starts by this key.
+	}
+	if err != nil {
+		m.options.Log.Error("the main process could not be started", "error", errors.Join(err, m.noteFailedMain(p, err)))
+	}
+}
+
+// noteFailedMain leaves a record of a main process that could not be started, where people look for it.
+func (m *Manager) noteFailedMain(p *plan, reason error) error {
+	c, fresh, err := m.reserve(MainKey, p)
+	if !fresh {
+		return err
+	}
+	defer c.settle(nil)
+	r := c.current()
+	r.State, r.Starting, r.EndedAt, r.Note = protocol.Exited, false, m.options.Now(), shown(reason.Error())
+	r.ExitCode = new(127) // as a shell tells it
+	c.conclude()
+	c.become(r)
+	return m.store.create(r)
+}
+
+func (m *Manager) byKey(key string) *command {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keys[key]
+}
+
+// joined waits until it is known whether a command was started.
+func joined(ctx context.Context, c *command) (protocol.Process, error) {
+	select {
+	case <-c.settled:
+	case <-ctx.Done():
+		return protocol.Process{}, refuse(protocol.Unavailable,
+			"The command is still being started: ask again by the same key.")
+	}
+	if failure := c.startFailure(); failure != nil {
+		return protocol.Process{}, failure
+	}
+	return c.describe(), nil
+}
+
+func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Process, error) {
+	c, fresh, err := m.reserve(key, p)
+	if err != nil {
+		return protocol.Process{}, err
+	}
+	if !fresh {
+		return joined(ctx, c)
+	}
+	failure := m.launch(c, p)
+	cancelled := c.settle(failure)
+	if failure != nil {
+		return protocol.Process{}, failure
+	}
+	if cancelled {
+		m.deliver([]*command{c}, unix.SIGKILL)
+	}
+	return c.describe(), nil
+}
+
+// reserve gives the key to a new command, unless it has one or there is no room for more.
+func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.keys[key]; c != nil {
+		return c, false, nil
+	}
+	running, holding := m.count()
+	switch {
+	case m.stopping:
+		return nil, false, refuse(protocol.CannotStart, "The workspace is being stopped.")
+	case running >= m.options.Limits.Running:
+		return nil, false, refuse(protocol.TooMany, "%d commands run, which is as many as may: end one first.", running)
+	case holding >= m.options.Limits.Holding:
+		return nil, false, refuse(protocol.TooMany,
+			"%d commands have ended and left behind processes that hold their output: end those first.", holding)
+	}
+	m.last++
+	id := idOf(m.last)
+	r := record{Process: protocol.Process{
+		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Chat: p.chat,
+		State: protocol.Running, StartedAt: m.options.Now(),
+	}, Boot: m.hello.Boot, Starting: true}
+	c = newCommand(r, newOutput(m.store.place(id), m.options.Now))
+	m.commands[c.number], m.keys[key] = c, c
+	return c, true, nil
+}
+
+// withdraw takes back what reserve gave, for nobody has seen it yet.
+func (m *Manager) withdraw(c *command) {
+	m.drop(c)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.last == c.number {
+		m.last--
+	}
+}
+
+// drop forgets a command.
+func (m *Manager) drop(c *command) {
+	r := c.current()
+	m.mu.Lock()
+	delete(m.commands, c.number)
+	if m.keys[r.Key] == c {
+		delete(m.keys, r.Key)
+	}
+	m.mu.Unlock()
+	if err := m.store.remove(r.ID); err != nil {
+		m.options.Log.Warn("a command could not be forgotten", "id", r.ID, "error", err)
+	}
+}
+
+// launch puts the intent on disk, has process 1 fork the command, and has its output collected. If nobody knows whether
+// it was forked, the intent stays: the next serving process will be told.
+func (m *Manager) launch(c *command, p *plan) *protocol.Error {
+	r := c.current()
+	if err := m.store.create(r); err != nil {
+		m.withdraw(c)
+		if isFull(err) {
+			return refuse(protocol.NoSpace, "The workspace's storage is full: there is no room to record a command.")
+		}
+		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
+	}
+	env := environment(nil, p.dir, p.env, []string{markName + "=" + r.ID})
+	if total(p.argv)+total(env) > maxWords {
+		m.withdraw(c)
+		return whyNot(p, unix.E2BIG)
+	}
+	a, err := m.init.ask(&link.Message{Start: &link.Start{
+		ID: r.ID, Path: []byte(p.path), Argv: words(p.argv), Env: words(env), Dir: []byte(p.dir),
+	}})
+	switch {
+	case err != nil:
+		return refuse(protocol.Unavailable, "The agent is being restarted: ask again by the same key.")
+	case a.reply.Errno != 0:
+		m.withdraw(c)
+		return whyNot(p, a.reply.Errno)
+	case a.reply.Command == nil || a.pipe == nil:
+		return refuse(protocol.Internal, "Process 1 has not told what it started.")
+	}
+	m.take(c, handedOver{Command: a.reply.Command, pipe: a.pipe})
+	return nil
+}
+
+// maxWords is more than Linux ever takes: three quarters of 8 MiB.
+const maxWords = 6 << 20
+
+func total(words []string) (bytes int) {
+	for _, word := range words {
+		bytes += len(word) + 1
+	}
+	return bytes
+}
+
+func words(texts []string) [][]byte {
+	words := make([][]byte, len(texts))
+	for i, text := range texts {
+		words[i] = []byte(text)
+	}
+	return words
+}
+
+// whyNot is what a model is told of an error of fork and exec.
+func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
+	program := quoted(p.argv[:1])
+	switch errno {
+	case unix.E2BIG:
+		return refuse(protocol.TooLarge, "The command is longer than the operating system takes, which is 128 KiB a word, "+
+			"and less than 2 MiB with the environment: write it to a file and run that.")
+	case unix.ENOEXEC:
+		return refuse(protocol.CannotStart, "%s is no program: it has neither a format that runs here nor a first line #!.",
+			program)
+	case unix.ENOENT:
+		return refuse(protocol.CannotStart, "%s cannot be run in %s: it does not exist, or what its first line #! names or "+
+			"its loader does not.", program, p.dir)
+	case unix.ESHUTDOWN:
+		return refuse(protocol.CannotStart, "The workspace is being stopped.")
+	case unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE:
+		return refuse(protocol.CannotStart, "%s cannot be run for want of processes, memory or files: %v. End others first.",
+			program, errno)
+	default:
+		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.dir, errno)
+	}
+}
+
+// take notes that a command runs, and has its output collected.
+func (m *Manager) take(c *command, started handedOver) {
+	r := c.current()
+	r.Starting, r.PID, r.StartedAt = false, started.PID, started.StartedAt
+	c.become(r)
+	m.collect(c, started.pipe)
+}
+
+// settle tells who waits whether it was started. It reports whether the command was cancelled meanwhile.
+func (c *command) settle(failure *protocol.Error) (cancelled bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = failure
+	close(c.settled)
+	return c.cancelled
+}

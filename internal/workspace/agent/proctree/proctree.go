@@ -1,0 +1,153 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proctree looks at the processes of a container in /proc, and sends them signals. A process is known by its
+// number and the moment of its start, so that no signal reaches another one that has taken over the number.
+package proctree
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one that was there when All looked.
+type Process struct {
+	PID, Parent, Group, Session int
+	// Ended reports whether it is a zombie.
+	Ended bool
+	start string
+	// environment is how many bytes it has of one.
+	environment    uint64
+	hasEnvironment bool
+}
+
+// All are the processes that /proc shows.
+func All() ([]Process, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes: %w", err)
+	}
+	defer func() { _ = dir.Close() }() // It was only read.
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("looking for processes: %w", err)
+	}
+	var all []Process
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, err := read(pid); err == nil { // else: It has gone meanwhile.
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+func read(pid int) (Process, error) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return Process{}, fmt.Errorf("reading what process %d is: %w", pid, err)
+	}
+	return parse(pid, raw)
+}
+
+// parse reads proc_pid_stat(5). The second field is a name in parentheses, which may hold spaces and parentheses.
+func parse(pid int, stat []byte) (Process, error) {
+	const state, parent, group, session, start, environment, environmentEnd = 0, 1, 2, 3, 19, 47, 48
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= environmentEnd {
+		return Process{}, fmt.Errorf("process %d: %d fields", pid, len(fields))
+	}
+	p := Process{PID: pid, Ended: fields[state] == "Z" || fields[state] == "X", start: fields[start]}
+	for field, to := range map[int]*int{parent: &p.Parent, group: &p.Group, session: &p.Session} {
+		n, err := strconv.Atoi(fields[field])
+		if err != nil {
+			return Process{}, fmt.Errorf("process %d: %w", pid, err)
+		}
+		*to = n
+	}
+	from, err := strconv.ParseUint(fields[environment], 10, 64)
+	if err != nil {
+		return Process{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	to, err := strconv.ParseUint(fields[environmentEnd], 10, 64)
+	if err != nil {
+		return Process{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	p.environment, p.hasEnvironment = to-from, from > 0
+	return p, nil
+}
+
+// Below are the descendants of a process, parents before their children.
+func Below(all []Process, root int) []Process {
+	children := map[int][]Process{}
+	for _, p := range all {
+		if p.PID != p.Parent {
+			children[p.Parent] = append(children[p.Parent], p)
+		}
+	}
+	found := children[root]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i].PID]...)
+	}
+	return found
+}
+
+// Variable is a variable of the environment that the process was started with; empty if it has none, or if the caller
+// may not see it. It is not sure while the process is becoming another program, which has no environment for a moment.
+func (p Process) Variable(name string) (value string, sure bool) {
+	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
+	if err != nil {
+		return "", true
+	}
+	defer func() { _ = f.Close() }() // It was only read.
+	prefix, variables, length := []byte(name+"="), bufio.NewReaderSize(f, 4096), uint64(0)
+	for begins := true; ; {
+		part, err := variables.ReadSlice(0)
+		if value, ok := bytes.CutPrefix(part, prefix); begins && ok {
+			return string(bytes.TrimSuffix(value, []byte{0})), true
+		}
+		length += uint64(len(part))
+		// A longer one comes in parts.
+		begins = err == nil
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			now, err := read(p.PID)
+			return "", err != nil || now.start != p.start || now.environment == length && now.hasEnvironment
+		}
+	}
+}
+
+// Signal sends the signal to this process and to no other. The error is unix.ESRCH if it has gone.
+func (p Process) Signal(signal unix.Signal) error {
+	handle, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		handle = -1 // Some sandboxes know no such handles.
+	} else if err != nil {
+		return fmt.Errorf("signalling process %d: %w", p.PID, err)
+	}
+	if handle >= 0 {
+		defer func() { _ = unix.Close(handle) }() // It was only used.
+	}
+	if now, err := read(p.PID); err != nil || now.start != p.start {
+		return fmt.Errorf("signalling process %d: %w", p.PID, unix.ESRCH)
+	}
+	if handle >= 0 {
+		err = unix.PidfdSendSignal(handle, signal, nil, 0)
+	} else {
+		err = unix.Kill(p.PID, signal)
+	}
+	if err != nil {
+		return fmt.Errorf("signalling process %d: %w", p.PID, err)
+	}
+	return nil
+}

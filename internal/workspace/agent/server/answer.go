@@ -1,0 +1,125 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// writeTimeout is how long a client may take to accept a piece of an answer.
+	writeTimeout = 30 * time.Second
+	// loggedBytes is how much of an error is logged.
+	loggedBytes = 300
+)
+
+// statuses are what HTTP says of a refusal. What is not here is the agent's fault.
+var statuses = map[protocol.ErrorCode]int{
+	protocol.BadRequest:       http.StatusBadRequest,
+	protocol.Unauthenticated:  http.StatusUnauthorized,
+	protocol.Forbidden:        http.StatusForbidden,
+	protocol.Unbound:          http.StatusConflict,
+	protocol.BoundToAnother:   http.StatusConflict,
+	protocol.NotFound:         http.StatusNotFound,
+	protocol.OutsideWorkspace: http.StatusForbidden,
+	protocol.NotRegular:       http.StatusUnprocessableEntity,
+	protocol.NotText:          http.StatusUnprocessableEntity,
+	protocol.TooLarge:         http.StatusRequestEntityTooLarge,
+	protocol.NotUnique:        http.StatusUnprocessableEntity,
+	protocol.NoMatch:          http.StatusUnprocessableEntity,
+	protocol.NoShell:          http.StatusUnprocessableEntity,
+	protocol.CannotStart:      http.StatusUnprocessableEntity,
+	protocol.TooMany:          http.StatusTooManyRequests,
+	protocol.NotRunning:       http.StatusConflict,
+	protocol.NoSpace:          http.StatusInsufficientStorage,
+	protocol.PermissionDenied: http.StatusForbidden,
+	protocol.OutcomeUnknown:   http.StatusConflict,
+	protocol.Unavailable:      http.StatusServiceUnavailable,
+	protocol.Internal:         http.StatusInternalServerError,
+}
+
+func refuse(code protocol.ErrorCode, format string, args ...any) error {
+	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// refusalOf makes an error one of the protocol's.
+func refusalOf(err error) *protocol.Error {
+	if refused, ok := errors.AsType[*protocol.Error](err); ok {
+		return refused
+	}
+	switch {
+	case errors.Is(err, satoken.ErrUnauthenticated):
+		return &protocol.Error{Code: protocol.Unauthenticated, Message: err.Error()}
+	case errors.Is(err, satoken.ErrForbidden):
+		return &protocol.Error{Code: protocol.Forbidden, Message: err.Error()}
+	case errors.Is(err, satoken.ErrNoKeys):
+		return &protocol.Error{Code: protocol.Unavailable, Message: err.Error()}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &protocol.Error{Code: protocol.Unavailable, Message: "The request was given up."}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &protocol.Error{Code: protocol.NoSpace, Message: "The workspace's storage is full."}
+	}
+	return &protocol.Error{Code: protocol.Internal, Message: "The agent of the workspace failed: " + err.Error()}
+}
+
+// refuseRequest answers with an error, and logs what is the agent's fault.
+func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
+	refused := refusalOf(err)
+	status, known := statuses[refused.Code]
+	if !known {
+		status = http.StatusInternalServerError
+	}
+	switch status {
+	case http.StatusInternalServerError:
+		s.options.Log.WarnContext(r.Context(), "A request failed", "method", r.Method, "code", refused.Code,
+			"error", printable.Line(clip.Bytes(refused.Message, loggedBytes)))
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+	}
+	s.answer(w, status, refused)
+}
+
+// answer sends a value as JSON.
+func (s *Server) answer(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		s.options.Log.Error("An answer cannot be encoded", "error", err)
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = patient(w).Write(body) // A client that is gone needs no answer.
+}
+
+// patientWriter gives the client some time for each piece that it takes.
+type patientWriter struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+}
+
+func patient(w http.ResponseWriter) patientWriter {
+	return patientWriter{w, http.NewResponseController(w)}
+}
+
+// Write implements io.Writer.
+func (w patientWriter) Write(p []byte) (int, error) {
+	if err := w.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, fmt.Errorf("bounding the time to write: %w", err)
+	}
+	return w.to.Write(p)
+}

@@ -1,0 +1,130 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+func (s *Server) bind(w http.ResponseWriter, r *http.Request) error {
+	asked, err := decode[protocol.Binding](w, r)
+	if err != nil {
+		return err
+	}
+	if err := s.binding.bind(asked.Chat); err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, asked)
+	return nil
+}
+
+// file answers the requests for the content of one file.
+func (s *Server) file(w http.ResponseWriter, r *http.Request, name string) error {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return s.sendFile(w, r, name)
+	case http.MethodPut:
+		return s.takeFile(w, r, name)
+	}
+	return noSuchRequest(r)
+}
+
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, name string) error {
+	content, err := s.files.Content(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	if err := untimed(w); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", content.MediaType)
+	h.Set("Content-Length", strconv.FormatInt(content.Size, 10))
+	h.Set("Last-Modified", content.Modified.UTC().Format(http.TimeFormat))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	_, _ = io.Copy(patient(w), content) // A client that got less than the length knows.
+	return nil
+}
+
+func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) error {
+	if r.ContentLength > protocol.MaxFileBytes {
+		return refuse(protocol.TooLarge, "The content has %d bytes, more than %d.", r.ContentLength,
+			protocol.MaxFileBytes)
+	}
+	if err := s.large.take(r.Context()); err != nil {
+		return err
+	}
+	defer s.large.leave()
+	if err := timed(w, contentTimeout); err != nil {
+		return err
+	}
+	content, err := body(w, r, protocol.MaxFileBytes)
+	if err != nil {
+		return err
+	}
+	info, err := s.files.Write(r.Context(), r.Header.Get(protocol.HeaderCall), name, content)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if info.Created {
+		status = http.StatusCreated
+	}
+	s.answer(w, status, info)
+	return nil
+}
+
+func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
+	asked, err := decode[protocol.ReadRequest](w, r)
+	if err != nil {
+		return err
+	}
+	lines, err := s.files.Read(r.Context(), asked)
+	if err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, lines)
+	return nil
+}
+
+func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
+	if err := s.large.take(r.Context()); err != nil {
+		return err
+	}
+	defer s.large.leave()
+	if err := timed(w, bodyTimeout); err != nil {
+		return err
+	}
+	asked, err := decode[protocol.EditRequest](w, r)
+	if err != nil {
+		return err
+	}
+	edited, err := s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked)
+	if err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, edited)
+	return nil
+}
+
+func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
+	asked, err := decode[protocol.SearchRequest](w, r)
+	if err != nil {
+		return err
+	}
+	found, err := s.files.Search(r.Context(), asked)
+	if err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, found)
+	return nil
+}

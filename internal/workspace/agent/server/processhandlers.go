@@ -1,0 +1,162 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// Processes are the commands of a workspace. Their errors are *protocol.Error.
+type Processes interface {
+	// Start starts a command, or returns the one that was started with the key before.
+	Start(ctx context.Context, key string, r *protocol.StartRequest) (protocol.Process, error)
+	// List returns the commands, the newest first.
+	List() []protocol.Process
+	// Get returns one of them.
+	Get(id string) (protocol.Process, error)
+	// Wait returns one when it has ended, or when ctx is done.
+	Wait(ctx context.Context, id string) (protocol.Process, error)
+	// Output opens what is kept of a command's output from an offset on.
+	Output(id string, from int64) (*Output, error)
+	// WaitOutput returns when there is output behind an offset, the command has ended, or ctx is done.
+	WaitOutput(ctx context.Context, id string, from int64) (protocol.Process, error)
+	// Signal sends a signal to a command.
+	Signal(id string, s protocol.Signal) (protocol.Process, error)
+	// Cancel ends the commands of a chat, or all, and returns how many those are.
+	Cancel(chat string) int
+	// Info returns the shell, empty if there is none, and how many commands run.
+	Info() (shell string, running int)
+}
+
+// Output is what is kept of a command's output.
+type Output struct {
+	// From is the offset of the first byte, Total how much the command has written so far.
+	From, Total int64
+	// ReadCloser reads what is kept.
+	io.ReadCloser
+}
+
+func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
+	shell, running := s.options.Processes.Info()
+	s.answer(w, http.StatusOK, protocol.Info{OS: runtime.GOOS, Arch: runtime.GOARCH, Directory: s.options.Directory,
+		Shell: shell, Running: running})
+	return nil
+}
+
+func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
+	key := r.PathValue("key")
+	if !protocol.ValidKey(key) {
+		return refuse(protocol.BadRequest, "%.60q cannot be a key.", key)
+	}
+	asked, err := decode[protocol.StartRequest](w, r)
+	if err != nil {
+		return err
+	}
+	return s.process(w)(s.options.Processes.Start(r.Context(), key, asked))
+}
+
+func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
+	s.answer(w, http.StatusOK, protocol.ProcessList{Processes: s.options.Processes.List()})
+	return nil
+}
+
+func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if !r.URL.Query().Has("wait") {
+		return s.process(w)(s.options.Processes.Get(id))
+	}
+	ctx, cancel, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if err := untimed(w); err != nil {
+		return err
+	}
+	return s.process(w)(s.options.Processes.Wait(ctx, id))
+}
+
+func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
+	asked, err := decode[protocol.SignalRequest](w, r)
+	if err != nil {
+		return err
+	}
+	return s.process(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
+	asked, err := decode[protocol.CancelRequest](w, r)
+	if err != nil {
+		return err
+	}
+	s.answer(w, http.StatusOK, protocol.CancelResponse{Ended: s.options.Processes.Cancel(asked.Chat)})
+	return nil
+}
+
+// process answers with a command.
+func (s *Server) process(w http.ResponseWriter) func(protocol.Process, error) error {
+	return func(p protocol.Process, err error) error {
+		if err == nil {
+			s.answer(w, http.StatusOK, p)
+		}
+		return err
+	}
+}
+
+// output sends what a command has written, from an offset on.
+func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	from, err := number(r, "from")
+	if err != nil {
+		return err
+	}
+	limit, err := number(r, "limit")
+	if err != nil {
+		return err
+	}
+	if err := s.awaitOutput(w, r, id, from); err != nil {
+		return err
+	}
+	out, err := s.options.Processes.Output(id, from)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	var content io.Reader = out
+	if limit > 0 {
+		content = io.LimitReader(out, limit)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set(protocol.HeaderOutputFrom, strconv.FormatInt(out.From, 10))
+	h.Set(protocol.HeaderOutputTotal, strconv.FormatInt(out.Total, 10))
+	w.WriteHeader(http.StatusOK)
+	if _, err := io.Copy(patient(w), content); err != nil {
+		panic(http.ErrAbortHandler) // The client must not take a part for all that there is.
+	}
+	return nil
+}
+
+// awaitOutput waits for output behind an offset, for as long as the request asks to.
+func (s *Server) awaitOutput(w http.ResponseWriter, r *http.Request, id string, from int64) error {
+	if !r.URL.Query().Has("wait") {
+		return untimed(w)
+	}
+	ctx, cancel, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if err := untimed(w); err != nil {
+		return err
+	}
+	_, err = s.options.Processes.WaitOutput(ctx, id, from)
+	return err
+}

@@ -1,0 +1,90 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// ErrUnreachable means that nobody answered, or that an answer broke off. What was asked for may have been done all the
+// same.
+var ErrUnreachable = errors.New("the workspace cannot be reached")
+
+// AnswerError is an answer that agents do not give.
+type AnswerError struct {
+	// Status of HTTP.
+	Status int
+	// Problem is what is wrong with it.
+	Problem string
+	// Text is the beginning of the answer in one line, if it is one that people can read.
+	Text string
+}
+
+// Error implements error.
+func (e *AnswerError) Error() string {
+	text := fmt.Sprintf("the workspace's answer (%d) is %s", e.Status, e.Problem)
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
+
+const (
+	// maxRefusalBytes is the most that is read of a refusal: 64 KiB.
+	maxRefusalBytes = 64 << 10
+	// maxMessage and maxShown bound what is kept of its texts.
+	maxMessage = 4 << 10
+	maxShown   = 300
+	// maxRetryAfter is the longest pause that an agent may ask for.
+	maxRetryAfter = 5 * time.Second
+)
+
+// busyError is a refusal that passes.
+type busyError struct {
+	error
+	after time.Duration
+}
+
+// refusal is the error that an answer stands for.
+func refusal(response *http.Response, body []byte) error {
+	var err error = &AnswerError{
+		Status: response.StatusCode, Problem: "not one of an agent", Text: clip.Ellipsis(line(string(body)), maxShown),
+	}
+	var refused protocol.Error
+	switch {
+	case response.StatusCode >= 300 && response.StatusCode < 400:
+		// Where it leads to stays unsaid: it is what the answer wants to be read.
+		err = &AnswerError{Status: response.StatusCode, Problem: "a redirect, which is not followed"}
+	case json.Unmarshal(body, &refused) == nil && refused.Code != "" && response.StatusCode >= http.StatusBadRequest:
+		err = &protocol.Error{
+			Code:    protocol.ErrorCode(clip.Runes(line(string(refused.Code)), 64)),
+			Message: clip.Bytes(printable.Text(refused.Message), maxMessage),
+		}
+	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return &busyError{err, retryAfter(response.Header)}
+	}
+	return err
+}
+
+// retryAfter is the pause that an answer asks for, in seconds; 0: none that can be understood.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// line is a text of a workspace in one line.
+func line(text string) string { return printable.Line(clip.Bytes(text, maxMessage)) }

@@ -1,0 +1,213 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package life decides what becomes of a workspace: when it has a pod, when that pod goes, and what its status says. It
+// is pure.
+package life
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+)
+
+const (
+	// Patience is how long a template may be missing before a person is needed: manifests come object by object.
+	Patience = 10 * time.Second
+	// StartPatience is how long a pod may take until it is ready before a person is told: images of toolchains are large.
+	StartPatience = 5 * time.Minute
+	// LostPatience is how long a pod that was ready may not be, before it is replaced: the kubelet restarts a container in
+	// less, and a node that does not answer has been gone for 40 s by then, which is Kubernetes' own default.
+	LostPatience = 60 * time.Second
+	// StopPatience is how long a pod may take to stop beyond its own grace before it is removed by force.
+	StopPatience = 30 * time.Second
+	// Renewal is how often a workspace with a pod is looked at although nothing has happened: an hour. What it runs with
+	// is brought up to date then, the issuer's keys among it.
+	Renewal = time.Hour
+)
+
+// Act is what has to be done next; Nothing, or one call of the API server.
+type Act string
+
+const (
+	// Nothing is to be done.
+	Nothing Act = ""
+	// CreateClaim creates the claim of the storage.
+	CreateClaim Act = "CreateClaim"
+	// CreatePod creates the pod.
+	CreatePod Act = "CreatePod"
+	// RemovePod deletes the pod, with its grace.
+	RemovePod Act = "RemovePod"
+	// ForcePod deletes the pod without waiting for its kubelet.
+	ForcePod Act = "ForcePod"
+)
+
+// Facts are what the life of a workspace depends on.
+type Facts struct {
+	// Workspace as it is.
+	Workspace *v1alpha1.Workspace
+	// TemplateMissing is true when there is no such template. TemplateError is what is wrong with it, or with a value.
+	TemplateMissing bool
+	TemplateError   string
+	// NeedsClaim is true when the files outlive the pod.
+	NeedsClaim bool
+
+	// Pod of the workspace's name; nil: there is none. Claim likewise.
+	Pod   *corev1.Pod
+	Claim *corev1.PersistentVolumeClaim
+	// Refused is what the API server has against the act that was to be done, and RefusedAct which it was.
+	Refused    string
+	RefusedAct Act
+
+	// InUse is true while a chat of the family is at work.
+	InUse bool
+	// Now is the time.
+	Now time.Time
+}
+
+// Plan is what becomes of a workspace.
+type Plan struct {
+	// Act to do; then the decision is made again with what has come of it.
+	Act Act
+	// Summary of the conditions.
+	Summary conditions.Summary
+	// Phase for people.
+	Phase v1alpha1.WorkspacePhase
+	// After is when to look again although nothing has happened; zero: never.
+	After time.Duration
+}
+
+// Decide says what becomes of the workspace.
+func Decide(f *Facts) Plan {
+	switch {
+	case f.foreign() != "":
+		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it", 0)
+	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
+		return f.stopping()
+	case !f.runs():
+		return f.stop()
+	case f.Pod != nil:
+		return f.running()
+	}
+	return f.start()
+}
+
+// runs reports whether the workspace is to have a pod.
+func (f *Facts) runs() bool {
+	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && f.idleIn() != 0
+}
+
+// idleIn is the time after which nobody will have needed the workspace for as long as it is kept; 0: that is over.
+func (f *Facts) idleIn() time.Duration {
+	seconds := f.Workspace.Spec.Source.IdleSecondsOrDefault()
+	idle := time.Duration(seconds) * time.Second
+	if seconds == 0 {
+		return forever
+	}
+	if f.InUse {
+		return idle
+	}
+	since := f.Workspace.CreationTimestamp.Time
+	if needed := f.Workspace.Spec.NeededAt; needed != nil && needed.After(since) {
+		since = needed.Time
+	}
+	return max(0, idle-f.Now.Sub(since))
+}
+
+// forever is longer than any process lives.
+const forever = 10 * 365 * 24 * time.Hour
+
+// foreign names the object that has a name of the workspace's and is none of its own.
+func (f *Facts) foreign() string {
+	switch {
+	case f.Pod != nil && !metav1.IsControlledBy(f.Pod, f.Workspace):
+		return "Pod " + f.Pod.Name
+	case f.Claim != nil && !f.ownsClaim():
+		return "PersistentVolumeClaim " + f.Claim.Name
+	}
+	return ""
+}
+
+// AnnotationWorkspace on a claim names the workspace by UID: a claim that is kept has no owner.
+const AnnotationWorkspace = "parley.dev/workspace-uid"
+
+func (f *Facts) ownsClaim() bool {
+	return f.Claim.Annotations[AnnotationWorkspace] == string(f.Workspace.UID)
+}
+
+// start is what a workspace without a pod does that is to have one.
+func (f *Facts) start() Plan {
+	switch {
+	case f.TemplateMissing:
+		return f.withoutTemplate()
+	case f.TemplateError != "":
+		return stalled(v1alpha1.ReasonTemplateInvalid,
+			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError, 0)
+	case f.Refused != "" && f.RefusedAct == CreateClaim:
+		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retryRefused)
+	case f.Refused != "":
+		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retryRefused)
+	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
+		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
+			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
+	case f.NeedsClaim && f.Claim == nil:
+		return pending(CreateClaim, "its storage is being created")
+	}
+	return pending(CreatePod, "its pod is being created")
+}
+
+// retryRefused is when the API server is asked again: nothing tells when a quota or a policy has changed.
+const retryRefused = 10 * time.Second
+
+func (f *Facts) withoutTemplate() Plan {
+	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +
+		v1alpha1.LabelWorkspaceTemplate + "=true in this namespace: create it, or name another one"
+	if left := Patience - f.Now.Sub(f.Workspace.CreationTimestamp.Time); left > 0 {
+		return Plan{Phase: v1alpha1.WorkspacePhasePending, After: left,
+			Summary: conditions.Working(v1alpha1.ReasonTemplateNotFound, message)}
+	}
+	return stalled(v1alpha1.ReasonTemplateNotFound, message, 0)
+}
+
+// stop is what a workspace does that is to have no pod.
+func (f *Facts) stop() Plan {
+	if f.Pod != nil {
+		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
+	}
+	why := "it has no pod, because nobody needs one; the next call that needs it starts it"
+	if f.Workspace.Spec.Suspend {
+		why = "it has no pod, and gets none until spec.suspend is false"
+	}
+	return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped, why)}
+}
+
+// stopping is what becomes of a pod that is being removed.
+func (f *Facts) stopping() Plan {
+	// The time of deletion is when its grace is over.
+	left := f.Pod.DeletionTimestamp.Add(StopPatience).Sub(f.Now)
+	if left <= 0 {
+		p := working(ForcePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "node "+f.Pod.Spec.NodeName+
+			" has not removed its pod in time: it is removed by force")
+		p.After = retryRefused // A finalizer may hold it.
+		return p
+	}
+	p := working(Nothing, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
+	p.After = left
+	return p
+}
+
+func pending(act Act, message string) Plan {
+	return working(act, v1alpha1.WorkspacePhasePending, v1alpha1.ReasonPodStarting, message)
+}
+
+func working(act Act, phase v1alpha1.WorkspacePhase, reason v1alpha1.ConditionReason, message string) Plan {
+	return Plan{Act: act, Summary: conditions.Working(reason, message), Phase: phase}
+}
+
+func stalled(reason v1alpha1.ConditionReason, message string, after time.Duration) Plan {
+	return Plan{Summary: conditions.Failed(reason, message), Phase: v1alpha1.WorkspacePhaseFailed, After: after}
+}

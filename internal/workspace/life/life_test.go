@@ -1,0 +1,215 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package life
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// workspace was created a minute ago and is to run.
+func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
+	w := &v1alpha1.Workspace{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "w", CreationTimestamp: ago(time.Minute)},
+		Spec: v1alpha1.WorkspaceSpec{Source: v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}},
+	}
+	for _, c := range change {
+		c(w)
+	}
+	return w
+}
+
+func suspended(w *v1alpha1.Workspace) { w.Spec.Suspend = true }
+
+func old(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(time.Hour) }
+
+func needed(since time.Duration) func(*v1alpha1.Workspace) {
+	return func(w *v1alpha1.Workspace) { w.Spec.NeededAt = new(ago(since)) }
+}
+
+func idle(seconds int32) func(*v1alpha1.Workspace) {
+	return func(w *v1alpha1.Workspace) { w.Spec.Source.IdleSeconds = &seconds }
+}
+
+// wasReady is a status that says that the pod of UID "p" was ready.
+func wasReady(w *v1alpha1.Workspace) {
+	w.Status.Phase, w.Status.Pod = v1alpha1.WorkspacePhaseReady, &v1alpha1.WorkspacePod{Name: "pod", UID: "p"}
+}
+
+func owned() []metav1.OwnerReference {
+	return []metav1.OwnerReference{{UID: "w", Controller: new(true)}}
+}
+
+// pod was created that long ago.
+func pod(age time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "p", CreationTimestamp: ago(age),
+		OwnerReferences: owned()}, Spec: corev1.PodSpec{NodeName: "node-1"}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func ready(status corev1.ConditionStatus, since time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: status,
+			Reason: "ContainersNotReady", LastTransitionTime: ago(since)})
+	}
+}
+
+func ended(p *corev1.Pod) {
+	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
+}
+
+func pulling(p *corev1.Pod) {
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}}}
+}
+
+func unscheduled(p *corev1.Pod) {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
+		Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"})
+}
+
+// deleted was deleted; its grace is over at that time from now.
+func deleted(grace time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now.Add(grace))) }
+}
+
+func foreign(p *corev1.Pod) { p.OwnerReferences = nil }
+
+func claim(phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "claim",
+		Annotations: map[string]string{AnnotationWorkspace: "w"}}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+}
+
+func TestLife(t *testing.T) {
+	for name, c := range map[string]struct {
+		facts  Facts
+		act    Act
+		phase  v1alpha1.WorkspacePhase
+		ready  metav1.ConditionStatus
+		reason v1alpha1.ConditionReason
+		says   string
+		after  time.Duration
+	}{
+		"without a pod: one is created": {
+			Facts{Workspace: workspace()}, CreatePod, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown,
+			v1alpha1.ReasonPodStarting, "being created", 0},
+		"without its claim: that comes first": {
+			Facts{Workspace: workspace(), NeedsClaim: true}, CreateClaim, v1alpha1.WorkspacePhasePending,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "storage", 0},
+		"with its claim, which waits for its first consumer: the pod is created": {
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimPending)}, CreatePod,
+			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "being created", 0},
+		"the volume is gone: a person is told": {
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimLost)}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "delete the claim", 0},
+		"a claim of a stranger: a person is told": {
+			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim", 0},
+		"a pod of a stranger: a person is told, and it stays": {
+			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "Pod pod", 0},
+		"no template yet: it is waited for": {
+			Facts{Workspace: workspace(func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
+				TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown,
+			v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 6 * time.Second},
+		"no template after ten seconds: a person is told": {
+			Facts{Workspace: workspace(), TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhaseFailed,
+			metav1.ConditionFalse, v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 0},
+		"a wrong template: its error is told": {
+			Facts{Workspace: workspace(), TemplateError: "no image"}, Nothing, v1alpha1.WorkspacePhaseFailed,
+			metav1.ConditionFalse, v1alpha1.ReasonTemplateInvalid, "PodTemplate go: no image", 0},
+		"a template that is missing while the pod runs: nothing changes": {
+			Facts{Workspace: workspace(), TemplateMissing: true, Pod: pod(time.Minute, ready(corev1.ConditionTrue, 0))},
+			Nothing, v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", 29 * time.Minute},
+		"the claim is refused: the API server's words, and again later": {
+			Facts{Workspace: workspace(), NeedsClaim: true, Refused: "exceeded quota", RefusedAct: CreateClaim}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageRefused, "exceeded quota",
+			10 * time.Second},
+		"the pod is refused: the API server's words, and again later": {
+			Facts{Workspace: workspace(), Refused: "violates PodSecurity", RefusedAct: CreatePod}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, "violates PodSecurity",
+			10 * time.Second},
+		"its pod is not scheduled: the scheduler's words": {
+			Facts{Workspace: workspace(), Pod: pod(time.Minute, unscheduled)}, Nothing, v1alpha1.WorkspacePhaseStarting,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4 * time.Minute},
+		"its image is not to be had: the kubelet's words": {
+			Facts{Workspace: workspace(), Pod: pod(time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseStarting,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "ImagePullBackOff", 4 * time.Minute},
+		"its pod does not start in time: a person is told": {
+			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseFailed,
+			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0},
+		"its pod starts after all: it is ready": {
+			Facts{Workspace: workspace(), InUse: true, Pod: pod(9*time.Minute, ready(corev1.ConditionTrue, 0))}, Nothing,
+			v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", 30 * time.Minute},
+		"its pod was ready a moment ago: it may come back": {
+			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))}, Nothing,
+			v1alpha1.WorkspacePhaseStarting, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "ContainersNotReady",
+			40 * time.Second},
+		"its pod was ready a minute ago: it is replaced": {
+			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, time.Minute))},
+			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "replaced", 0},
+		"its pod ended: it is replaced": {
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, ended)}, RemovePod, v1alpha1.WorkspacePhaseStopping,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "Evicted: low on memory", 0},
+		"its pod goes: that is waited for": {
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(10*time.Second))}, Nothing,
+			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "being removed",
+			40 * time.Second},
+		"its pod should long be gone: it is forced": {
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(-30*time.Second))}, ForcePod,
+			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "node-1 has not",
+			10 * time.Second},
+		"suspended with a pod: that goes": {
+			Facts{Workspace: workspace(suspended), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, RemovePod,
+			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "being removed", 0},
+		"suspended without a pod: it says how that ends": {
+			Facts{Workspace: workspace(suspended)}, Nothing, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue,
+			v1alpha1.ReasonWorkspaceStopped, "until spec.suspend is false", 0},
+		"suspended without a template: it is, all the same": {
+			Facts{Workspace: workspace(suspended), TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhaseStopped,
+			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "until spec.suspend is false", 0},
+		"not needed for half an hour, without a pod: the next call starts it": {
+			Facts{Workspace: workspace(old, needed(30*time.Minute))}, Nothing, v1alpha1.WorkspacePhaseStopped,
+			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "nobody needs", 0},
+		"needed half an hour ago and not in use: its pod goes": {
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))},
+			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+		"needed half an hour ago and in use: its pod stays": {
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), InUse: true,
+				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing, v1alpha1.WorkspacePhaseReady,
+			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 30 * time.Minute},
+		"needed again after it was stopped: its pod is created": {
+			Facts{Workspace: workspace(old, needed(time.Second))}, CreatePod, v1alpha1.WorkspacePhasePending,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
+		"never idle: it is looked at every hour": {
+			Facts{Workspace: workspace(old, idle(0)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing,
+			v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", time.Hour},
+		"with an idle time of its own: that counts": {
+			Facts{Workspace: workspace(old, idle(60), needed(61*time.Second)), Pod: pod(time.Hour)}, RemovePod,
+			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.facts.Now = now
+			got := Decide(&c.facts)
+			if got.Act != c.act || got.Phase != c.phase || got.Summary.Ready != c.ready || got.Summary.Reason != c.reason ||
+				got.After != c.after || !strings.Contains(got.Summary.Message, c.says) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package life
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/podstate"
+)
+
+// running is what becomes of a pod that is to run.
+func (f *Facts) running() Plan {
+	if phase := f.Pod.Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
+		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
+			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
+	}
+	ready := podstate.Condition(f.Pod, corev1.PodReady)
+	switch {
+	case ready != nil && ready.Status == corev1.ConditionTrue:
+		return f.ready()
+	case f.wasReady(ready):
+		return f.lost(ready)
+	}
+	return f.starting()
+}
+
+// ready is what a workspace says whose pod is; it looks again when the pod may be idle.
+func (f *Facts) ready() Plan {
+	p := Plan{Phase: v1alpha1.WorkspacePhaseReady,
+		Summary: conditions.Done(v1alpha1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
+	p.After = min(f.idleIn(), Renewal)
+	return p
+}
+
+// wasReady reports whether this very pod has been ready, as the status remembers.
+func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
+	status := &f.Workspace.Status
+	said := v1alpha1.ReasonOf(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady))
+	return ready != nil && status.Pod != nil && status.Pod.UID == string(f.Pod.UID) &&
+		(status.Phase == v1alpha1.WorkspacePhaseReady || said == v1alpha1.ReasonPodLost)
+}
+
+// lost is what becomes of a pod that was ready and is not.
+func (f *Facts) lost(ready *corev1.PodCondition) Plan {
+	why := podstate.Trouble(f.Pod)
+	if why == "" {
+		why = podstate.Words(ready.Reason, ready.Message)
+	}
+	left := LostPatience - f.Now.Sub(ready.LastTransitionTime.Time)
+	if left <= 0 {
+		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
+			"its pod does not answer and is replaced: "+why)
+	}
+	p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodLost, "its pod does not answer: "+why)
+	p.After = left
+	return p
+}
+
+// starting is what a workspace says whose pod is not ready yet.
+func (f *Facts) starting() Plan {
+	why := podstate.Trouble(f.Pod)
+	if why == "" {
+		why = "its containers are being created"
+	}
+	if left := StartPatience - f.Now.Sub(f.Pod.CreationTimestamp.Time); left > 0 {
+		p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, why)
+		p.After = left
+		return p
+	}
+	return stalled(v1alpha1.ReasonPodNotStarting, "its pod has not started within "+StartPatience.String()+": "+why, 0)
+}
+
+// Deadline is when a plan is to be looked at again, at least a moment from now.
+func (p *Plan) Deadline() time.Duration {
+	if p.After <= 0 {
+		return 0
+	}
+	return p.After + 50*time.Millisecond
+}

@@ -1,0 +1,32 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package life
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Starting says what calls that need the workspace of the chat wait for; empty once they can be run: the workspace is
+// ready, or only a person can mend it, which the calls' results say.
+func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
+	if !metav1.IsControlledBy(w, root) {
+		if w.DeletionTimestamp.IsZero() {
+			return ""
+		}
+		return "that of a former chat of this name is being removed"
+	}
+	ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case w.Spec.Suspend: // Until a person ends that.
+		return ""
+	case ready == nil || w.Status.ObservedGeneration != w.Generation:
+		return "it is about to start"
+	case ready.Status == metav1.ConditionFalse, w.Status.Phase == v1alpha1.WorkspacePhaseReady:
+		return ""
+	}
+	return ready.Message
+}

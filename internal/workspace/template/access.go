@@ -1,0 +1,52 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// PolicyName is the name of the NetworkPolicy around the workspaces of a namespace.
+const PolicyName = "parley-workspace"
+
+// NetworkPolicy lets the namespace's generation pods alone reach the agents, and workspaces reach DNS alone. Where a
+// template's workspaces need more, a further NetworkPolicy that selects the template's labels says so: policies add up.
+func NetworkPolicy(namespace string) *networkingv1.NetworkPolicy {
+	dns := []networkingv1.NetworkPolicyPort{
+		{Protocol: new(corev1.ProtocolUDP), Port: new(intstr.FromInt32(53))},
+		{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(53))},
+	}
+	return &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: PolicyName, Namespace: namespace, Labels: marks},
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: component(podspec.ComponentWorkspace),
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				From: []networkingv1.NetworkPolicyPeer{{PodSelector: new(component(podspec.ComponentGeneration))}},
+				Ports: []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP),
+					Port: new(intstr.FromInt32(protocol.Port))}},
+			}},
+			Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: dns}},
+		},
+	}
+}
+
+func component(name string) metav1.LabelSelector {
+	return metav1.LabelSelector{MatchLabels: map[string]string{podspec.LabelComponent: name}}
+}
+
+// IssuerConfigMap brings the public keys of the cluster's issuer, a JWKS, to the agents of a namespace: they have no
+// credentials to fetch them with.
+func IssuerConfigMap(namespace string, keys []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: IssuerKeys, Namespace: namespace, Labels: marks},
+		Data:       map[string]string{IssuerKey: string(keys)},
+	}
+}

@@ -1,0 +1,156 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// volumePrefix begins the names of the volumes that Parley adds.
+	volumePrefix = "parley-"
+	// filesVolume holds the workspace's files, and what the agent remembers; filesPath is where the files are in it.
+	filesVolume, filesPath = volumePrefix + "files", "files"
+	// agentRoot is where what belongs to the agent is mounted.
+	agentRoot = "/run/parley"
+	// agentDir holds the agent's program.
+	agentDir = agentRoot + "/agent"
+	// issuerDir holds the public keys of the cluster's issuer.
+	issuerDir = agentRoot + "/issuer"
+	// stateDir holds what the agent remembers: commands, their output, and which chat the workspace belongs to.
+	stateDir = "/var/lib/parley-workspace"
+	// IssuerKeys is the ConfigMap of a namespace that holds the public keys of the cluster's issuer.
+	IssuerKeys = "parley-issuer"
+	// IssuerKey is the key of its data that is a JWKS.
+	IssuerKey = "jwks.json"
+)
+
+// harden fills in what keeps a workspace within its bounds, where the template says nothing: what Pod Security calls
+// restricted, and no token of a service account.
+func (r *rendering) harden() {
+	spec := r.spec
+	if spec.AutomountServiceAccountToken == nil {
+		spec.AutomountServiceAccountToken = new(false)
+	}
+	if spec.EnableServiceLinks == nil {
+		spec.EnableServiceLinks = new(false)
+	}
+	spec.RestartPolicy = corev1.RestartPolicyAlways
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	pod := spec.SecurityContext
+	fill(&pod.RunAsNonRoot, true)
+	if pod.RunAsUser == nil && !r.namesUser() {
+		pod.RunAsUser = new(user)
+	}
+	fill(&pod.RunAsGroup, user)
+	fill(&pod.FSGroup, user)
+	if pod.SeccompProfile == nil {
+		pod.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	}
+	for i := range spec.Containers {
+		restrict(&spec.Containers[i])
+	}
+	for i := range spec.InitContainers {
+		restrict(&spec.InitContainers[i])
+	}
+}
+
+func fill[T any](field **T, value T) {
+	if *field == nil {
+		*field = new(value)
+	}
+}
+
+func restrict(c *corev1.Container) {
+	if c.SecurityContext == nil {
+		c.SecurityContext = &corev1.SecurityContext{}
+	}
+	fill(&c.SecurityContext.AllowPrivilegeEscalation, false)
+	if c.SecurityContext.Capabilities == nil {
+		c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	}
+}
+
+// placeAgent makes the agent the first process of the container. It runs what the template's container would have run.
+func (r *rendering) placeAgent() {
+	c := r.container()
+	main := slices.Concat(c.Command, c.Args)
+	c.Command = []string{agentDir + "/workspace-agent"}
+	c.Args = []string{"init", "--listen=:" + strconv.Itoa(protocol.Port), "--directory=" + r.directory,
+		"--state-dir=" + stateDir, "--issuer=" + r.settings.Issuer, "--issuer-keys=" + issuerDir + "/" + IssuerKey,
+		"--allow-subject=" + r.settings.Subject}
+	if len(main) > 0 {
+		c.Args = append(append(c.Args, "--"), main...)
+	}
+	c.Env = append(c.Env, field("PARLEY_POD_NAMESPACE", "metadata.namespace"), field("PARLEY_POD_UID", "metadata.uid"))
+	if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "HOME" }) {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "HOME", Value: r.directory})
+	}
+	if c.WorkingDir == "" {
+		c.WorkingDir = r.directory
+	}
+	c.Ports = append(c.Ports, corev1.ContainerPort{Name: "workspace", ContainerPort: protocol.Port})
+	c.ReadinessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: "/v1/health", Port: intstr.FromInt32(protocol.Port)}},
+		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10,
+	}
+	r.mount(c)
+}
+
+// mount adds the volumes of the agent and of the workspace's files.
+func (r *rendering) mount(c *corev1.Container) {
+	c.VolumeMounts = append(c.VolumeMounts,
+		corev1.VolumeMount{Name: volumePrefix + "agent", MountPath: agentDir, ReadOnly: true},
+		corev1.VolumeMount{Name: volumePrefix + "issuer", MountPath: issuerDir, ReadOnly: true},
+		corev1.VolumeMount{Name: filesVolume, MountPath: r.directory, SubPath: filesPath},
+		corev1.VolumeMount{Name: filesVolume, MountPath: stateDir, SubPath: "state"})
+	files := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	if r.storage != "" {
+		files = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+			ClaimName: Name(r.workspace)}}
+	}
+	r.spec.Volumes = append(r.spec.Volumes,
+		corev1.Volume{Name: filesVolume, VolumeSource: files},
+		corev1.Volume{Name: volumePrefix + "issuer", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: IssuerKeys}}}},
+		corev1.Volume{Name: volumePrefix + "agent", VolumeSource: r.agentVolume()})
+	if r.settings.Placement == InitContainer {
+		copier := corev1.Container{
+			Name: volumePrefix + "agent", Image: r.settings.Image,
+			Command:      []string{"/workspace-agent", "copy-self", agentDir + "/workspace-agent"},
+			VolumeMounts: []corev1.VolumeMount{{Name: volumePrefix + "agent", MountPath: agentDir}},
+		}
+		restrict(&copier)
+		copier.SecurityContext.ReadOnlyRootFilesystem = new(true)
+		r.spec.InitContainers = append([]corev1.Container{copier}, r.spec.InitContainers...)
+	}
+}
+
+func (r *rendering) agentVolume() corev1.VolumeSource {
+	if r.settings.Placement == InitContainer {
+		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
+	}
+	return corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+		Reference: r.settings.Image, PullPolicy: corev1.PullIfNotPresent}}
+}
+
+func field(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name,
+		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
+// namesUser reports whether the workspace's container says itself who runs it.
+func (r *rendering) namesUser() bool {
+	s := r.container().SecurityContext
+	return s != nil && s.RunAsUser != nil
+}

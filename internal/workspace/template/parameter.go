@@ -1,0 +1,240 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package template makes the pod and the claim of a workspace from a PodTemplate of its namespace. It is pure.
+//
+// A template says in an annotation which parameters it has. A value goes where its parameter says, as a whole and
+// nowhere else: it cannot become another field, a further argument, or a part of a command.
+package template
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// maxParameters bounds how many parameters a template has, and maxAllowed the values of one.
+const maxParameters, maxAllowed = 64, 256
+
+// ParameterType is what the values of a parameter are.
+type ParameterType string
+
+const (
+	// String is any text. It is the default.
+	String ParameterType = "string"
+	// Integer is a whole number.
+	Integer ParameterType = "integer"
+	// Boolean is true or false.
+	Boolean ParameterType = "boolean"
+	// Quantity is an amount of a resource, such as 500m or 2Gi.
+	Quantity ParameterType = "quantity"
+)
+
+// Parameter of a template, as its annotation declares it.
+type Parameter struct {
+	// Name of the parameter.
+	Name string `json:"name"`
+	// Description for people and models.
+	Description string `json:"description,omitempty"`
+	// Type of its values; default: string.
+	Type ParameterType `json:"type,omitempty"`
+	// Default value; without it a value must be given.
+	Default *string `json:"default,omitempty"`
+	// Allowed values; none: all of the type.
+	Allowed []string `json:"allowed,omitempty"`
+	// Places that the value is put in.
+	Places []Place `json:"places"`
+}
+
+// Place is where the value of a parameter goes: "image", "env/NAME", "requests/RESOURCE", "limits/RESOURCE",
+// "nodeSelector/KEY", "label/KEY" or "storage". Images, resources and variables are those of the workspace's container.
+type Place string
+
+// kinds of places, with whether they have a name, and whether only values that the template lists may go there, because
+// they decide what runs, and where.
+var kinds = map[string]struct{ named, listed bool }{
+	"image": {false, true}, "env": {true, false}, "requests": {true, false}, "limits": {true, false},
+	"nodeSelector": {true, true}, "label": {true, true}, "storage": {false, false},
+}
+
+func (p Place) split() (kind, name string) {
+	kind, name, _ = strings.Cut(string(p), "/")
+	return kind, name
+}
+
+func (p Place) quantity() bool {
+	kind, _ := p.split()
+	return kind == "requests" || kind == "limits" || kind == "storage"
+}
+
+// Parameters of the template. The error says what is wrong with its annotation.
+func Parameters(t *corev1.PodTemplate) ([]Parameter, error) {
+	text := t.Annotations[v1alpha1.AnnotationParameters]
+	if text == "" {
+		return nil, nil
+	}
+	var all []Parameter
+	if err := yaml.UnmarshalStrict([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("annotation %s is no list of parameters: %w", v1alpha1.AnnotationParameters, err)
+	}
+	if len(all) > maxParameters {
+		return nil, fmt.Errorf("annotation %s has %d parameters; a template has at most %d",
+			v1alpha1.AnnotationParameters, len(all), maxParameters)
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		p := &all[i]
+		if p.Type == "" {
+			p.Type = String
+		}
+		if seen[p.Name] {
+			return nil, fmt.Errorf("parameter %q is declared twice", p.Name)
+		}
+		seen[p.Name] = true
+		if err := p.check(); err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", p.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// check reports what is wrong with a declaration.
+func (p *Parameter) check() error {
+	switch {
+	case p.Name == "" || len(p.Name) > 63:
+		return fmt.Errorf("its name has 1 to 63 characters")
+	case !slices.Contains([]ParameterType{String, Integer, Boolean, Quantity}, p.Type):
+		return fmt.Errorf("its type %q is none of string, integer, boolean, quantity", p.Type)
+	case len(p.Places) == 0:
+		return fmt.Errorf("it has no places: say where its value goes, such as env/NAME")
+	case len(p.Allowed) > maxAllowed:
+		return fmt.Errorf("it allows %d values; at most %d", len(p.Allowed), maxAllowed)
+	}
+	for _, place := range p.Places {
+		if err := p.checkPlace(place); err != nil {
+			return err
+		}
+	}
+	return p.checkValues()
+}
+
+// checkValues reports what is wrong with the values that a declaration names.
+func (p *Parameter) checkValues() error {
+	for _, value := range p.Allowed {
+		if err := p.fits(value); err != nil {
+			return fmt.Errorf("allowed: %w", err)
+		}
+	}
+	if p.Default != nil {
+		if err := p.Check(*p.Default); err != nil {
+			return fmt.Errorf("default: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *Parameter) checkPlace(place Place) error {
+	kind, name := place.split()
+	k, known := kinds[kind]
+	switch {
+	case !known:
+		return fmt.Errorf("place %q is none of %s", place, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+	case k.named != (name != ""):
+		return fmt.Errorf("place %q: image and storage have no name, the others have one, such as env/NAME", place)
+	case k.listed && len(p.Allowed) == 0:
+		return fmt.Errorf("place %q decides what runs, or where: list the values in allowed", place)
+	case place.quantity() && p.Type != Quantity && p.Type != Integer:
+		return fmt.Errorf("place %q takes a quantity: set type: quantity", place)
+	case kind == "env":
+		return checkVariable(place, name)
+	}
+	return nil
+}
+
+func checkVariable(place Place, name string) error {
+	switch {
+	case len(validation.IsEnvVarName(name)) > 0:
+		return fmt.Errorf("place %q: %q is no name of an environment variable", place, name)
+	case reserved(name):
+		return fmt.Errorf("place %q: the agent sets %s itself", place, name)
+	}
+	return nil
+}
+
+// Check reports whether the value may be given for the parameter.
+func (p *Parameter) Check(value string) error {
+	if err := p.fits(value); err != nil {
+		return err
+	}
+	if len(p.Allowed) > 0 && !slices.Contains(p.Allowed, value) {
+		return fmt.Errorf("%q is not among the allowed values: %s", value, strings.Join(p.Allowed, ", "))
+	}
+	return nil
+}
+
+// fits reports whether the value is of the type.
+func (p *Parameter) fits(value string) error {
+	var err error
+	switch p.Type {
+	case Integer:
+		_, err = strconv.ParseInt(value, 10, 64)
+	case Boolean:
+		if value != "true" && value != "false" {
+			err = fmt.Errorf("it is neither true nor false")
+		}
+	case Quantity:
+		_, err = resource.ParseQuantity(value)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no %s", value, p.Type)
+	}
+	if strings.ContainsRune(value, 0) {
+		return fmt.Errorf("%q has a NUL", value)
+	}
+	return nil
+}
+
+// Values are those of all parameters: what is given, else the defaults. The error says what is wrong with which.
+func Values(declared []Parameter, given []v1alpha1.WorkspaceParameter) (map[string]string, error) {
+	values := map[string]string{}
+	for _, g := range given {
+		i := slices.IndexFunc(declared, func(p Parameter) bool { return p.Name == g.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no parameter %q; the template has: %s", g.Name, names(declared))
+		}
+		if err := declared[i].Check(g.Value); err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", g.Name, err)
+		}
+		values[g.Name] = g.Value
+	}
+	for _, p := range declared {
+		if _, ok := values[p.Name]; ok {
+			continue
+		}
+		if p.Default == nil {
+			return nil, fmt.Errorf("parameter %q has no default: give a value for it", p.Name)
+		}
+		values[p.Name] = *p.Default
+	}
+	return values, nil
+}
+
+func names(declared []Parameter) string {
+	if len(declared) == 0 {
+		return "none"
+	}
+	all := make([]string, 0, len(declared))
+	for _, p := range declared {
+		all = append(all, p.Name)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,259 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
+)
+
+const (
+	// DefaultDirectory is where the files of a workspace are, unless its template says otherwise.
+	DefaultDirectory = "/workspace"
+	// DefaultStorage is the size of the claim, unless the chat says otherwise.
+	DefaultStorage = "10Gi"
+
+	// containerName is the container that commands run in, if there are several; without it, the first.
+	containerName = "workspace"
+	// user runs the commands where the template names none.
+	user = int64(65532)
+)
+
+// Placement is how the agent comes into the container.
+type Placement string
+
+const (
+	// ImageVolume mounts the agent's image. Kubernetes has it from 1.36 on.
+	ImageVolume Placement = "ImageVolume"
+	// InitContainer copies the agent into a volume of the pod.
+	InitContainer Placement = "InitContainer"
+)
+
+// Settings are what is the same for all workspaces of a namespace.
+type Settings struct {
+	// Image that holds the agent.
+	Image string
+	// Placement of the agent.
+	Placement Placement
+	// Issuer of the cluster's service-account tokens.
+	Issuer string
+	// Subject is who may call the agent, such as system:serviceaccount:team-a:parley-generation.
+	Subject string
+}
+
+// Objects are what a workspace is made of.
+type Objects struct {
+	Pod *corev1.Pod
+	// Claim of its storage; nil: its files go with the pod.
+	Claim *corev1.PersistentVolumeClaim
+}
+
+// Hash names what the pod was made from.
+func (o *Objects) Hash() string {
+	sum := sha256.New()
+	_ = json.NewEncoder(sum).Encode(o.Pod.Spec) // It always encodes.
+	return hex.EncodeToString(sum.Sum(nil))[:10]
+}
+
+// Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that nobody can take it
+// before the workspace is there.
+func Name(w *v1alpha1.Workspace) string { return "parley-workspace-" + string(w.UID) }
+
+// Render makes the objects of the workspace. The error says what is wrong with the template or with a value.
+func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
+	declared, err := Parameters(t)
+	if err != nil {
+		return nil, err
+	}
+	ref := w.Spec.Source.PodTemplateRef
+	values, err := Values(declared, ref.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	r := &rendering{settings: s, workspace: w, spec: t.Template.Spec.DeepCopy(), labels: map[string]string{},
+		directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], DefaultDirectory)}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if ref.Storage != nil {
+		r.storage = cmp.Or(ref.Storage.Size, DefaultStorage)
+	}
+	for i := range declared {
+		for _, place := range declared[i].Places {
+			if err := r.put(place, values[declared[i].Name]); err != nil {
+				return nil, fmt.Errorf("parameter %q: %w", declared[i].Name, err)
+			}
+		}
+	}
+	r.harden()
+	r.placeAgent()
+	return r.objects(t)
+}
+
+// DirectoryIn is where the files of the workspace are in the container of its pod.
+func DirectoryIn(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		for _, m := range c.VolumeMounts {
+			if m.Name == filesVolume && m.SubPath == filesPath {
+				return m.MountPath
+			}
+		}
+	}
+	return ""
+}
+
+// rendering is a pod that is being made.
+type rendering struct {
+	settings  Settings
+	workspace *v1alpha1.Workspace
+	spec      *corev1.PodSpec
+	labels    map[string]string
+	directory string
+	// storage is the size of the claim; empty: there is none.
+	storage string
+}
+
+// reserved reports whether the agent or its command line uses the variable.
+func reserved(name string) bool { return strings.HasPrefix(name, "PARLEY_") }
+
+// check reports what a template may not have, because the agent could not do its work.
+func (r *rendering) check() error {
+	c := r.container()
+	switch {
+	case c == nil:
+		return fmt.Errorf("the template has no container")
+	case c.Image == "":
+		return fmt.Errorf("container %q has no image", c.Name)
+	case len(c.Command) == 0 && len(c.Args) > 0:
+		return fmt.Errorf("container %q has args without a command: what the image would run is not known, so give the "+
+			"command, too", c.Name)
+	case !path.IsAbs(r.directory) || path.Clean(r.directory) != r.directory || r.directory == "/":
+		return fmt.Errorf("annotation %s is %q: give an absolute path below /, neither with . nor with .. in it",
+			v1alpha1.AnnotationDirectory, r.directory)
+	case r.spec.RestartPolicy != "" && r.spec.RestartPolicy != corev1.RestartPolicyAlways:
+		return fmt.Errorf("restartPolicy is %s: a workspace continues after a crash, so leave it out", r.spec.RestartPolicy)
+	}
+	return r.checkVolumes()
+}
+
+// checkVolumes reports what stands in the way of the volumes that Parley adds.
+func (r *rendering) checkVolumes() error {
+	c := r.container()
+	for _, v := range r.spec.Volumes {
+		if strings.HasPrefix(v.Name, volumePrefix) {
+			return fmt.Errorf("volume %q: names that begin with %s are Parley's", v.Name, volumePrefix)
+		}
+	}
+	for _, m := range c.VolumeMounts {
+		if m.MountPath == r.directory || under(m.MountPath, agentRoot) || under(m.MountPath, stateDir) {
+			return fmt.Errorf("container %q mounts something at %s, which is Parley's", c.Name, m.MountPath)
+		}
+	}
+	return nil
+}
+
+func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/") }
+
+// container that commands run in.
+func (r *rendering) container() *corev1.Container {
+	i := slices.IndexFunc(r.spec.Containers, func(c corev1.Container) bool { return c.Name == containerName })
+	if i < 0 && len(r.spec.Containers) > 0 {
+		i = 0
+	}
+	if i < 0 {
+		return nil
+	}
+	return &r.spec.Containers[i]
+}
+
+// put puts a value in its place.
+func (r *rendering) put(place Place, value string) error {
+	c := r.container()
+	switch kind, name := place.split(); kind {
+	case "image":
+		c.Image = value
+	case "env":
+		c.Env = append(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }),
+			corev1.EnvVar{Name: name, Value: value})
+	case "requests":
+		return amount(&c.Resources.Requests, name, value)
+	case "limits":
+		return amount(&c.Resources.Limits, name, value)
+	case "nodeSelector":
+		if r.spec.NodeSelector == nil {
+			r.spec.NodeSelector = map[string]string{}
+		}
+		r.spec.NodeSelector[name] = value
+	case "label":
+		r.labels[name] = value
+	case "storage":
+		if s := r.workspace.Spec.Source.PodTemplateRef.Storage; s != nil && s.Size == "" {
+			r.storage = value // What the chat says itself counts.
+		}
+	}
+	return nil
+}
+
+func amount(list *corev1.ResourceList, name, value string) error {
+	q, err := resource.ParseQuantity(value)
+	if err != nil || q.Sign() < 0 {
+		return fmt.Errorf("%q is no amount of %s", value, name)
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[corev1.ResourceName(name)] = q
+	return nil
+}
+
+// objects are what the rendering has come to.
+func (r *rendering) objects(t *corev1.PodTemplate) (*Objects, error) {
+	meta := metav1.ObjectMeta{
+		Name: Name(r.workspace), Namespace: r.workspace.Namespace,
+		Labels:      map[string]string{},
+		Annotations: t.Template.Annotations,
+	}
+	for _, labels := range []map[string]string{t.Template.Labels, r.labels, marks} {
+		maps.Copy(meta.Labels, labels)
+	}
+	o := &Objects{Pod: &corev1.Pod{ObjectMeta: meta, Spec: *r.spec}}
+	if r.storage == "" {
+		return o, nil
+	}
+	size, err := resource.ParseQuantity(r.storage)
+	if err != nil || size.Sign() <= 0 {
+		return nil, fmt.Errorf("storage: %q is no size", r.storage)
+	}
+	o.Claim = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace, Labels: marks},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
+		},
+	}
+	if class := r.workspace.Spec.Source.PodTemplateRef.Storage.StorageClassName; class != "" {
+		o.Claim.Spec.StorageClassName = &class
+	}
+	return o, nil
+}
+
+// marks are the labels of all that Parley makes for workspaces.
+var marks = map[string]string{
+	"app.kubernetes.io/name": "parley", "app.kubernetes.io/component": podspec.ComponentWorkspace,
+	podspec.LabelComponent: podspec.ComponentWorkspace,
+}
