@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -40,14 +41,17 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
 	o.Scheme = Scheme()
+	ofWorkspaces := labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentWorkspace})
 	ofGenerationPods := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", podspec.ServiceAccount)}
 	o.Cache = cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Chat{}:        {Transform: index.StripChat},
-			&v1alpha1.ChatMessage{}: {Transform: index.StripMessage},
-			&corev1.Pod{}: {
-				Label: labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentGeneration})},
+			&v1alpha1.Chat{}:                {Transform: index.StripChat},
+			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage},
+			&corev1.Pod{}:                   {Label: podsOfParley()},
+			&corev1.PersistentVolumeClaim{}: {Label: ofWorkspaces},
+			&corev1.PodTemplate{}: {
+				Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelWorkspaceTemplate: "true"})},
 			// By name and not by a label, which people can remove, and so that the manager needs no right to any other.
 			&corev1.ServiceAccount{}:      ofGenerationPods,
 			&rbacv1.Role{}:                ofGenerationPods,
@@ -63,4 +67,12 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		return nil, err
 	}
 	return mgr, nil
+}
+
+// podsOfParley selects generation pods and those of workspaces.
+func podsOfParley() labels.Selector {
+	either, err := labels.NewRequirement(podspec.LabelComponent, selection.In,
+		[]string{podspec.ComponentGeneration, podspec.ComponentWorkspace})
+	utilruntime.Must(err)
+	return labels.NewSelector().Add(*either)
 }

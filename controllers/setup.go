@@ -6,6 +6,7 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -18,11 +19,13 @@ import (
 	"parley.dev/parley/controllers/chatmodelconfig"
 	"parley.dev/parley/controllers/chatquota"
 	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/controllers/workspace"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/workspace/template"
 )
 
 // Options of the controllers.
@@ -37,6 +40,10 @@ type Options struct {
 	PodStart time.Duration
 	// PodIdle is how long a generation pod without work is kept.
 	PodIdle time.Duration
+	// Workspaces says what workspaces are made from, all but the namespace's own.
+	Workspaces template.Settings
+	// IssuerKeys fetches the public keys of the cluster's issuer of service-account tokens, a JWKS.
+	IssuerKeys func(ctx context.Context) ([]byte, error)
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
 	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
@@ -74,6 +81,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		quotas,
 		access,
 		&generationpod.Reconciler{Client: mgr.GetClient(), Pool: pods, Idle: o.PodIdle, Now: o.Now},
+		&workspace.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Settings: o.Workspaces, Now: o.Now,
+			Access: &workspace.Access{Client: mgr.GetClient(), Keys: o.IssuerKeys, Now: o.Now}},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

@@ -66,6 +66,9 @@ const (
 	// ReasonWaitingForSubChats surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for sub-chats,
 	// as calls in status.turn.waitingFor ask. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForSubChats ConditionReason = "WaitingForSubChats"
+	// ReasonWaitingForWorkspace surfaces in Ready (Unknown) and Reconciling (True) while tool calls wait for the workspace
+	// to be ready. No generation pod has work for the chat meanwhile.
+	ReasonWaitingForWorkspace ConditionReason = "WaitingForWorkspace"
 	// ReasonArchived surfaces in Ready (True) when the chat is archived.
 	ReasonArchived ConditionReason = "Archived"
 	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one

@@ -94,6 +94,10 @@ type TurnInternalStatus struct {
 	// +optional
 	CallsRequiringAction int32 `json:"callsRequiringAction,omitempty"`
 
+	// needsWorkspace is true when pending calls need the workspace of the chat's family.
+	// +optional
+	NeedsWorkspace bool `json:"needsWorkspace,omitempty"`
+
 	// decisions are those of people about calls that are about to be run or answered.
 	// +kubebuilder:validation:MaxItems=512
 	// +listType=map
@@ -159,6 +163,10 @@ type AttemptInternalStatus struct {
 	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
 	// +optional
 	HasSubChats bool `json:"hasSubChats,omitempty"`
+
+	// hasWorkspace is true when the chat's family has a workspace.
+	// +optional
+	HasWorkspace bool `json:"hasWorkspace,omitempty"`
 
 	// compaction is why the context is to be summarised, if that is the action of the attempt.
 	// +optional

@@ -76,7 +76,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor'])",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 
@@ -102,7 +102,7 @@ type BuiltInTools struct {
 }
 
 // BuiltInTool is the name of a tool that Parley brings.
-// +kubebuilder:validation:Enum=current_time;wait_agent
+// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files
 // +kubebuilder:validation:MaxLength=64
 type BuiltInTool string
 
@@ -112,4 +112,25 @@ const (
 	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it
 	// is offered only to a chat that has sub-chats.
 	BuiltInWaitAgent BuiltInTool = "wait_agent"
+)
+
+// Tools that work in the workspace of the chat's family. They are offered to chats that have one.
+// docs/tools.md has what each does.
+const (
+	// BuiltInExecute runs a command.
+	BuiltInExecute BuiltInTool = "execute"
+	// BuiltInProcessOutput waits for a command that was left running, and shows what it has written.
+	BuiltInProcessOutput BuiltInTool = "process_output"
+	// BuiltInProcessList lists commands.
+	BuiltInProcessList BuiltInTool = "process_list"
+	// BuiltInProcessSignal ends a command.
+	BuiltInProcessSignal BuiltInTool = "process_signal"
+	// BuiltInReadFile reads lines of a file.
+	BuiltInReadFile BuiltInTool = "read_file"
+	// BuiltInWriteFile writes a file.
+	BuiltInWriteFile BuiltInTool = "write_file"
+	// BuiltInEditFiles replaces texts in files, all or none.
+	BuiltInEditFiles BuiltInTool = "edit_files"
+	// BuiltInSearchFiles finds files by name and content.
+	BuiltInSearchFiles BuiltInTool = "search_files"
 )

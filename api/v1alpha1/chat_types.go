@@ -33,6 +33,7 @@ const (
 // ChatSpec is what a person wants of a chat.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.parentRef)",message="a sub-chat shares the workspace of the chat above it: set workspace there"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: continue with a ChatMessage"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
@@ -80,6 +81,11 @@ type ChatSpec struct {
 	// advisor lets the model ask another one for advice.
 	// +optional
 	Advisor *ChatAdvisor `json:"advisor,omitempty"`
+
+	// workspace is where the model has its files and runs its commands. It is created when the first call needs it, and
+	// shared with the sub-chats. A change counts when the workspace starts the next time.
+	// +optional
+	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
 	// limits bounds what the chat may do.
 	// +optional

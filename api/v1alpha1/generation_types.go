@@ -129,6 +129,10 @@ type MessageGeneration struct {
 	// +optional
 	WaitingFor []WaitingCall `json:"waitingFor,omitempty"`
 
+	// needsWorkspace is true when tool calls in parts need the workspace of the chat's family.
+	// +optional
+	NeedsWorkspace bool `json:"needsWorkspace,omitempty"`
+
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`

@@ -94,6 +94,7 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		"conditions of a ChatMessage":    {"chatmessage_conditions.go", reason, "chatmessage.md", "reason", ofChat},
 		"conditions of ChatModelConfigs": {"chatmodelconfig_conditions.go", reason, "chatmodelconfig.md", "reason", nil},
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},
+		"conditions of a Workspace":      {"workspace_conditions.go", reason, "workspaces.md", "reason", nil},
 		"conditions of a ToolApproval": {"toolapproval_conditions.go", reason, "steering.md", "reason",
 			constants(t, "turn_types.go", "CallsGivenUp")},
 		"condition types of a Chat":           {"chat_conditions.go", "", "chat.md", "condition", nil},

@@ -38,6 +38,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ChatQuota{}, &ChatQuotaList{},
 		&ClusterChatQuota{}, &ClusterChatQuotaList{},
 		&ChatDebugStep{}, &ChatDebugStepList{},
+		&Workspace{}, &WorkspaceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -5,8 +5,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,6 +28,7 @@ import (
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/workspace/template"
 )
 
 type flags struct {
@@ -41,6 +40,7 @@ type flags struct {
 	start, idle                             time.Duration
 	verbose                                 bool
 	fileHosts, modelHosts                   []string
+	agent                                   template.Placement
 }
 
 func main() {
@@ -79,6 +79,8 @@ func main() {
 	flag.BoolVar(&f.userNamespaces, "user-namespaces", false,
 		"give generation pods users of their own (hostUsers: false); only where all nodes can do that, since they start "+
 			"on no other")
+	flag.StringVar((*string)(&f.agent), "workspace-agent", "",
+		"how the agent comes into workspaces: ImageVolume or InitContainer; default: ImageVolume from Kubernetes 1.36 on")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
@@ -101,7 +103,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
-	issuer, err := tokenIssuer(ctx, cfg)
+	about, err := aboutCluster(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func run(ctx context.Context, f flags) error {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	pods := podspec.Settings{
-		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity,
+		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity,
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
@@ -137,8 +139,10 @@ func run(ctx context.Context, f flags) error {
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods: pods, Tracer: tracer,
 		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers,
-		Now:     time.Now,
-		Metrics: metrics.Registry,
+		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement), Issuer: about.issuer},
+		IssuerKeys: about.keys,
+		Now:        time.Now,
+		Metrics:    metrics.Registry,
 	})
 	if err != nil {
 		return err
@@ -153,27 +157,10 @@ func (f *flags) check() error {
 		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
 	case f.start <= 0:
 		return errors.New("--pod-start must be more than 0")
+	case f.agent != "" && f.agent != template.ImageVolume && f.agent != template.InitContainer:
+		return fmt.Errorf("--workspace-agent is %q: it must be ImageVolume or InitContainer", f.agent)
 	}
 	return nil
-}
-
-// tokenIssuer asks the API server who issues the cluster's service-account tokens: relays verify gateways by that.
-func tokenIssuer(ctx context.Context, cfg *rest.Config) (string, error) {
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return "", fmt.Errorf("creating a client: %w", err)
-	}
-	raw, err := client.Discovery().RESTClient().Get().AbsPath("/.well-known/openid-configuration").DoRaw(ctx)
-	if err != nil {
-		return "", fmt.Errorf("asking for the issuer of service-account tokens: %w", err)
-	}
-	var document struct {
-		Issuer string `json:"issuer"`
-	}
-	if err := json.Unmarshal(raw, &document); err != nil || document.Issuer == "" {
-		return "", fmt.Errorf("the API server names no issuer of service-account tokens: %w", err)
-	}
-	return document.Issuer, nil
 }
 
 // listed splits a list at commas and spaces.

@@ -28,6 +28,7 @@ type familyReader struct {
 // readFamily reads what the chats above and below mean for this one.
 func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
+	s.facts.HasWorkspace = chat.Spec.Workspace != nil // That of the root, if there is one above.
 	if chat.Spec.ParentRef == nil && !chat.Spec.Archived && !chat.Status.Archived {
 		return nil
 	}
@@ -47,6 +48,14 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	if chat.Spec.ParentRef == nil {
 		return nil
 	}
+	return r.readAbove(ctx, s, members, above, complete)
+}
+
+// readAbove reads what a sub-chat has of the chats above it.
+func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
+	complete bool) error {
+	chat, f := s.facts.Chat, &s.facts
+	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].Spec.Workspace != nil
 	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)
@@ -97,6 +106,21 @@ func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (b
 		return false, fmt.Errorf("reading chat %s: %w", chat.Spec.ParentRef.Name, err)
 	}
 	return string(parent.UID) != chat.Status.Internal.ParentUID, nil
+}
+
+// root is the chat at the top of the family; nil if a chat above is missing.
+func (r *familyReader) root(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
+	for range v1alpha1.MaxFamilyDepth + 1 {
+		if chat.Spec.ParentRef == nil {
+			return chat, nil
+		}
+		above, err := r.relative(ctx, chat.Namespace, chat.Spec.ParentRef.Name)
+		if err != nil || above == nil {
+			return nil, err
+		}
+		chat = above
+	}
+	return nil, nil
 }
 
 // readSubChats finds out whether there are sub-chats.

@@ -45,6 +45,25 @@ func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) err
 	if asks.Prompt {
 		return r.actuator.createPrompt(ctx, s)
 	}
+	if err := r.provideNamed(ctx, s, asks); err != nil {
+		return err
+	}
+	switch {
+	case asks.Workspace:
+		return r.provideWorkspace(ctx, s)
+	case asks.Summary != "":
+		return r.gatherer.readSummary(ctx, s, todo)
+	case asks.Calls != "":
+		return r.gatherer.readCalls(ctx, s, todo)
+	}
+	if asks.Pod && len(asks.Models)+len(asks.SubChats) == 0 { // Otherwise there may be no attempt.
+		return r.provideStart(ctx, s, todo)
+	}
+	return nil
+}
+
+// provideNamed reads the models and the sub-chats that the plan asks for by name.
+func (r *Reconciler) provideNamed(ctx context.Context, s *scope, asks *plan.Asks) error {
 	for _, name := range asks.Models {
 		if err := r.gatherer.models.readNamedModel(ctx, s, name); err != nil {
 			return err
@@ -54,15 +73,6 @@ func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) err
 		if err := r.gatherer.family.readSubChat(ctx, s, name); err != nil {
 			return err
 		}
-	}
-	if asks.Summary != "" {
-		return r.gatherer.readSummary(ctx, s, todo)
-	}
-	if asks.Calls != "" {
-		return r.gatherer.readCalls(ctx, s, todo)
-	}
-	if asks.Pod && len(asks.Models)+len(asks.SubChats) == 0 { // Otherwise there may be no attempt.
-		return r.provideStart(ctx, s, todo)
 	}
 	return nil
 }

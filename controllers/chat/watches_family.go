@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +74,28 @@ func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 		chat = &v1alpha1.Chat{}
 		ok = e.cache.Get(ctx, key, chat) == nil
+	}
+	return requests
+}
+
+// chatsOfWorkspace are the chat that a workspace belongs to and those below it, whose calls may wait for it.
+func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reconcile.Request {
+	w, ok := o.(*v1alpha1.Workspace)
+	if !ok {
+		return nil
+	}
+	requests := []reconcile.Request{request(w.Namespace, w.Spec.ChatRef.Name)}
+	for seen := 0; seen < len(requests); seen++ {
+		var below v1alpha1.ChatList
+		if !requeue.List(ctx, e.cache, &below, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingFields{index.ChatsByParent: requests[seen].Name}) {
+			return requests
+		}
+		for i := range below.Items {
+			if next := request(w.Namespace, below.Items[i].Name); !slices.Contains(requests, next) {
+				requests = append(requests, next)
+			}
+		}
 	}
 	return requests
 }

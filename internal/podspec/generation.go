@@ -176,6 +176,8 @@ func generatorContainer(s Settings) corev1.Container {
 		Env: append([]corev1.EnvVar{
 			fieldEnv("POD_NAME", "metadata.name"),
 			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			fieldEnv("POD_UID", "metadata.uid"),
+			fieldEnv("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"),
 			{Name: "RELAY_SOCKET", Value: RelaySocket},
 			{Name: "KEYS_DIR", Value: KeysDir},
 			{Name: "GOMEMLIMIT", Value: "900MiB"},

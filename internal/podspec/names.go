@@ -12,6 +12,8 @@ const (
 	LabelComponent = "parley.dev/component"
 	// ComponentGeneration is the value of LabelComponent on generation pods.
 	ComponentGeneration = "generation"
+	// ComponentWorkspace is the value of LabelComponent on the pods and claims of workspaces.
+	ComponentWorkspace = "workspace"
 	// LabelTemplate holds the Hash of the settings that a generation pod was built from. A pod whose hash is not the
 	// namespace's current one gets no new work.
 	LabelTemplate = "parley.dev/template"

@@ -69,9 +69,9 @@ func connects(pod, how string) func(context.Context, client.Client) error {
 }
 
 // takesToken requests a token that is bound to the actor's pod, if it has one.
-func takesToken(of actor) func(context.Context, client.Client) error {
+func takesToken(of actor, audiences ...string) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
-		request := &authenticationv1.TokenRequest{}
+		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
 		if of.pod != "" {
 			var p corev1.Pod
 			if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.pod}, &p); err != nil {
@@ -156,7 +156,7 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 		write{root, "has a token of another account written", creates(tokenSecret("parley-manager")), ""},
 		write{chatter, "takes a token of a generation pod", takesToken(podA), noRight},
 		write{owner, "takes a token of a generation pod", takesToken(podA), noRight},
-		write{manager, "takes a token of a generation pod", takesToken(podA), noRight},
+		write{manager, "takes a token of a generation pod", takesToken(podA), noToken},
 	))
 }
 
@@ -167,8 +167,8 @@ func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
 	plain := plainPod()
 	mustCreate(t, administrator, plain)
 	const (
-		onlyPods    = "the manager creates and deletes generation pods alone"
-		ofTheNode   = "a generation pod has nothing of its node"
+		onlyPods    = "the manager creates and deletes generation pods and workspaces alone"
+		ofTheNode   = "a pod that the manager creates has nothing of its node"
 		ownBindings = "the manager binds the Role parley-generation to the account of that name and namespace alone"
 	)
 	role, policy := podspec.Role(ns), podspec.NetworkPolicy(ns, "parley-system")
@@ -200,5 +200,20 @@ func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
 		{manager, "binds the Role to another account", applies(bindsTo("default")), ownBindings},
 		{manager, "binds the Role to its account", applies(podspec.RoleBinding(ns)), ""},
 		{root, "creates a Role", creates(role), ""},
+	})
+}
+
+func TestAGenerationPodTakesTokensOfItsOwnForOneWorkspaceEach(t *testing.T) {
+	const noToken = "tokens of the service account parley-generation go to the kubelets"
+	own := "parley-workspace/" + podA.namespace + "/"
+	try(t, []write{
+		{podA, "takes one for a workspace", takesToken(podA, own+"a-pod"), ""},
+		{podA, "takes one for the API server", takesToken(podA), noToken},
+		{podA, "takes one for no pod", takesToken(podA, own), noToken},
+		{podA, "takes one for two workspaces", takesToken(podA, own+"a-pod", own+"another"), noToken},
+		{podA, "takes one for a workspace elsewhere", takesToken(podA, "parley-workspace/elsewhere/a-pod"), noToken},
+		{podA, "takes one for its relay", takesToken(podA, "parley-relay/"+podA.namespace+"/a-pod"), noToken},
+		{podA, "takes one of another pod", takesToken(podB, own+"a-pod"), noToken},
+		{podA, "takes one that is bound to none", takesToken(podless, own+"a-pod"), noToken},
 	})
 }

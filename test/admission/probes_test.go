@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,8 +95,11 @@ var probes = []probe{
 	{"parley-generation-secrets", func(ctx context.Context) bool {
 		return says(dry().Create(ctx, tokenSecret(podspec.ServiceAccount)), "no Secret holds a token")
 	}},
+	{"parley-workspace-templates", func(ctx context.Context) bool {
+		return says(dry().Create(ctx, workspaceTemplate(podspec.ServiceAccount)), "does not run with the service account")
+	}},
 	{"parley-manager-pods", func(ctx context.Context) bool {
-		return says(dryAs(ctx, manager, plainPod()), "generation pods alone")
+		return says(dryAs(ctx, manager, plainPod()), "generation pods and workspaces alone")
 	}},
 	{"parley-manager-bindings", func(ctx context.Context) bool {
 		c, err := manager.client(ctx)
@@ -184,5 +189,15 @@ func TestEveryPolicyIsProbed(t *testing.T) {
 					fmt.Sprintf("%q", line))
 			}
 		}
+	}
+}
+
+// workspaceTemplate is one whose workspaces run with the account.
+func workspaceTemplate(account string) *corev1.PodTemplate {
+	return &corev1.PodTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe",
+			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: account,
+			Containers: []corev1.Container{{Name: "main", Image: "none"}}}},
 	}
 }

@@ -77,9 +77,11 @@ var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity",
 	"internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
+	"internal/satoken",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/captions/wording",
+	"internal/workspace/template", "internal/workspace/life",
 }
 
 // ranks order what stands on what in a generation pod. Packages that are not here stand below all of them.
@@ -114,13 +116,33 @@ var rules = []rule{
 		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient",
 			module+"internal/telemetry/tracing")
 	}},
-	{"fence, parts, clip, printable and rewrite depend on the standard library alone",
-		[]string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite}, true,
+	{"fence, parts, clip, printable, rewrite and the protocol of workspaces depend on the standard library alone",
+		[]string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite,
+			"internal/workspace/protocol"}, true,
 		func(_ goPackage, path string) bool {
 			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 		}},
+	{"who asks a workspace depends on the standard library, and on what makes texts safe",
+		[]string{"internal/workspace/protocol", "internal/workspace/client"}, true,
+		func(p goPackage, path string) bool {
+			local, ours := strings.CutPrefix(path, module)
+			if !ours {
+				return strings.Contains(strings.SplitN(path, "/", 2)[0], ".")
+			}
+			return p.in("internal/workspace/protocol") ||
+				!under(local, "internal/clip", "internal/printable", "internal/workspace/protocol")
+		}},
+	{"tools do not know what runs them, nor who asks for them", []string{"internal/tools"}, false,
+		func(p goPackage, path string) bool {
+			return !p.in("internal/tools/gen") && under(path, module+"internal/generation", module+"internal/stream",
+				module+"internal/apiclient")
+		}},
 	{"the relay links neither Kubernetes nor fantasy", []string{"internal/stream/relay", "cmd/relay"}, true,
 		func(_ goPackage, path string) bool {
+			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
+		}},
+	{"the agent of a workspace links neither Kubernetes nor fantasy",
+		[]string{"internal/workspace/agent", "cmd/workspace-agent"}, true, func(_ goPackage, path string) bool {
 			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy")
 		}},
 	{"telemetry links neither Kubernetes nor a model, and metrics no OpenTelemetry", []string{"internal/telemetry"}, true,

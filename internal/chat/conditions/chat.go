@@ -34,6 +34,8 @@ type ChatFacts struct {
 	NoCapacity string
 	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
 	PodRefused string
+	// WorkspaceStarting is what the workspace waits for that calls need, if they are held until it is ready.
+	WorkspaceStarting string
 	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
 	NoPrompt *NoPrompt
 	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
@@ -161,6 +163,8 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
 	case machine.SubChatsAtWork:
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
+	case machine.WorkspaceStarting:
+		return Working(v1alpha1.ReasonWaitingForWorkspace, "The tool calls wait for the workspace: "+f.WorkspaceStarting)
 	case machine.RetryNotDue:
 		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().
 			Format(time.RFC3339))

@@ -21,6 +21,8 @@ type Facts struct {
 	Suspended bool
 	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.
 	SubChatsAtWork bool
+	// WorkspaceStarting (RecordAttempt) is true when the calls that are to be run need a workspace that is starting.
+	WorkspaceStarting bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
 	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.

@@ -18,6 +18,7 @@ const (
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
 	SubChatsAreDone     Guard = "SubChatsAreDone"
+	WorkspaceIsReady    Guard = "WorkspaceIsReady"
 	RetryIsDue          Guard = "RetryIsDue"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
 	PodIsAllowed        Guard = "PodIsAllowed"
@@ -58,6 +59,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.Suspended }},
 	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,
 		func(f Facts) bool { return !f.SubChatsAtWork }},
+	{WorkspaceIsReady, "No call that is to be run needs a workspace that is still starting.", WorkspaceStarting,
+		func(f Facts) bool { return !f.WorkspaceStarting }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
 		func(f Facts) bool { return !f.RetryNotDue }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,

@@ -8,25 +8,26 @@ type Reason string
 
 // The reasons. There are no others.
 const (
-	NotStarted       Reason = "NotStarted"
-	AlreadyStarted   Reason = "AlreadyStarted"
-	AlreadyArchived  Reason = "AlreadyArchived"
-	NotArchived      Reason = "NotArchived"
-	IsArchived       Reason = "IsArchived"
-	StateInvalid     Reason = "StateInvalid"
-	StateValid       Reason = "StateValid"
-	NotInThisState   Reason = "NotInThisState"
-	QueueFull        Reason = "QueueFull"
-	CallsUnread      Reason = "CallsUnread"
-	NothingToCompact Reason = "NothingToCompact"
-	NothingToClear   Reason = "NothingToClear"
-	FamilyBusy       Reason = "FamilyBusy"
-	ParentArchived   Reason = "ParentArchived"
-	Suspended        Reason = "Suspended"
-	SubChatsAtWork   Reason = "SubChatsAtWork"
-	RetryNotDue      Reason = "RetryNotDue"
-	NoCapacity       Reason = "NoCapacity"
-	PodRefused       Reason = "PodRefused"
+	NotStarted        Reason = "NotStarted"
+	AlreadyStarted    Reason = "AlreadyStarted"
+	AlreadyArchived   Reason = "AlreadyArchived"
+	NotArchived       Reason = "NotArchived"
+	IsArchived        Reason = "IsArchived"
+	StateInvalid      Reason = "StateInvalid"
+	StateValid        Reason = "StateValid"
+	NotInThisState    Reason = "NotInThisState"
+	QueueFull         Reason = "QueueFull"
+	CallsUnread       Reason = "CallsUnread"
+	NothingToCompact  Reason = "NothingToCompact"
+	NothingToClear    Reason = "NothingToClear"
+	FamilyBusy        Reason = "FamilyBusy"
+	ParentArchived    Reason = "ParentArchived"
+	Suspended         Reason = "Suspended"
+	SubChatsAtWork    Reason = "SubChatsAtWork"
+	WorkspaceStarting Reason = "WorkspaceStarting"
+	RetryNotDue       Reason = "RetryNotDue"
+	NoCapacity        Reason = "NoCapacity"
+	PodRefused        Reason = "PodRefused"
 )
 
 type reasonSpec struct {
@@ -51,6 +52,7 @@ var reasonSpecs = []reasonSpec{
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
+	{WorkspaceStarting, "the workspace that the calls need is still starting"},
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
 	{PodRefused, "the API server refuses a generation pod"},

@@ -13,17 +13,17 @@ import (
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 3 * 2 * 64 {
+		for bits := range 4 * 3 * 2 * 128 {
 			n := bits
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			flag := func() bool { return pick(2) == 1 }
 			f := Facts{QueueLen: pick(4), QueueCap: pick(3), CutInRoom: pick(2)}
-			// RecordAttempt reads five of them, each other event one of the first three.
+			// RecordAttempt reads six of them, each other event one of the first three.
 			one, two, three := flag(), flag(), flag()
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
-			f.PodRefused, f.RetryNotDue = flag(), flag()
+			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting = flag(), flag(), flag()
 			if !yield(f) {
 				return
 			}
@@ -242,6 +242,8 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"an attempt of a suspended chat", Running, RecordAttempt, Facts{Suspended: true}, Suspended},
 		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", Running, RecordAttempt,
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
+		{"an attempt at calls whose workspace starts, whether there is capacity or not", Running, RecordAttempt,
+			Facts{WorkspaceStarting: true, NoCapacity: true}, WorkspaceStarting},
 		{"an attempt without capacity", Running, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
 		{"an attempt without a pod to make it", Running, RecordAttempt, Facts{PodRefused: true}, PodRefused},
 		{"an attempt before its time", Running, RecordAttempt, Facts{RetryNotDue: true}, RetryNotDue},

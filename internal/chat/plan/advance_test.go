@@ -119,6 +119,9 @@ func provide(f *Facts, asks *Asks) {
 	if asks.Calls != "" {
 		f.CallsOf = asks.Calls
 	}
+	if asks.Workspace {
+		f.Workspace = &Workspace{}
+	}
 	if asks.Pod {
 		f.Pod = "pod"
 	}

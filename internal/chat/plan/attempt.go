@@ -105,6 +105,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v1alpha1.ChatMessage) {
 	g := reply.Spec.Generation
 	in.PendingCalls, in.CallsRequiringAction, in.CallingMessage = g.PendingCalls, g.CallsRequiringAction, ""
+	in.NeedsWorkspace = g.NeedsWorkspace
 	if g.PendingCalls > 0 {
 		in.CallingMessage = reply.Name
 	}
@@ -139,7 +140,8 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 	if last := st.Retry; last != nil {
 		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
 	}
-	internal.HasSubChats, internal.Compaction = p.facts.HasSubChats, p.compaction().cause(action)
+	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
+	internal.Compaction = p.compaction().cause(action)
 	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
 }

@@ -60,20 +60,21 @@ func (p *pass) fire(event machine.Event, s subject) error {
 func (p *pass) machineFacts(event machine.Event) machine.Facts {
 	st := p.status()
 	return machine.Facts{
-		QueueLen:       len(st.Queue),
-		QueueCap:       int(p.chat.Spec.MaxQueueOrDefault()),
-		CutInRoom:      v1alpha1.RoomToCutIn,
-		CallsUnread:    len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
-		Unanswered:     p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
-		Suspended:      p.facts.Suspended,
-		SubChatsAtWork: event == machine.RecordAttempt && p.turn().subChatsAtWork(),
-		NoCapacity:     p.facts.NoCapacity != "",
-		PodRefused:     p.facts.PodRefused != "",
-		RetryNotDue:    st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
-		FamilyBusy:     p.facts.FamilyAtWork != "",
-		ParentArchived: p.facts.ParentArchived,
-		Clearable:      st.History.Length > st.History.ContextStart,
-		Compactable:    p.compaction().compactable(),
+		QueueLen:          len(st.Queue),
+		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()),
+		CutInRoom:         v1alpha1.RoomToCutIn,
+		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
+		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
+		Suspended:         p.facts.Suspended,
+		SubChatsAtWork:    event == machine.RecordAttempt && p.turn().subChatsAtWork(),
+		WorkspaceStarting: event == machine.RecordAttempt && p.turn().workspaceStarting(),
+		NoCapacity:        p.facts.NoCapacity != "",
+		PodRefused:        p.facts.PodRefused != "",
+		RetryNotDue:       st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
+		FamilyBusy:        p.facts.FamilyAtWork != "",
+		ParentArchived:    p.facts.ParentArchived,
+		Clearable:         st.History.Length > st.History.ContextStart,
+		Compactable:       p.compaction().compactable(),
 	}
 }
 
@@ -107,7 +108,8 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
-		case machine.RetryNotDue, machine.SubChatsAtWork, machine.CallsUnread: // That held a step that is no more.
+		case machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting, machine.CallsUnread:
+			// That held a step that is no more.
 			p.held = ""
 		}
 	},

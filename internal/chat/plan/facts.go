@@ -54,6 +54,10 @@ type Facts struct {
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
 	// true for one that is still at work.
 	SubChats map[string]bool
+	// Workspace is how the workspace stands that calls of the turn need; nil as long as the plan has not asked for it.
+	Workspace *Workspace
+	// HasWorkspace is true when the chat's family has a workspace.
+	HasWorkspace bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
@@ -96,6 +100,13 @@ type Facts struct {
 	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
+}
+
+// Workspace is how the workspace of a chat's family stands.
+type Workspace struct {
+	// Starting is what it waits for, in its own words; empty when calls can be run: it is ready, or a person is needed,
+	// which the calls' results say then.
+	Starting string
 }
 
 // NoPrompt is why spec.prompt cannot become a message.
@@ -232,6 +243,8 @@ type Asks struct {
 	Calls string
 	// SubChats are those of which it matters whether they are at work.
 	SubChats []string
+	// Workspace is true when calls that are to be run next need the family's workspace.
+	Workspace bool
 	// Summary is the message in which a model would say what became of the turn that has just ended.
 	Summary string
 	// Pod is true when an attempt begins, which needs a slot and a generation pod.
@@ -240,7 +253,8 @@ type Asks struct {
 
 // Nothing reports whether the plan is final.
 func (a *Asks) Nothing() bool {
-	return !a.Prompt && !a.Pod && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 && len(a.SubChats) == 0
+	return !a.Prompt && !a.Pod && !a.Workspace && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 &&
+		len(a.SubChats) == 0
 }
 
 // Rejection is a message that is refused.

@@ -19,15 +19,15 @@ import (
 func allOfATurn() v1alpha1.TurnInternalStatus {
 	return v1alpha1.TurnInternalStatus{
 		ResumedVersion: 1, ContentHash: "h", CallsGivenUpBefore: v1alpha1.CallsFailed, LastRole: v1alpha1.RoleAssistant,
-		CallingMessage: "c", PendingCalls: 2, CallsRequiringAction: 1, Decisions: []v1alpha1.ToolDecision{{ID: "1"}},
-		Results: &v1alpha1.MessagePlace{Message: "r"},
+		CallingMessage: "c", PendingCalls: 2, CallsRequiringAction: 1, NeedsWorkspace: true,
+		Decisions: []v1alpha1.ToolDecision{{ID: "1"}}, Results: &v1alpha1.MessagePlace{Message: "r"},
 	}
 }
 
 // allOfAnAttempt is the same of attempts.
 func allOfAnAttempt() v1alpha1.AttemptInternalStatus {
 	return v1alpha1.AttemptInternalStatus{
-		LostAttempts: 1, RuledOut: []string{"other"}, HasSubChats: true,
+		LostAttempts: 1, RuledOut: []string{"other"}, HasSubChats: true, HasWorkspace: true,
 		Compaction: &v1alpha1.CompactionCause{UsagePercent: 80},
 		RetryAfter: []v1alpha1.ModelRetryAfter{{ModelConfig: "third", Time: metav1.NewMicroTime(now.Add(time.Hour))}},
 	}
@@ -81,7 +81,7 @@ func TestNextAttemptKeepsWhatIsOfTheStepAlone(t *testing.T) {
 		return func(w *world) func(*Facts) { return func(f *Facts) { f.Result = chattest.Answer(w.chat, reply) } }
 	}
 	step := allOfAnAttempt()
-	step.HasSubChats, step.Compaction = false, nil
+	step.HasSubChats, step.HasWorkspace, step.Compaction = false, false, nil
 	lostOnceMore := step
 	lostOnceMore.LostAttempts = 2
 	for name, c := range map[string]struct {

@@ -27,6 +27,9 @@ func (p report) settle() {
 		facts.MayCome = p.mayCome(facts.Blocked)
 	}
 	facts.Held, facts.NoCapacity, facts.PodRefused = p.held, p.facts.NoCapacity, p.facts.PodRefused
+	if p.facts.Workspace != nil {
+		facts.WorkspaceStarting = p.facts.Workspace.Starting
+	}
 	if facts.Beginning {
 		facts.NoPrompt = p.noPrompt()
 	}

@@ -1,0 +1,93 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/workspace/life"
+)
+
+// provideWorkspace finds out how the workspace of the chat's family stands, and has it started where it is not there.
+func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
+	s.facts.Workspace = &plan.Workspace{}
+	root, err := r.gatherer.family.root(ctx, s.facts.Chat)
+	if err != nil || root == nil || root.Spec.Workspace == nil {
+		return err // The calls' results say that there is none.
+	}
+	w, err := r.actuator.needWorkspace(ctx, root)
+	if words := denial.Of(err, root.Name); words != "" {
+		s.facts.Workspace.Starting = "the API server refuses it: " + words
+		s.lookAgain = plan.Sooner(s.lookAgain, denial.Lasts)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.facts.Workspace.Starting = life.Starting(w, root)
+	return nil
+}
+
+// known reports whether the workspace knows what it is made from, and that it is needed: for a quarter of the time that
+// it is kept, so that calls in a row cost no write each. One that is never stopped is needed for ever.
+func known(w *v1alpha1.Workspace, source *v1alpha1.WorkspaceSource, now time.Time) bool {
+	if w.Spec.NeededAt == nil || !equality.Semantic.DeepEqual(&w.Spec.Source, source) {
+		return false
+	}
+	idle := time.Duration(source.IdleSecondsOrDefault()) * time.Second
+	return idle == 0 || now.Sub(w.Spec.NeededAt.Time) < idle/4
+}
+
+// needWorkspace creates the workspace of the chat, or says of the one that is there that it is needed.
+func (a *actuator) needWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.Workspace, error) {
+	var w v1alpha1.Workspace
+	err := a.client.Get(ctx, client.ObjectKeyFromObject(root), &w)
+	if apierrors.IsNotFound(err) {
+		return a.createWorkspace(ctx, root)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading workspace %s: %w", root.Name, err)
+	}
+	if !metav1.IsControlledBy(&w, root) {
+		return &w, nil // That of a former chat of the name is on its way out, or a stranger's: see life.Starting.
+	}
+	now := a.now()
+	if known(&w, root.Spec.Workspace, now) {
+		return &w, nil
+	}
+	w.Spec.Source, w.Spec.NeededAt = *root.Spec.Workspace, new(metav1.NewTime(now))
+	if err := a.client.Update(ctx, &w); err != nil {
+		return nil, fmt.Errorf("having workspace %s started: %w", root.Name, err)
+	}
+	return &w, nil
+}
+
+// createWorkspace creates the workspace of the chat, which owns it.
+func (a *actuator) createWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.Workspace, error) {
+	w := &v1alpha1.Workspace{
+		ObjectMeta: metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name, OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(root, v1alpha1.GroupVersion.WithKind("Chat"))}},
+		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: root.Name}, Source: *root.Spec.Workspace,
+			NeededAt: new(metav1.NewTime(a.now()))},
+	}
+	err := a.client.Create(ctx, w)
+	if apierrors.IsAlreadyExists(err) {
+		w = &v1alpha1.Workspace{} // What is read into an object leaves what that had before.
+		err = a.live.Get(ctx, client.ObjectKeyFromObject(root), w)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating workspace %s: %w", root.Name, err)
+	}
+	return w, nil
+}

@@ -1,0 +1,106 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/workspace/life"
+)
+
+// withWorkspace is chat c, which has a workspace that is kept for so long.
+func withWorkspace(w *world, idleSeconds int32) *v1alpha1.Chat {
+	w.Helper()
+	chat := w.chat()
+	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{IdleSeconds: &idleSeconds,
+		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
+	if err := w.Direct.Update(w.Context(), chat); err != nil {
+		w.Fatal(err)
+	}
+	return chat
+}
+
+// need says that the chat needs its workspace, and returns that with the writes that this cost.
+func need(w *world, chat *v1alpha1.Chat) (*v1alpha1.Workspace, []string) {
+	w.Helper()
+	before := len(w.Writes())
+	got, err := w.actuator.needWorkspace(w.Context(), chat)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return got, w.Writes()[before:]
+}
+
+func TestCallsInARowCostNoWriteOfTheWorkspaceEach(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle  int32
+		after time.Duration
+		want  []string
+	}{
+		"soon":                         {1800, 7 * time.Minute, nil},
+		"after a quarter of its time":  {1800, 8 * time.Minute, []string{"update workspace"}},
+		"of one that is never stopped": {0, 100 * time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			chat := withWorkspace(w, c.idle)
+			got, writes := need(w, chat)
+			if !slices.Equal(writes, []string{"create workspace"}) || !metav1.IsControlledBy(got, chat) {
+				t.Errorf("it writes %v, and has %+v", writes, got.ObjectMeta)
+			}
+			w.actuator.now = func() time.Time { return now.Add(c.after) }
+			if _, writes := need(w, chat); !slices.Equal(writes, c.want) {
+				t.Errorf("needed again, it writes %v", writes)
+			}
+		})
+	}
+}
+
+func TestAnEditedSourceReachesTheWorkspaceAtOnce(t *testing.T) {
+	w := newWorld(t)
+	chat := withWorkspace(w, 0)
+	need(w, chat)
+	chat.Spec.Workspace.PodTemplateRef.Name = "rust"
+	if got, writes := need(w, chat); got.Spec.Source.PodTemplateRef.Name != "rust" || len(writes) != 1 {
+		t.Errorf("it writes %v, and has %+v", writes, got.Spec.Source)
+	}
+}
+
+func TestAStrangersWorkspaceThatTheCacheDoesNotShowHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t)
+	chat := withWorkspace(w, 0)
+	stranger := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
+	if err := w.Direct.Create(t.Context(), stranger); err != nil {
+		t.Fatal(err)
+	}
+	w.Fail = func(call string) error {
+		if call != "get workspace" {
+			return nil
+		}
+		return fakeapi.NotFound.Err()
+	}
+	got, _ := need(w, chat)
+	if metav1.IsControlledBy(got, chat) || life.Starting(got, chat) != "" {
+		t.Errorf("the chat takes it for its own, or waits: %+v", got.ObjectMeta)
+	}
+}
+
+func TestASuspendedWorkspaceHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t)
+	chat := withWorkspace(w, 0)
+	got, _ := need(w, chat)
+	if life.Starting(got, chat) == "" {
+		t.Error("a new workspace is not waited for")
+	}
+	got.Spec.Suspend = true
+	if why := life.Starting(got, chat); why != "" {
+		t.Errorf("a suspended one is: %s", why)
+	}
+}

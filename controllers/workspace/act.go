@@ -1,0 +1,115 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/workspace/life"
+	"parley.dev/parley/internal/workspace/template"
+)
+
+// annotationName on a claim names the workspace that it belongs to.
+const annotationName = "parley.dev/workspace"
+
+// annotationTemplate on a pod is the hash of what it was made from.
+const annotationTemplate = "parley.dev/template"
+
+// act does what has been decided, and puts into the facts what has come of it.
+func (r *Reconciler) act(ctx context.Context, act life.Act, f *life.Facts, o *template.Objects) error {
+	switch act {
+	case life.CreateClaim:
+		claim, err := create(ctx, r, claimOf(f.Workspace, o), &corev1.PersistentVolumeClaim{})
+		f.Claim = claim
+		return refused(err, act, f)
+	case life.CreatePod:
+		err := r.Access.Ensure(ctx, f.Workspace.Namespace)
+		if err == nil {
+			f.Pod, err = create(ctx, r, podOf(f.Workspace, o), &corev1.Pod{})
+		}
+		return refused(err, act, f)
+	case life.RemovePod:
+		return r.removePod(ctx, f)
+	case life.ForcePod:
+		return r.removePod(ctx, f, client.GracePeriodSeconds(0))
+	}
+	return nil
+}
+
+// create creates the object, and returns it, or the one of its name that the cache did not show: the decision is made
+// again with that. It is read into an empty object, because reading leaves what the API server does not say.
+func create[T client.Object](ctx context.Context, r *Reconciler, o, there T) (none T, err error) {
+	err = r.Client.Create(ctx, o)
+	switch {
+	case err == nil:
+		return o, nil
+	case !apierrors.IsAlreadyExists(err):
+		return none, fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil {
+		return none, fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
+	}
+	return there, nil
+}
+
+// refused puts into the facts what the API server has against the act. Any other error is returned.
+func refused(err error, act life.Act, f *life.Facts) error {
+	words := denial.Of(err, template.Name(f.Workspace))
+	if words == "" {
+		return err
+	}
+	f.Refused, f.RefusedAct = words, act
+	return nil
+}
+
+func (r *Reconciler) removePod(ctx context.Context, f *life.Facts, opts ...client.DeleteOption) error {
+	uid := f.Pod.UID
+	err := r.Client.Delete(ctx, f.Pod, append(opts, client.Preconditions{UID: &uid})...)
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("removing pod %s: %w", f.Pod.Name, err)
+	}
+	var pod corev1.Pod
+	err = r.Live.Get(ctx, client.ObjectKeyFromObject(f.Pod), &pod)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && pod.UID != uid:
+		f.Pod = nil
+	case err != nil:
+		return fmt.Errorf("reading pod %s: %w", f.Pod.Name, err)
+	default:
+		f.Pod = &pod
+	}
+	return nil
+}
+
+func podOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.Pod {
+	pod := o.Pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[annotationTemplate] = o.Hash()
+	pod.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	return pod
+}
+
+// claimOf is the claim of the storage. One that is to be kept has no owner.
+func claimOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.PersistentVolumeClaim {
+	claim := o.Claim.DeepCopy()
+	claim.Annotations = map[string]string{life.AnnotationWorkspace: string(w.UID), annotationName: w.Name}
+	if w.Spec.Source.DeletionPolicy != v1alpha1.WorkspaceRetain {
+		claim.OwnerReferences = []metav1.OwnerReference{owner(w)}
+	}
+	return claim
+}
+
+func owner(w *v1alpha1.Workspace) metav1.OwnerReference {
+	return *metav1.NewControllerRef(w, v1alpha1.GroupVersion.WithKind("Workspace"))
+}

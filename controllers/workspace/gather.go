@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/workspace/life"
+	"parley.dev/parley/internal/workspace/template"
+)
+
+// gather reads what the life of the workspace depends on, and makes of its template what a new pod would be.
+func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.Facts, *template.Objects, error) {
+	f := &life.Facts{Workspace: w, Now: r.Now()}
+	var pod corev1.Pod
+	key := client.ObjectKey{Namespace: w.Namespace, Name: template.Name(w)}
+	found, err := r.find(ctx, key, &pod)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found {
+		f.Pod = &pod
+	}
+	var claim corev1.PersistentVolumeClaim
+	if found, err = r.find(ctx, key, &claim); err != nil {
+		return nil, nil, err
+	}
+	if found {
+		f.Claim = &claim
+	}
+	if f.InUse, err = r.inUse(ctx, w); err != nil {
+		return nil, nil, err
+	}
+	objects, err := r.render(ctx, w, f)
+	return f, objects, err
+}
+
+// find reads an object. That the cache does not show it does not prove that there is none: it may have been created a
+// moment ago, and creating it again would look like a stranger's.
+func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
+	err := r.Client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+// render makes the objects of the workspace, or says in the facts why that is not possible.
+func (r *Reconciler) render(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts) (*template.Objects, error) {
+	var t corev1.PodTemplate
+	key := client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.Source.PodTemplateRef.Name}
+	found, err := r.find(ctx, key, &t)
+	if err != nil {
+		return nil, err
+	}
+	if !found || t.Labels[v1alpha1.LabelWorkspaceTemplate] != "true" {
+		f.TemplateMissing = true
+		return nil, nil
+	}
+	settings := r.Settings
+	settings.Subject = "system:serviceaccount:" + w.Namespace + ":" + podspec.ServiceAccount
+	objects, wrong := template.Render(w, &t, settings)
+	if wrong != nil {
+		f.TemplateError = wrong.Error()
+	} else {
+		f.NeedsClaim = objects.Claim != nil
+	}
+	return objects, nil
+}
+
+// maxFamily bounds how many chats of a family are looked at.
+const maxFamily = 1000
+
+// inUse reports whether a chat of the family is at work.
+func (r *Reconciler) inUse(ctx context.Context, w *v1alpha1.Workspace) (bool, error) {
+	var root v1alpha1.Chat
+	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.ChatRef.Name}, &root)
+	if err != nil || !found {
+		return false, err
+	}
+	level := []v1alpha1.Chat{root}
+	for seen := 0; len(level) > 0 && seen < maxFamily; seen++ {
+		chat := &level[0]
+		if atWork(chat.Status.Phase) {
+			return true, nil
+		}
+		var below v1alpha1.ChatList
+		if err := r.Client.List(ctx, &below, client.InNamespace(w.Namespace),
+			client.MatchingFields{index.ChatsByParent: chat.Name}); err != nil {
+			return false, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
+		}
+		level = append(level[1:], below.Items...)
+	}
+	return false, nil
+}
+
+func atWork(phase v1alpha1.ChatPhase) bool {
+	return phase == v1alpha1.ChatRunning || phase == v1alpha1.ChatInterrupting
+}

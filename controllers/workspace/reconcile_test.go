@@ -1,0 +1,292 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/workspace/template"
+)
+
+var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "c"}}
+
+// podTemplate is one that workspaces may be made from.
+func podTemplate() *corev1.PodTemplate {
+	return &corev1.PodTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "go",
+			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "go"}}}},
+	}
+}
+
+// workspace is new, and has storage.
+func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
+	w := &v1alpha1.Workspace{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "w-1", Generation: 1,
+			CreationTimestamp: metav1.NewTime(chattest.Now)},
+		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Source: v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go", Storage: &v1alpha1.WorkspaceStorage{}}}},
+	}
+	for _, c := range change {
+		c(w)
+	}
+	return w
+}
+
+func retained(w *v1alpha1.Workspace) { w.Spec.Source.DeletionPolicy = v1alpha1.WorkspaceRetain }
+
+// begin returns a reconciler whose clock stands that long after chattest.Now.
+func begin(t *testing.T, later time.Duration, objects ...client.Object) (*fakeapi.Server, *Reconciler) {
+	t.Helper()
+	s := fakeapi.New(t, objects...)
+	now := func() time.Time { return chattest.Now.Add(later) }
+	return s, &Reconciler{
+		Client: s.Client, Live: s.Live, Now: now,
+		Settings: template.Settings{Image: "parley", Placement: template.ImageVolume, Issuer: "https://issuer"},
+		Access: &Access{Client: s.Client, Now: now,
+			Keys: func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil }},
+	}
+}
+
+func reconciled(t *testing.T, r *Reconciler) ctrl.Result {
+	t.Helper()
+	result, err := r.Reconcile(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func status(t *testing.T, s *fakeapi.Server) (v1alpha1.WorkspaceStatus, v1alpha1.ConditionReason) {
+	t.Helper()
+	st := fakeapi.Read(t, s, workspace()).Status
+	return st, v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
+}
+
+// own are the pod and the claim of the workspace; nil where there is none.
+func own(t *testing.T, s *fakeapi.Server) (*corev1.Pod, *corev1.PersistentVolumeClaim) {
+	t.Helper()
+	var pods corev1.PodList
+	var claims corev1.PersistentVolumeClaimList
+	for _, list := range []client.ObjectList{&pods, &claims} {
+		if err := s.Direct.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pod *corev1.Pod
+	var claim *corev1.PersistentVolumeClaim
+	if len(pods.Items) > 0 {
+		pod = &pods.Items[0]
+	}
+	if len(claims.Items) > 0 {
+		claim = &claims.Items[0]
+	}
+	return pod, claim
+}
+
+// runs lets the kubelet say that the pod is ready.
+func runs(t *testing.T, s *fakeapi.Server) {
+	t.Helper()
+	pod, _ := own(t, s)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7",
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+	if err := s.Direct.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAWorkspaceGetsWhatItRunsWithThenItsClaimThenItsPod(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(), podTemplate())
+	reconciled(t, r)
+	want := []string{"create persistentvolumeclaim", "apply networkpolicy", "apply configmap", "create pod",
+		"update status of workspace"}
+	if !slices.Equal(s.Writes(), want) {
+		t.Errorf("it writes %v", s.Writes())
+	}
+	pod, claim := own(t, s)
+	for _, o := range []client.Object{pod, claim} {
+		if o.GetName() != "parley-workspace-w-1" || !metav1.IsControlledBy(o, workspace()) {
+			t.Errorf("%T is %+v", o, o.GetOwnerReferences())
+		}
+	}
+	runs(t, s)
+	reconciled(t, r)
+	st, reason := status(t, s)
+	if reason != v1alpha1.ReasonWorkspaceReady || st.Pod.Address != "10.0.0.7" || st.Directory != "/workspace" ||
+		st.Claim != claim.Name || st.Template == "" {
+		t.Errorf("the status is %+v", st)
+	}
+	before := len(s.Writes())
+	if reconciled(t, r); len(s.Writes()) != before {
+		t.Errorf("what it says already is written again: %v", s.Writes()[before:])
+	}
+}
+
+func TestARefusalIsSaidInTheAPIServersWordsAndTriedAgain(t *testing.T) {
+	for refused, want := range map[string]v1alpha1.ConditionReason{
+		"create pod": v1alpha1.ReasonPodRefused, "create persistentvolumeclaim": v1alpha1.ReasonStorageRefused,
+		"apply networkpolicy": v1alpha1.ReasonPodRefused, "apply configmap": v1alpha1.ReasonPodRefused,
+	} {
+		t.Run(refused, func(t *testing.T) {
+			s, r := begin(t, time.Second, workspace(), podTemplate())
+			s.Fail = func(call string) error {
+				if call != refused {
+					return nil
+				}
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "some"}, "x",
+					errors.New("exceeded quota: nothing"))
+			}
+			result := reconciled(t, r)
+			st, reason := status(t, s)
+			said := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
+			if reason != want || said == nil || !strings.Contains(said.Message, "exceeded quota: nothing") {
+				t.Errorf("it says %+v", st.Conditions)
+			}
+			if result.RequeueAfter == 0 || result.RequeueAfter > 11*time.Second {
+				t.Errorf("it is tried again after %s", result.RequeueAfter)
+			}
+			s.Fail = nil
+			if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
+				t.Error("it is not created once it is allowed")
+			}
+		})
+	}
+}
+
+func TestAStrangersObjectThatTheCacheDoesNotShowIsLeftAlone(t *testing.T) {
+	name := metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-1"}
+	for kind, stranger := range map[string]client.Object{
+		"pod": &corev1.Pod{ObjectMeta: name}, "persistentvolumeclaim": &corev1.PersistentVolumeClaim{ObjectMeta: name},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			s, r := begin(t, time.Second, workspace(), podTemplate(), stranger.DeepCopyObject().(client.Object))
+			s.Fail = func(call string) error {
+				if call != "get "+kind {
+					return nil
+				}
+				return fakeapi.NotFound.Err()
+			}
+			reconciled(t, r)
+			st, reason := status(t, s)
+			if reason != v1alpha1.ReasonNameTaken || st.Pod != nil && kind == "pod" && st.Pod.Address != "" {
+				t.Errorf("the status is %+v", st)
+			}
+		})
+	}
+}
+
+// reasonOf is why the workspace is ready, or not.
+func reasonOf(t *testing.T, s *fakeapi.Server) v1alpha1.ConditionReason {
+	t.Helper()
+	_, reason := status(t, s)
+	return reason
+}
+
+func TestAnIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	sub := chattest.In("ns", chattest.Chat("sub"))
+	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	for name, c := range map[string]struct {
+		phase v1alpha1.ChatPhase
+		want  v1alpha1.ConditionReason
+	}{
+		"nobody is at work":            {v1alpha1.ChatWaiting, v1alpha1.ReasonWorkspaceStopped},
+		"a sub-chat is at work":        {v1alpha1.ChatRunning, v1alpha1.ReasonWorkspaceReady},
+		"a sub-chat waits for people":  {v1alpha1.ChatRequiresAction, v1alpha1.ReasonWorkspaceStopped},
+		"a sub-chat finishes its call": {v1alpha1.ChatInterrupting, v1alpha1.ReasonWorkspaceReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := sub.DeepCopy()
+			below.Status.Phase = c.phase
+			s, r := begin(t, time.Second, workspace(), podTemplate(), chat.DeepCopy(), below)
+			reconciled(t, r)
+			runs(t, s)
+			reconciled(t, r)
+			r.Now = func() time.Time { return chattest.Now.Add(31 * time.Minute) }
+			reconciled(t, r)
+			pod, claim := own(t, s)
+			reason := reasonOf(t, s)
+			if reason != c.want || claim == nil || (pod == nil) != (reason == v1alpha1.ReasonWorkspaceStopped) {
+				t.Errorf("it says %s, its pod is %v, its claim %v", reason, pod != nil, claim != nil)
+			}
+		})
+	}
+}
+
+func TestARetainedClaimHasNoOwner(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(retained), podTemplate())
+	reconciled(t, r)
+	_, claim := own(t, s)
+	if len(claim.OwnerReferences) != 0 || claim.Annotations["parley.dev/workspace"] != "c" {
+		t.Errorf("the claim is %+v", claim.ObjectMeta)
+	}
+	if requests := ofClaim(t.Context(), claim); !slices.Equal(requests, []reconcile.Request{request}) {
+		t.Errorf("its events requeue %v", requests)
+	}
+}
+
+func TestATemplateThatComesRequeuesTheWorkspacesThatWaitForIt(t *testing.T) {
+	s, r := begin(t, time.Second, workspace())
+	if result := reconciled(t, r); result.RequeueAfter == 0 {
+		t.Error("it is not looked at again after the time that a manifest has")
+	}
+	if _, reason := status(t, s); reason != v1alpha1.ReasonTemplateNotFound {
+		t.Errorf("it says %s", reason)
+	}
+	if got := r.ofTemplate(t.Context(), podTemplate()); !slices.Equal(got, []reconcile.Request{request}) {
+		t.Errorf("the template requeues %v", got)
+	}
+	other := podTemplate()
+	other.Name = "other"
+	if got := r.ofTemplate(t.Context(), other); len(got) != 0 {
+		t.Errorf("another template requeues %v", got)
+	}
+}
+
+func TestTheIssuersKeysAreRenewedEveryHour(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(func(w *v1alpha1.Workspace) { w.Spec.Source.IdleSeconds = new(int32(0)) }),
+		podTemplate())
+	reconciled(t, r)
+	runs(t, s)
+	reconciled(t, r)
+	before := len(s.Writes())
+	r.Now = func() time.Time { return chattest.Now.Add(time.Hour + time.Minute) }
+	r.Access.Now = r.Now
+	if reconciled(t, r); !slices.Equal(s.Writes()[before:], []string{"apply networkpolicy", "apply configmap"}) {
+		t.Errorf("it writes %v", s.Writes()[before:])
+	}
+}
+
+func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
+	faults := fakeapi.Reconcile{
+		Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
+			return begin(t, time.Second, workspace(), podTemplate())
+		},
+		Request: request, State: []client.ObjectList{&v1alpha1.WorkspaceList{}, &corev1.PodList{},
+			&corev1.PersistentVolumeClaimList{}},
+		Settled: map[string][]fakeapi.Fault{
+			// A workspace that is gone needs nothing; a chat may be gone before it.
+			"get workspace": {fakeapi.NotFound}, "update status of workspace": {fakeapi.NotFound},
+		},
+	}
+	faults.Run(t)
+}

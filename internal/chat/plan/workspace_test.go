@@ -1,0 +1,68 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// housed is a chat whose reply makes a call that needs the workspace, which waits for that; empty: it is ready.
+func housed(t *testing.T, waits string) *world {
+	t.Helper()
+	w := newWorld(t).say("a")
+	return w.pass(func(f *Facts) {
+		f.Result, f.Workspace = chattest.Answer(w.chat, chattest.Works("1")), &Workspace{Starting: waits}
+	})
+}
+
+func TestACallThatNeedsTheWorkspaceAsksHowItStands(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply chattest.Reply
+		asks  bool
+	}{
+		"a call that needs it":      {chattest.Works("1"), true},
+		"a call that does not":      {chattest.Calls("1"), false},
+		"a reply without any calls": {chattest.Says("Fine."), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			got, err := Advance(Facts{Chat: w.chat, Model: w.f.Model, Result: chattest.Answer(w.chat, c.reply), Now: now})
+			if err != nil || got.Asks.Workspace != c.asks {
+				t.Errorf("it asks for %+v, %v", got.Asks, err)
+			}
+		})
+	}
+}
+
+func TestWaitingForTheWorkspaceHasNoAttemptUntilItIsReady(t *testing.T) {
+	w := housed(t, "the image is pulled").want("Running v2 c-1-1/2 - []").
+		wantReason(v1alpha1.ReasonWaitingForWorkspace)
+	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
+	if !strings.HasSuffix(ready.Message, ": the image is pulled") {
+		t.Errorf("it says %q", ready.Message)
+	}
+	w.pass(func(f *Facts) { f.Workspace = &Workspace{Starting: "the image is pulled"}; f.NoCapacity = "full" }).
+		wantReason(v1alpha1.ReasonWaitingForWorkspace)
+	w.pass(func(f *Facts) { f.Workspace = &Workspace{} }).want("Running v2 c-1-1/2 1:ExecuteTools []")
+}
+
+func TestTheStepAfterTheCallsNeedsNoWorkspace(t *testing.T) {
+	w := housed(t, "").want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Results("1")) }).
+		want("Running v3 c-2-1/3 1:GenerateAssistant []")
+}
+
+func TestAChatThatWaitsForTheWorkspaceCanBeInterrupted(t *testing.T) {
+	w := housed(t, "the node is full")
+	w.pass(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "now"}} })
+	if got := w.chat.Status.Turn.CallsGivenUp; w.chat.Status.Generation != nil || got == "" {
+		t.Errorf("the attempt is %+v, its calls are given up because of %q", w.chat.Status.Generation, got)
+	}
+}
