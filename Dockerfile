@@ -14,7 +14,7 @@ COPY controllers controllers
 COPY internal internal
 # grpcnotrace halves the generator: without it the linker keeps every method of every type.
 RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ \
-    ./cmd/manager ./cmd/generator ./cmd/relay ./cmd/gateway
+    ./cmd/manager ./cmd/generator ./cmd/relay ./cmd/gateway ./cmd/workspace-agent
 
 FROM ${BASE_IMAGE}
 COPY --from=build /out/ /

@@ -15,7 +15,9 @@ BIN := $(CURDIR)/bin
 STATE := $(CURDIR)/.parley
 
 export IMAGE ?= parley.dev/parley:dev
-PROGRAMS := manager generator relay gateway
+# What workspaces in tests are made from: a shell.
+export TOOLBOX_IMAGE ?= parley.dev/toolbox:dev
+PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
 PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
 
@@ -38,8 +40,9 @@ ON_KUBECONFIG = $(CLUSTER_KUBECONFIG)
 ON_NODE = DEVCLUSTER="$(DEVCLUSTER)" PARLEY_LOCAL_NODE=1
 ON_DEMO = DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1
 .PHONY: on-cluster
-on-cluster: setup image cluster-up
+on-cluster: setup image toolbox cluster-up
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolbox.tar
 off_cluster = @$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 endif
 
@@ -72,10 +75,15 @@ build: ## Build every program into bin/.
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
 	@$(OCIPACK) -o $(BIN)/parley.tar -ref $(IMAGE) -user 65532:65532 $(foreach p,$(PROGRAMS) $(TEST_PROGRAMS),$(BIN)/$(p)=/$(p))
 
+.PHONY: toolbox
+toolbox: $(OCIPACK) ## Pack an image with a shell, for workspaces in tests: bin/toolbox.tar.
+	@$(OCIPACK) -o $(BIN)/toolbox.tar -ref $(TOOLBOX_IMAGE) -user 65532:65532 /bin/busybox=/bin/sh
+
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions and docs/status.md.
+generate: ## Generate deep copies, resource definitions, docs/status.md and docs/tools.md.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	go run ./internal/chat/machine/gen -o docs/status.md
+	go run -tags $(GOTAGS) ./internal/tools/gen -o docs/tools.md
 
 .PHONY: fmt
 fmt: ## Format the code.

@@ -8,6 +8,7 @@ packages=(
   pkg-config libseccomp-dev # runc filters system calls with libseccomp
   iproute2       # ip: the cluster's private network
   mount          # mount, umount: the kubelet mounts volumes with them
+  busybox-static # the shell of the image that workspaces in tests are made from
   util-linux     # flock: two builds at once wait for each other
 )
 

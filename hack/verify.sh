@@ -13,6 +13,7 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   exit 1
 fi
 go run ./internal/chat/machine/gen -o docs/status.md -check
+go run -tags grpcnotrace ./internal/tools/gen -o docs/tools.md -check
 for module in . test/gitops hack/localcluster; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done

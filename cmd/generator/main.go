@@ -28,14 +28,17 @@ import (
 	"parley.dev/parley/internal/generation/keyfile"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/generation/workspaces"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/workspace"
 )
 
 func main() {
@@ -147,25 +150,38 @@ func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, s
 
 func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Client, o runner.Options,
 	metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
-	if pod == "" || namespace == "" {
-		return nil, errors.New("POD_NAME and POD_NAMESPACE must be set")
+	pod, namespace, uid := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE"), os.Getenv("POD_UID")
+	if pod == "" || namespace == "" || uid == "" {
+		return nil, errors.New("POD_NAME, POD_NAMESPACE and POD_UID must be set")
 	}
+	housed := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now,
+		Workspaces: workspaces.New(workspaces.Options{
+			Namespace: namespace, Chat: client.Chats(namespace).Get, Workspace: client.Workspaces(namespace).Get,
+			Mint: mintFor(client, namespace, os.Getenv("POD_SERVICE_ACCOUNT"), pod, uid), Now: time.Now,
+		})})
 	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
-		Tools: tools.NewRegistry(
+		Tools: tools.NewRegistry(append(housed,
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
-		),
+		)...),
 		HTTP: transport.NewClient(),
 		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
 		NoRecordings: o.NoRecordings,
 		Metrics:      metrics, Tracer: tracer,
 	}), nil
+}
+
+// mintFor asks for tokens of the pod's own account, each for one workspace and bound to the pod.
+func mintFor(client *apiclient.Client, namespace, account, pod, uid string) tokencache.Mint {
+	own := apiclient.TokenFor{Namespace: namespace, Account: account, Pod: pod, PodUID: uid, Seconds: 3600}
+	return func(ctx context.Context, audience string) (string, time.Time, error) {
+		return client.Token(ctx, own, audience)
+	}
 }
 
 // relay makes the relay's client what the runner wants.

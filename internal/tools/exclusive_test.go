@@ -59,7 +59,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 			for i, name := range named(c.calls) {
 				calls = append(calls, v1alpha1.ToolCall{ID: string(rune('a' + i)), Name: name})
 			}
-			results := registry.Execute(t.Context(), chat, calls, nil)
+			results := registry.Execute(t.Context(), tools.Batch{Chat: chat, Calls: calls}, nil)
 			if len(results) != len(c.want) {
 				t.Fatalf("got %d results", len(results))
 			}

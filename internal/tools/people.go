@@ -62,6 +62,9 @@ func RequiresAction(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name s
 
 // DueCalls are the calls that Parley can answer now.
 type DueCalls struct {
+	// Reply is the version of the history that the reply with the calls was made for, which no other reply of the chat
+	// has; 0 for a reply that was imported.
+	Reply int64
 	// Run are to be run.
 	Run []v1alpha1.ToolCall
 	// Denied are the results of those that people denied.
@@ -70,8 +73,9 @@ type DueCalls struct {
 
 // Due finds the calls of the newest reply that have no result and wait for nobody, or have been decided about.
 func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueCalls {
-	var due DueCalls
-	for _, call := range outstanding(history) {
+	calls, reply := outstanding(history)
+	due := DueCalls{Reply: reply}
+	for _, call := range calls {
 		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
 		switch {
 		case call.RequiresAction == "" || i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
@@ -83,10 +87,11 @@ func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueC
 	return due
 }
 
-func outstanding(history []v1alpha1.ChatMessage) []v1alpha1.ToolCall {
+// outstanding are the calls of the newest reply that have no result, and the version that it was made for.
+func outstanding(history []v1alpha1.ChatMessage) (calls []v1alpha1.ToolCall, reply int64) {
 	answered := map[string]bool{}
 	for _, m := range slices.Backward(history) {
-		var calls []v1alpha1.ToolCall
+		calls = nil
 		for i := range m.Spec.Parts {
 			switch part := &m.Spec.Parts[i]; {
 			case part.ToolResult != nil:
@@ -96,10 +101,13 @@ func outstanding(history []v1alpha1.ChatMessage) []v1alpha1.ToolCall {
 			}
 		}
 		if m.Spec.Role == v1alpha1.RoleAssistant {
-			return slices.DeleteFunc(calls, func(c v1alpha1.ToolCall) bool { return answered[c.ID] })
+			if m.Spec.Generation != nil {
+				reply = m.Spec.Generation.HistoryVersion
+			}
+			return slices.DeleteFunc(calls, func(c v1alpha1.ToolCall) bool { return answered[c.ID] }), reply
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 func denied(call v1alpha1.ToolCall, comment string) v1alpha1.ToolResult {

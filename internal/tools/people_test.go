@@ -42,12 +42,16 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 		),
 		answered("done"),
 	}
+	history[2].Spec.Generation = &v1alpha1.MessageGeneration{HistoryVersion: 5}
 	due := tools.Due(history, []v1alpha1.ToolDecision{
 		{ID: "approved", Decision: v1alpha1.DecisionApprove},
 		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
 	})
 	if len(due.Run) != 2 || due.Run[0].ID != "own" || due.Run[1].ID != "approved" {
 		t.Errorf("to run are %+v", due.Run)
+	}
+	if due.Reply != 5 {
+		t.Errorf("the reply was made for version %d", due.Reply)
 	}
 	if len(due.Denied) != 1 || due.Denied[0].ID != "denied" || !due.Denied[0].IsError ||
 		due.Denied[0].Output != "A person denied this call, so it was not run. They said: too late" {

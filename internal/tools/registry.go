@@ -9,12 +9,10 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -33,6 +31,10 @@ type Tool interface {
 
 // Call is what a tool is run with.
 type Call struct {
+	// ID of the call, unique within the reply.
+	ID string
+	// Key of the call, which is the same when it is made again and that of no other call: protocol.ValidKey holds for it.
+	Key string
 	// Input are the arguments, a valid JSON object.
 	Input string
 	// Chat for which the tool runs, as it was when the step began.
@@ -87,39 +89,6 @@ func allows(spec *v1alpha1.ChatTools, name string) bool {
 		return true
 	}
 	return slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
-}
-
-// errInterrupted is what the model reads of a call that was cut off.
-var errInterrupted = errors.New("the call was interrupted before it produced a result")
-
-// Execute runs the calls for the chat at the same time and returns their results in the order of the calls; if one is
-// of an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted.
-// The observer is told of each call; nil: nobody is.
-func (r *Registry) Execute(
-	ctx context.Context, chat *v1alpha1.Chat, calls []v1alpha1.ToolCall, observe Observer,
-) []v1alpha1.ToolResult {
-	results := make([]v1alpha1.ToolResult, len(calls))
-	run := r.run
-	if exclusive := r.Conflict(calls); exclusive != "" {
-		run = r.refuse(exclusive)
-	}
-	var running sync.WaitGroup
-	for i, call := range calls {
-		running.Go(func() {
-			ctx, watch := observe.begin(ctx, &call, r.Has(call.Name))
-			defer watch.End(&results[i])
-			output, err := run(ctx, call.Name, Call{Input: call.Input, Chat: chat, Show: watch.Show})
-			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
-			if err != nil && ctx.Err() != nil {
-				err = errInterrupted
-			}
-			if err != nil {
-				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
-			}
-		})
-	}
-	running.Wait()
-	return results
 }
 
 func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {

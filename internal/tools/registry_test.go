@@ -90,7 +90,8 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.call.ID = "call_1"
-			results := registry.Execute(t.Context(), allowing(c.spec), []v1alpha1.ToolCall{c.call}, nil)
+			results := registry.Execute(t.Context(),
+				tools.Batch{Chat: allowing(c.spec), Calls: []v1alpha1.ToolCall{c.call}}, nil)
 			if len(results) != 1 {
 				t.Fatalf("got %d results", len(results))
 			}
@@ -134,7 +135,8 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits",
 			Input: fmt.Sprintf(`{"n":%d}`, i)})
 	}
-	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), &v1alpha1.Chat{}, batch, nil) {
+	together := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: batch}
+	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), together, nil) {
 		if r.ID != batch[i].ID || r.Output != fmt.Sprint(i) || r.IsError {
 			t.Errorf("result %d: got %+v", i, r)
 		}
@@ -182,7 +184,8 @@ func TestACallThatIsCutOffSaysSo(t *testing.T) {
 	}}, tool{"done", func(context.Context, string) (string, error) { return "done", nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := r.Execute(ctx, &v1alpha1.Chat{}, []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}, nil)
+	got := r.Execute(ctx, tools.Batch{Chat: &v1alpha1.Chat{},
+		Calls: []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}}, nil)
 	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError ||
 		got[1].Output != "done" {
 		t.Errorf("got %+v", got)

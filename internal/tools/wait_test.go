@@ -85,7 +85,8 @@ func TestAToolKnowsForWhichChatItRuns(t *testing.T) {
 	registry := tools.NewRegistry(asking{tool{"who", echo}})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	if got := registry.Execute(t.Context(), chat, []v1alpha1.ToolCall{{ID: "1", Name: "who"}}, nil); got[0].Output != "c" {
+	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who"}}}
+	if got := registry.Execute(t.Context(), batch, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -94,11 +95,11 @@ func TestAToolTakesThePlaceOfTheOneOfItsNameAlone(t *testing.T) {
 	registry := tools.NewRegistry(tool{"who", echo})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	calls := []v1alpha1.ToolCall{{ID: "1", Name: "who"}}
-	if got := registry.With(asking{tool{"who", echo}}).Execute(t.Context(), chat, calls, nil); got[0].Output != "c" {
+	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who"}}}
+	if got := registry.With(asking{tool{"who", echo}}).Execute(t.Context(), batch, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}
-	if got := registry.Execute(t.Context(), chat, calls, nil); got[0].Output != "{}" {
+	if got := registry.Execute(t.Context(), batch, nil); got[0].Output != "{}" {
 		t.Errorf("the registry itself was changed: got %+v", got)
 	}
 	if got := registry.With(tool{"other", echo}); got.Has("other") || !got.Has("who") {

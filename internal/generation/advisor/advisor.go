@@ -54,6 +54,20 @@ func (Tool) InputSchema() map[string]any {
 	}
 }
 
+// Reference is what people read of the tool.
+func (Tool) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: "chats whose `spec.advisor` is enabled, and that are no sub-chats ([advisor.md](advisor.md))",
+		Result:  Result{},
+		Errors: []string{
+			"The question is missing or too long, or the advisor gave no answer: type is error. Then the call counts as failed.",
+			"The turn has had all its advice: type is limit_reached.",
+			"The reply called other tools besides: none of its calls is run.",
+		},
+		Limits: []string{"`spec.advisor.maxUses` pieces of advice in a turn."},
+	}
+}
+
 // On reports whether the chat may ask for advice. Its spec.advisor is the one in force: see modelconfig.Advisor.
 func (Tool) On(chat *v1alpha1.Chat) bool { return on(chat) }
 

@@ -26,13 +26,13 @@ const (
 
 // Result is what the model reads of a call.
 type Result struct {
-	Type   Type   `json:"type"`
-	Advice string `json:"advice,omitempty"`
-	Error  string `json:"error,omitempty"`
+	Type   Type   `json:"type" doc:"advice, limit_reached or error."`
+	Advice string `json:"advice,omitempty" doc:"What the advisor says."`
+	Error  string `json:"error,omitempty" doc:"Why there is no advice, and what to do."`
 	// Model that gave the advice, as its provider calls it.
-	Model string `json:"advisor_model,omitempty"`
+	Model string `json:"advisor_model,omitempty" doc:"The model that was asked."`
 	// RemainingUses of this turn.
-	RemainingUses int32 `json:"remaining_uses"`
+	RemainingUses int32 `json:"remaining_uses" doc:"How often it can still be asked in this turn."`
 }
 
 // encode shortens a long advice until the whole fits into a result: one that is cut elsewhere is no JSON.

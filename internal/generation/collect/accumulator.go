@@ -222,6 +222,8 @@ type Step struct {
 	CallsRequiringAction int32
 	// WaitingFor are the calls that wait for sub-chats.
 	WaitingFor []v1alpha1.WaitingCall
+	// NeedsWorkspace is true when pending calls need the workspace of the chat's family.
+	NeedsWorkspace bool
 	// StoppedBy is the tool of the first result that ends the turn.
 	StoppedBy string
 	Truncated bool

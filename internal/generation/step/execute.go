@@ -19,19 +19,23 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
-	live := &batch{
-		show: publishAs(v1alpha1.RoleTool, to), now: p.steps.options.Now, limit: tools.ResultLimitOf(p.chat),
-		ran: map[string]collect.Span{},
-	}
+	live := p.newBatch(publishAs(v1alpha1.RoleTool, to))
 	for i := range calls.Denied {
 		denied := &calls.Denied[i]
 		live.showResult(denied, time.Time{})
 		p.task.Observed.ToolDenied(denied.Name, p.steps.options.Tools.Has(denied.Name))
 	}
+	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, live)
+	return p.executed(ctx, append(results, calls.Denied...), live.spans())
+}
+
+// run runs the calls of a batch that are not known yet.
+func (p *Performer) run(
+	ctx context.Context, messages []v1alpha1.ChatMessage, calls tools.Batch, live *batch,
+) []v1alpha1.ToolResult {
 	defer p.steps.options.Expect(ctx)()
 	registry := p.steps.options.Tools.With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
-	results := registry.Execute(ctx, p.chat, calls.Run, p.task.Observed.Tools(live.observe))
-	return p.executed(ctx, append(results, calls.Denied...), live.spans())
+	return registry.Execute(ctx, calls, p.task.Observed.Tools(live.observe))
 }
 
 // executed is the outcome of a batch of calls.
@@ -44,37 +48,6 @@ func (p *Performer) executed(ctx context.Context, results []v1alpha1.ToolResult,
 	return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: s}
 }
 
-// resultLost is what the model reads of a call that was running when the generator crashed, beside calls that had
-// ended.
-const resultLost = "the generation pod was restarted while this call ran, so that its result is lost; " +
-	"it may have had an effect"
-
-// resumeTools is the outcome of a batch that a former life of this process was running: results that were streamed are
-// kept, and what ran besides says that its result is lost. It is not run again, because the model has to know that it
-// may have had an effect. A batch of which no call had ended is lost as a whole.
-func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	streamed, ran := collect.ResultsIn(shown)
-	kept := make(map[string]v1alpha1.ToolResult, len(streamed))
-	for _, result := range streamed {
-		kept[result.ID] = result
-	}
-	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
-	ended := false
-	results := make([]v1alpha1.ToolResult, 0, len(calls.Run)+len(calls.Denied))
-	for _, call := range calls.Run {
-		result, ok := kept[call.ID]
-		if !ok {
-			result = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
-		}
-		ended = ended || ok
-		results = append(results, result)
-	}
-	if !ended {
-		return Outcome{Kind: v1alpha1.OutcomeLost}
-	}
-	return p.executed(ctx, append(results, calls.Denied...), ran)
-}
-
 // batch shows what becomes of the calls of a batch while they run, and remembers when they ran.
 type batch struct {
 	show func(parts.Part)
@@ -84,6 +57,18 @@ type batch struct {
 
 	mu  sync.Mutex
 	ran map[string]collect.Span
+	// said is how many bytes tools have shown while they ran.
+	said int
+}
+
+// maxSaid is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
+// is room for their results, from which the batch is resumed after a crash.
+const maxSaid = 512 << 10
+
+func (p *Performer) newBatch(show func(parts.Part)) *batch {
+	return &batch{
+		show: show, now: p.steps.options.Now, limit: tools.ResultLimitOf(p.chat), ran: map[string]collect.Span{},
+	}
 }
 
 // observe is a tools.Observer.
@@ -93,13 +78,25 @@ func (b *batch) observe(ctx context.Context, call *v1alpha1.ToolCall, _ bool) (c
 	b.note(id, collect.Span{Began: began})
 	b.show(parts.Part{Type: parts.ToolStart, ID: id, Name: name, At: began})
 	return ctx, tools.Watch{
-		Show: func(piece string) { b.show(parts.Part{Type: parts.ToolOutput, ID: id, Name: name, Text: piece}) },
+		Show: func(piece string) {
+			if b.fits(piece) {
+				b.show(parts.Part{Type: parts.ToolOutput, ID: id, Name: name, Text: piece})
+			}
+		},
 		End: func(result *v1alpha1.ToolResult) {
 			ended := b.now().UTC()
 			b.note(id, collect.Span{Began: began, Ended: ended})
 			b.showResult(result, ended)
 		},
 	}
+}
+
+// fits reports whether there is room to show the piece.
+func (b *batch) fits(piece string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said += len(piece)
+	return b.said <= maxSaid
 }
 
 func (b *batch) note(id string, span collect.Span) {

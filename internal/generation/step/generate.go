@@ -57,7 +57,8 @@ func (p *Performer) withRequired(t *models.Target, s collect.Step) collect.Step 
 			calls = append(calls, *call)
 		}
 	}
-	s.WaitingFor = p.steps.options.Tools.WaitingCalls(p.chat.Spec.Tools, calls)
+	registry, allowed := p.steps.options.Tools, p.chat.Spec.Tools
+	s.WaitingFor, s.NeedsWorkspace = registry.WaitingCalls(allowed, calls), registry.NeedWorkspace(allowed, calls)
 	return s
 }
 

@@ -11,7 +11,6 @@ package step
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -27,10 +26,10 @@ import (
 )
 
 // ErrInterrupted ends the context of a step that is to hand over what it has.
-var ErrInterrupted = errors.New("the chat was interrupted")
+var ErrInterrupted = tools.ErrInterrupted
 
 // Interrupted reports whether the step that works in ctx is to hand over what it has.
-func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
+func Interrupted(ctx context.Context) bool { return tools.Interrupted(ctx) }
 
 // Options are what the steps of a pod share. All are required.
 type Options struct {
@@ -130,7 +129,7 @@ func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage
 // Resume is the outcome of a step that a former life of this process was performing when it ended, from what had been
 // shown of it. Only what was interrupted, and batches of calls, are resumed.
 func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	if Interrupted(ctx) {
+	if p.action() != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
 	}
 	return p.resumeTools(ctx, messages, shown)
@@ -146,7 +145,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Truncated, g.FinishReason = o.Content.Truncated, o.Content.FinishReason
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
-	g.WaitingFor, g.StoppedBy = o.Content.WaitingFor, o.Content.StoppedBy
+	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

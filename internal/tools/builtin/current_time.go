@@ -36,9 +36,26 @@ func (CurrentTime) InputSchema() map[string]any {
 		"properties": map[string]any{
 			"timezone": map[string]any{
 				"type":        "string",
-				"description": "IANA name of a time zone, such as Europe/Berlin. Default: UTC.",
+				"default":     "UTC",
+				"description": "IANA name of a time zone, such as Europe/Berlin.",
 			},
 		},
+	}
+}
+
+// timeResult is what the model reads.
+type timeResult struct {
+	Time     string `json:"time" doc:"The time, RFC 3339."`
+	Timezone string `json:"timezone" doc:"The time zone."`
+	Weekday  string `json:"weekday" doc:"The day of the week, in English."`
+}
+
+// Reference is what people read of the tool.
+func (CurrentTime) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: "every chat", Result: timeResult{},
+		Errors: []string{"The time zone is not known; the error says how names of time zones look."},
+		Limits: []string{"The time is the generation pod's."},
 	}
 }
 
@@ -55,8 +72,8 @@ func (t CurrentTime) Run(_ context.Context, call tools.Call) (string, error) {
 		return "", fmt.Errorf("timezone %q is not known; use an IANA name such as Europe/Berlin", arguments.Timezone)
 	}
 	now := t.Now().In(zone)
-	out, err := json.Marshal(map[string]string{
-		"time": now.Format(time.RFC3339), "weekday": now.Weekday().String(), "timezone": zone.String(),
+	out, err := json.Marshal(timeResult{
+		Time: now.Format(time.RFC3339), Timezone: zone.String(), Weekday: now.Weekday().String(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("writing the result: %w", err)

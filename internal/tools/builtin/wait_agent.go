@@ -44,8 +44,8 @@ func (WaitAgent) InputSchema() map[string]any {
 		"properties": map[string]any{
 			"chat": map[string]any{"type": "string", "description": "Name of the sub-chat."},
 			"timeout_seconds": map[string]any{
-				"type": "integer", "minimum": 0, "maximum": v1alpha1.MaxWaitSeconds,
-				"description": fmt.Sprintf("How long to wait at most. Default: %d; 0 only looks.", v1alpha1.DefaultWaitSeconds),
+				"type": "integer", "minimum": 0, "maximum": v1alpha1.MaxWaitSeconds, "default": v1alpha1.DefaultWaitSeconds,
+				"description": "How many seconds to wait at most; 0 only looks.",
 			},
 		},
 		"required": []string{"chat"},
@@ -90,17 +90,33 @@ func (WaitAgent) WaitingFor(input string) (chat string, seconds int32) {
 
 // waitResult is what the model reads.
 type waitResult struct {
-	Chat  string             `json:"chat"`
-	Phase v1alpha1.ChatPhase `json:"phase"`
+	Chat  string             `json:"chat" doc:"The sub-chat."`
+	Phase v1alpha1.ChatPhase `json:"phase" doc:"Its phase: see status.md."`
 	// Turn is how the last turn ended.
-	Turn v1alpha1.TurnResult `json:"turn,omitempty"`
+	Turn v1alpha1.TurnResult `json:"turn,omitempty" doc:"How its last turn ended."`
 	// Report is the text of the last reply.
-	Report string `json:"report,omitempty"`
+	Report string `json:"report,omitempty" doc:"The text of its last reply."`
 	// TimedOut is true for a sub-chat that is still at work.
-	TimedOut bool `json:"timed_out,omitempty"`
+	TimedOut bool `json:"timed_out,omitempty" doc:"Whether it is still at work: the time was up."`
 	// Error says what is wrong and what a person has to do, Reason what it is, or what the sub-chat is doing.
-	Error  string `json:"error,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty" doc:"Why it failed, and what a person has to do."`
+	Reason string `json:"reason,omitempty" doc:"The reason of its condition Ready: why it failed, or what it is doing."`
+}
+
+// Reference is what people read of the tool.
+func (WaitAgent) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: "chats that have sub-chats, and those that name it in `spec.tools.builtIn.allow`", Result: waitResult{},
+		Errors: []string{
+			"There is no such chat below the one that calls. Of others the model learns nothing.",
+			"The sub-chat or its reply cannot be read at the moment.",
+		},
+		Limits: []string{
+			"While a call waits no attempt is under way: waiting takes no place in a generation pod.",
+			fmt.Sprintf("%d calls of a reply wait, all at the same time; others look and do not wait.",
+				v1alpha1.MaxWaitingCalls),
+		},
+	}
 }
 
 // Run tells how the sub-chat is.

@@ -1,0 +1,244 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/tools"
+)
+
+const chatUID = "0f0f0f0f-0000-4000-8000-000000000001"
+
+// counting is a tool that remembers the keys of its calls.
+type counting struct {
+	name string
+
+	mu   sync.Mutex
+	keys []string
+}
+
+func (t *counting) Name() string              { return t.name }
+func (*counting) Description() string         { return "" }
+func (*counting) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (t *counting) Run(ctx context.Context, call tools.Call) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.keys = append(t.keys, call.Key)
+	if tools.Interrupted(ctx) {
+		return "ended", nil
+	}
+	return "ran " + call.ID, ctx.Err()
+}
+
+// again is one whose calls may be made again, alone one that must be called alone.
+type (
+	again struct{ *counting }
+	alone struct{ *counting }
+)
+
+func (again) Repeatable() {}
+func (alone) Exclusive()  {}
+
+// performer performs the batch of a chat with these tools. It neither asks models nor reads anything.
+func performer(all ...tools.Tool) *Performer {
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: chatUID}}
+	chat.Status.Generation = &v1alpha1.GenerationStatus{Action: v1alpha1.ActionExecuteTools, Attempt: 1}
+	of := fence.Fence{ChatUID: chatUID, HistoryVersion: 8, Attempt: 1}
+	observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(),
+		Now: time.Now})
+	_, observed := observer.Begin(context.Background(), chat, of)
+	steps := New(Options{
+		Tools: tools.NewRegistry(all...), Now: time.Now, Expect: func(context.Context) func() { return func() {} },
+	})
+	return steps.Performer(Task{Chat: chat, Fence: of, Observed: observed})
+}
+
+// replied is the history that ends with a reply of version 7, which calls the tools by these names; the ids of the
+// calls are their numbers, from 1 on.
+func replied(names ...string) []v1alpha1.ChatMessage {
+	reply := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{
+		Role: v1alpha1.RoleAssistant, Generation: &v1alpha1.MessageGeneration{ChatUID: chatUID, HistoryVersion: 7},
+	}}
+	for i, name := range names {
+		call := &v1alpha1.ToolCall{ID: fmt.Sprint(i + 1), Name: name, Input: "{}"}
+		reply.Spec.Parts = append(reply.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call})
+	}
+	return []v1alpha1.ChatMessage{reply}
+}
+
+// ended are frames of calls that had begun, and of those with these ids, ended.
+func ended(ids ...string) (frames []parts.Frame) {
+	at := time.Unix(1000, 0).UTC()
+	for _, id := range []string{"1", "2", "3"} {
+		frames = append(frames, parts.Frame{Role: "Tool", Part: parts.Part{Type: parts.ToolStart, ID: id, At: at}})
+	}
+	for _, id := range ids {
+		frames = append(frames, parts.Frame{Role: "Tool",
+			Part: parts.Part{Type: parts.ToolResult, ID: id, Name: "x", Text: "kept " + id, At: at}})
+	}
+	return frames
+}
+
+// outputs are the results of a step, in their order.
+func outputs(o Outcome) (all []string) {
+	for _, part := range o.Content.Parts {
+		text := part.ToolResult.Output
+		if part.ToolResult.IsError {
+			text = "error: " + text
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
+	const lost = "error: " + resultLost
+	for name, c := range map[string]struct {
+		calls       []string
+		ended       []string
+		interrupted bool
+		kind        v1alpha1.GenerationOutcome
+		want        []string
+		made        string
+	}{
+		"one that can be made again": {
+			calls: []string{"once", "again"}, ended: []string{"1"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{"kept 1", "ran 2"}, made: "2",
+		},
+		"one that cannot": {
+			calls: []string{"once", "once"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{lost, "kept 2"},
+		},
+		"one of each, and one that had ended": {
+			calls: []string{"again", "once", "again"}, ended: []string{"3"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{"ran 1", lost, "kept 3"}, made: "1",
+		},
+		"all had ended": {
+			calls: []string{"again", "once"}, ended: []string{"1", "2"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{"kept 1", "kept 2"},
+		},
+		"none had ended": {calls: []string{"again", "again"}, kind: v1alpha1.OutcomeLost},
+		"calls in conflict": {
+			calls: []string{"again", "alone"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{`error: this call was skipped, because the same reply called tool "alone"`, "kept 2"},
+		},
+		"calls in conflict, of which none can be made again": {
+			calls: []string{"once", "alone"}, ended: []string{"2"}, kind: v1alpha1.OutcomeCompleted,
+			want: []string{`error: this call was skipped, because the same reply called tool "alone"`, "kept 2"},
+		},
+		"the chat was interrupted": {
+			calls: []string{"once", "again", "once"}, ended: []string{"1"}, interrupted: true,
+			kind: v1alpha1.OutcomeInterrupted, want: []string{"kept 1", "ended"}, made: "2",
+		},
+		"the chat was interrupted, and none had ended": {
+			calls: []string{"again", "once"}, interrupted: true, kind: v1alpha1.OutcomeInterrupted, want: []string{"ended"},
+			made: "1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, once, alone := again{&counting{name: "again"}}, &counting{name: "once"}, alone{&counting{name: "alone"}}
+			ctx, interrupt := context.WithCancelCause(t.Context())
+			defer interrupt(nil)
+			if c.interrupted {
+				interrupt(ErrInterrupted)
+			}
+			o := performer(again, once, alone).Resume(ctx, replied(c.calls...), ended(c.ended...))
+			got := outputs(o)
+			if o.Kind != c.kind || len(got) != len(c.want) {
+				t.Fatalf("got %s with %q", o.Kind, got)
+			}
+			for i := range got {
+				if !strings.HasPrefix(got[i], c.want[i]) {
+					t.Errorf("result %d is %q, want %q", i+1, got[i], c.want[i])
+				}
+			}
+			want := ""
+			if c.made != "" {
+				want = chatUID + ".7." + c.made
+			}
+			if made := strings.Join(again.keys, " "); made != want {
+				t.Errorf("made again were %q, want %q", made, want)
+			}
+			if len(once.keys)+len(alone.keys) != 0 {
+				t.Errorf("calls were made twice: %q %q", once.keys, alone.keys)
+			}
+		})
+	}
+}
+
+func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
+	o := performer(again{&counting{name: "again"}}, &counting{name: "once"}).
+		Resume(t.Context(), replied("once", "again"), ended("1"))
+	part := o.Content.Parts[1]
+	if first := time.Unix(1000, 0); !part.StartedAt.Time.Equal(first) || !part.FinishedAt.After(first) {
+		t.Errorf("it ran from %s to %s", part.StartedAt, part.FinishedAt)
+	}
+}
+
+func TestWithoutAHistoryAnInterruptedBatchKeepsWhatWasShown(t *testing.T) {
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(ErrInterrupted)
+	o := performer().Resume(ctx, nil, ended("1"))
+	if got := outputs(o); o.Kind != v1alpha1.OutcomeInterrupted || len(got) != 1 || got[0] != "kept 1" {
+		t.Errorf("got %s with %q", o.Kind, got)
+	}
+}
+
+// showing is a tool that shows a text of a size, in pieces.
+type showing struct {
+	counting
+	size int
+}
+
+func (t *showing) Run(_ context.Context, call tools.Call) (string, error) {
+	for range t.size / 1024 {
+		call.Show(strings.Repeat("x", 1024))
+	}
+	return "", errors.New("failed")
+}
+
+// published are the parts that a step publishes.
+type published struct {
+	mu  sync.Mutex
+	all []parts.Part
+}
+
+func (p *published) Publish(_ string, part parts.Part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, part)
+}
+
+func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
+	to := &published{}
+	performer(&showing{counting{name: "a"}, 2 << 20}, &showing{counting{name: "b"}, 2 << 20}).
+		Perform(t.Context(), replied("a", "b"), to)
+	shown, results := 0, 0
+	for _, part := range to.all {
+		switch part.Type {
+		case parts.ToolOutput:
+			shown += len(part.Text)
+		case parts.ToolResult:
+			results++
+		}
+	}
+	if shown != maxSaid || results != 2 {
+		t.Errorf("shown are %d bytes and %d results", shown, results)
+	}
+}

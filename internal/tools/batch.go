@@ -1,0 +1,68 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Batch are calls of one reply that are run together.
+type Batch struct {
+	// Chat for which they run.
+	Chat *v1alpha1.Chat
+	// Reply is the version of the history that the reply with the calls was made for: see DueCalls.
+	Reply int64
+	// Calls to answer.
+	Calls []v1alpha1.ToolCall
+	// Known are the results of those calls, by their ids, that are not to be run.
+	Known map[string]v1alpha1.ToolResult
+}
+
+// ErrInterrupted ends the context of calls whose chat was interrupted. A context that ends for another reason says
+// nothing about the chat: its calls may be made again, by another process.
+var ErrInterrupted = errors.New("the chat was interrupted")
+
+// Interrupted reports whether the chat was interrupted for which there is work in ctx.
+func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
+
+// errCutOff is what the model reads of a call that was cut off.
+var errCutOff = errors.New("the call was interrupted before it produced a result")
+
+// Execute runs the calls of a batch at the same time and returns their results in the order of the calls; if one is of
+// an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted. The
+// observer is told of each call that is not known yet; nil: nobody is.
+func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
+	results := make([]v1alpha1.ToolResult, len(b.Calls))
+	run := r.run
+	if exclusive := r.Conflict(b.Calls); exclusive != "" {
+		run = r.refuse(exclusive)
+	}
+	var running sync.WaitGroup
+	for i, call := range b.Calls {
+		if known, ok := b.Known[call.ID]; ok {
+			results[i] = known
+			continue
+		}
+		running.Go(func() {
+			ctx, watch := observe.begin(ctx, &call, r.Has(call.Name))
+			defer watch.End(&results[i])
+			output, err := run(ctx, call.Name, Call{
+				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Show: watch.Show,
+			})
+			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
+			if err != nil && ctx.Err() != nil {
+				err = errCutOff
+			}
+			if err != nil {
+				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
+			}
+		})
+	}
+	running.Wait()
+	return results
+}

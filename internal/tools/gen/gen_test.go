@@ -1,0 +1,109 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/internal/tools"
+)
+
+func TestThePageSaysWhatTheToolsDo(t *testing.T) {
+	if err := run("../../../docs/tools.md", true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckFailsOnADifferenceAndWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tools.md")
+	if err := run(path, true); err == nil {
+		t.Error("a missing page passed")
+	}
+	if err := run(path, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(path, true); err != nil {
+		t.Errorf("a page just written: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(path, true); err == nil {
+		t.Error("a different page passed")
+	}
+	if have, err := os.ReadFile(path); err != nil || string(have) != "other" {
+		t.Errorf("the check wrote %q, %v", have, err)
+	}
+}
+
+// silent is a tool without a reference, documented one with one.
+type silent struct{}
+
+func (silent) Name() string                                    { return "a_tool" }
+func (silent) Description() string                             { return "Does it." }
+func (silent) Run(context.Context, tools.Call) (string, error) { return "", nil }
+func (silent) InputSchema() map[string]any {
+	return map[string]any{
+		"type": "object", "required": []string{"z", "y"},
+		"properties": map[string]any{
+			"a": map[string]any{"type": "integer", "maximum": 9, "default": 4, "description": "One | of *two*."},
+			"y": map[string]any{"type": "string", "enum": []string{"p", "q"}},
+			"z": map[string]any{"type": "array", "minItems": 1, "items": map[string]any{
+				"type": "object", "properties": map[string]any{"in": map[string]any{"type": "boolean"}},
+			}},
+		},
+	}
+}
+
+type documented struct {
+	silent
+	result any
+}
+
+func (d documented) Reference() tools.Reference {
+	return tools.Reference{Offered: "nobody", Result: d.result, Errors: []string{"It fails."}}
+}
+
+func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
+	type entry struct {
+		N *int `json:"n,omitempty" doc:"A number."`
+	}
+	page, err := render([]tools.Tool{documented{result: struct {
+		List  []entry  `json:"list" doc:"Entries."`
+		Words []string `json:"words" doc:"Words."`
+		On    bool     `json:"on" doc:"Whether."`
+	}{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "| [`a_tool`](#a_tool) | nobody |\n\n## a_tool\n\nDoes it.\n\n" +
+		"| Argument | Type | Default | Bounds | What it is |\n| --- | --- | --- | --- | --- |\n" +
+		"| `z` | list | required | at least 1 entries |  |\n" +
+		"| `z[].in` | boolean | — | — |  |\n" +
+		"| `y` | text | required | `p`, `q` |  |\n" +
+		"| `a` | integer | `4` | at most 9 | One \\| of \\*two\\*. |\n\n" +
+		"| Result | Type | What it is |\n| --- | --- | --- |\n" +
+		"| `list` | list | Entries. |\n| `list[].n` | integer, optional | A number. |\n" +
+		"| `words` | list of texts | Words. |\n| `on` | boolean | Whether. |\n\n" +
+		"Errors and failures:\n\n- It fails.\n"
+	if !strings.HasSuffix(string(page), want) {
+		t.Errorf("got\n%s", page)
+	}
+}
+
+func TestAToolThatIsNotDocumentedIsAFault(t *testing.T) {
+	for name, tool := range map[string]tools.Tool{
+		"no reference":       silent{},
+		"no result":          documented{},
+		"a field without it": documented{result: struct{ A string }{}},
+	} {
+		if _, err := render([]tools.Tool{tool}); err == nil {
+			t.Errorf("%s passed", name)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/internal/generation/advisor"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
+	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/workspace"
+)
+
+// builtIn are the tools that Parley brings.
+func builtIn() []tools.Tool {
+	all := append(workspace.Tools(workspace.Options{}), advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
+	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
+	return all
+}
+
+// render is the whole page.
+func render(all []tools.Tool) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, intro, tools.ResultLimit(1)>>10, tools.MaxResultBytes>>10)
+	fmt.Fprint(&b, "\n| Tool | Offered to |\n| --- | --- |\n")
+	for _, tool := range all {
+		documented, ok := tool.(tools.Documented)
+		if !ok {
+			return nil, fmt.Errorf("the tool %s has no reference: give it the method of tools.Documented", tool.Name())
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", tool.Name(), tool.Name(), cell(documented.Reference().Offered))
+	}
+	for _, tool := range all {
+		if err := section(&b, tool); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// section is what the page says of one tool.
+func section(w io.Writer, tool tools.Tool) error {
+	reference := tool.(tools.Documented).Reference()
+	fmt.Fprintf(w, "\n## %s\n\n%s\n", tool.Name(), tool.Description())
+	rows := argumentRows("", tool.InputSchema())
+	if len(rows) == 0 {
+		fmt.Fprint(w, "\nIt has no arguments.\n")
+	} else {
+		fmt.Fprint(w, "\n| Argument | Type | Default | Bounds | What it is |\n| --- | --- | --- | --- | --- |\n")
+		for _, row := range rows {
+			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+	fields, err := resultRows(reference.Result)
+	if err != nil {
+		return fmt.Errorf("the result of %s: %w", tool.Name(), err)
+	}
+	fmt.Fprint(w, "\n| Result | Type | What it is |\n| --- | --- | --- |\n")
+	for _, row := range fields {
+		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
+	}
+	items(w, "Errors and failures", reference.Errors)
+	items(w, "Limits", reference.Limits)
+	return nil
+}
+
+func items(w io.Writer, title string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n\n", title)
+	for _, item := range all {
+		fmt.Fprintf(w, "- %s\n", item)
+	}
+}
+
+// argumentRows are those of the properties of an object, and of what is within them; the required ones come first.
+func argumentRows(path string, schema arguments.Schema) (rows [][]string) {
+	properties, _ := schema["properties"].(arguments.Schema)
+	required := arguments.Required(schema)
+	names := slices.SortedFunc(maps.Keys(properties), func(a, b string) int {
+		return cmp.Or(position(required, a)-position(required, b), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		property, _ := properties[name].(arguments.Schema)
+		fallback := "—"
+		if slices.Contains(required, name) {
+			fallback = "required"
+		} else if value, ok := property["default"]; ok {
+			fallback = fmt.Sprintf("`%v`", value)
+		}
+		description, _ := property["description"].(string)
+		rows = append(rows, []string{
+			"`" + path + name + "`", typeName(property), fallback, bounds(property), cell(description),
+		})
+		items, _ := property["items"].(arguments.Schema)
+		rows = append(rows, argumentRows(path+name+"[].", items)...)
+	}
+	return rows
+}
+
+// position sorts what is required by its place in the list, before all that is not.
+func position(required []string, name string) int {
+	if at := slices.Index(required, name); at >= 0 {
+		return at
+	}
+	return len(required)
+}
+
+func typeName(property arguments.Schema) string {
+	kind, _ := property["type"].(string)
+	return cmp.Or(map[string]string{"string": "text", "array": "list"}[kind], kind, "any")
+}
+
+// bounds are those of a property, in words.
+func bounds(property arguments.Schema) string {
+	if values, ok := property["enum"].([]string); ok {
+		return "`" + strings.Join(values, "`, `") + "`"
+	}
+	for _, of := range []struct{ least, most, unit string }{
+		{"minimum", "maximum", ""}, {"minLength", "maxLength", " characters"}, {"minItems", "maxItems", " entries"},
+	} {
+		least, hasLeast := property[of.least]
+		most, hasMost := property[of.most]
+		switch {
+		case hasLeast && hasMost:
+			return fmt.Sprintf("%v to %v%s", least, most, of.unit)
+		case hasMost:
+			return fmt.Sprintf("at most %v%s", most, of.unit)
+		case hasLeast:
+			return fmt.Sprintf("at least %v%s", least, of.unit)
+		}
+	}
+	return "—"
+}
+
+// cell is a text as a cell of a table.
+func cell(text string) string { return strings.NewReplacer("|", `\|`, "*", `\*`).Replace(text) }

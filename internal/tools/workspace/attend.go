@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// grace is how long a command of an interrupted chat has to end by itself after it was told to.
+	grace = 2 * time.Second
+	// leftover is how long what a command has started has to end by itself after the command has.
+	leftover = 300 * time.Millisecond
+	// afterwards bounds the ending of a command whose chat was interrupted: 8 s. With startGrace and lookTime before it,
+	// that is less than the 15 s after which an interrupted turn ends without its results.
+	afterwards = 8 * time.Second
+	// lookTime bounds the search for what an earlier life of this process has started.
+	lookTime = 4 * time.Second
+)
+
+// attend waits for the end of a process, at most so long, and shows what it writes meanwhile, from the offset on. A
+// process that is still running when the time is up is no error.
+func (c *common) attend(
+	ctx context.Context, workspace *client.Client, p *protocol.Process, most time.Duration, from int64, show func(string),
+) (*protocol.Process, error) {
+	if p.State != protocol.Running || most <= 0 {
+		return p, nil
+	}
+	waiting, done := c.timeout(ctx, most)
+	defer done()
+	following, stop := context.WithCancel(waiting)
+	var running sync.WaitGroup
+	running.Go(func() { follow(following, workspace, p.ID, from, show) })
+	ended, err := workspace.Wait(waiting, p.ID)
+	stop()
+	running.Wait()
+	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
+		return ended, err
+	}
+	return workspace.Process(ctx, p.ID)
+}
+
+// end ends a process of an interrupted chat and all that it has started, by force what does not end by itself, and
+// returns how it is then.
+func (c *common) end(ctx context.Context, workspace *client.Client, id string) (*protocol.Process, error) {
+	for _, signal := range []protocol.Signal{protocol.Terminate, protocol.Kill} {
+		_, err := workspace.Signal(ctx, id, signal)
+		if isCode(err, protocol.NotRunning) { // Nothing is left of it.
+			return workspace.Process(ctx, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		waiting, done := c.timeout(ctx, grace)
+		_, err = workspace.Wait(waiting, id)
+		late := waiting.Err() != nil
+		done()
+		if err != nil && !late {
+			return nil, err
+		}
+		if !late && signal == protocol.Terminate {
+			rest(ctx, leftover)
+		}
+	}
+	return workspace.Process(ctx, id)
+}
+
+// begun is the process that was started by the key; nil if none was.
+func begun(ctx context.Context, workspace *client.Client, key string) (*protocol.Process, error) {
+	all, err := workspace.Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].Key == key {
+			return &all[i], nil
+		}
+	}
+	return nil, nil
+}

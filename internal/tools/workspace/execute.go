@@ -1,0 +1,274 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// defaultTimeout and maxTimeout are how many seconds a call waits for a command: 10 s, at most 4 hours.
+	defaultTimeout, maxTimeout = 10, 14400
+	// maxCommand is how many characters a command may have: Linux takes 128 KiB for one argument.
+	maxCommand = 32_000
+	// maxPath is how many characters a path may have.
+	maxPath = 4096
+	// startGrace is how long a start that was asked for may still take when the chat is interrupted.
+	startGrace = 2 * time.Second
+)
+
+// execute runs a command.
+type execute struct{ *common }
+
+// Name is execute.
+func (execute) Name() string { return "execute" }
+
+// Description tells the model when to call it.
+func (execute) Description() string {
+	return "Runs a command with sh -c in the workspace of this chat and returns its output, standard output and error " +
+		"together. A command that has not ended when the timeout is over continues to run, and the result says how to " +
+		"follow it. Servers and other commands that do not end: run them in the background. There is no terminal and no " +
+		"input. Files are better read, written, edited and searched with the tools for that."
+}
+
+// InputSchema has the command, and optionally where, how long and how.
+func (execute) InputSchema() map[string]any {
+	return object(map[string]any{
+		"command": words(1, maxCommand, "The command. A & at its end runs it in the background."),
+		"timeout": number(1, maxTimeout, defaultTimeout,
+			"How many seconds to wait for its end. The command is not ended when they are over."),
+		"workdir": words(1, maxPath, "Directory to run it in, absolute or relative to the workspace's directory, which is "+
+			"the default. Give it instead of cd."),
+		"run_in_background": flag("Whether to return at once while the command runs on."),
+	}, "command")
+}
+
+// executeResult is what the model reads.
+type executeResult struct {
+	Success    bool   `json:"success" doc:"Whether the command ended with exit code 0, or was started in the background."`
+	Output     string `json:"output" doc:"What it has written so far."`
+	ExitCode   *int   `json:"exit_code,omitempty" doc:"Its exit code, if it has ended by itself."`
+	Signal     string `json:"signal,omitempty" doc:"The signal that ended it, such as SIGKILL."`
+	DurationMS int64  `json:"wall_duration_ms" doc:"How long it ran, or was waited for, in milliseconds."`
+	Error      string `json:"error,omitempty" doc:"Why there is no exit code."`
+	Truncated  bool   `json:"truncated,omitempty" doc:"Whether a part of the output was left out."`
+	Note       string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
+	Background string `json:"background_process_id,omitempty" doc:"The process that runs on."`
+}
+
+// Reference is what people read of the tool.
+func (execute) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: offered, Result: executeResult{},
+		Errors: []string{
+			"A command that fails is no error: success is false, and exit_code says how it ended.",
+			"The workspace's image has no shell, the directory does not exist, or as many commands run as may.",
+		},
+		Limits: []string{
+			fmt.Sprintf("Of the output the first two thirds and the last third of %d KiB are returned, less for a model "+
+				"with a small context; progress lines are reduced to their last state, escape sequences of terminals are "+
+				"left out, and what is no UTF-8 becomes U+FFFD.", maxOutput>>10),
+			fmt.Sprintf("While the command runs its output is shown live, %d KiB at once and at most every %d ms, ever less "+
+				"often, and %d KiB in all.", showBytes>>10, showPause.Milliseconds(), maxShown>>10),
+			"A command whose chat is interrupted while the call waits for it gets SIGTERM, and SIGKILL 2 s later. One in " +
+				"the background runs on.",
+			"Commands are told by variables that nobody sits before them: they use no pager, no editor and no colours.",
+		},
+	}
+}
+
+type executeArguments struct {
+	Command    string `json:"command"`
+	Timeout    int    `json:"timeout"`
+	Workdir    string `json:"workdir"`
+	Background bool   `json:"run_in_background"`
+}
+
+// given are the arguments of a call.
+func (t execute) given(input string) (executeArguments, error) {
+	var given executeArguments
+	if err := arguments.Decode(t.InputSchema(), input, &given); err != nil {
+		return given, err
+	}
+	command, background := inBackground(given.Command)
+	if strings.TrimSpace(command) == "" || strings.ContainsRune(command, 0) {
+		return given, errors.New("the call was not made: command is empty or has a NUL; give a command for sh -c")
+	}
+	given.Command, given.Background = command, given.Background || background
+	return given, nil
+}
+
+// Run runs the command.
+func (t execute) Run(ctx context.Context, call tools.Call) (string, error) {
+	given, err := t.given(call.Input)
+	if err != nil {
+		return "", err
+	}
+	began := t.options.Now()
+	workspace, p, err := t.start(ctx, call, protocol.StartRequest{
+		Command: given.Command, Dir: given.Workdir, Chat: string(call.Chat.UID),
+	})
+	if err != nil {
+		return "", err
+	}
+	if given.Background {
+		return t.leave(call, p)
+	}
+	last, err := t.attend(ctx, workspace, p, time.Duration(given.Timeout)*time.Second, 0, call.Show)
+	switch {
+	case tools.Interrupted(ctx) && (err != nil || last.State == protocol.Running):
+		return t.interrupted(ctx, workspace, call, p, began)
+	case err != nil:
+		return t.lost(ctx, call, p, began, err)
+	}
+	r := executeResult{DurationMS: t.lasted(last, began)}
+	if last.State == protocol.Running {
+		r.Error = fmt.Sprintf("the command has not ended within %d s", given.Timeout)
+	}
+	return t.result(context.WithoutCancel(ctx), workspace, call, last, r)
+}
+
+// start starts the command. One whose chat was interrupted before is not started: the process, if there is one, is what
+// an earlier life of this one has started by the same key.
+func (t execute) start(
+	ctx context.Context, call tools.Call, r protocol.StartRequest,
+) (*client.Client, *protocol.Process, error) {
+	if ctx.Err() != nil {
+		return t.startedBefore(ctx, call)
+	}
+	workspace, err := t.of(ctx, call)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A start that was asked for is seen through, so that it is known whether there is a command to end.
+	starting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		defer cancel()
+		rest(starting, startGrace)
+	})
+	defer stop()
+	p, err := workspace.Start(starting, call.Key, r)
+	switch {
+	case err == nil:
+		return workspace, p, nil
+	case tools.Interrupted(ctx):
+		return t.startedBefore(ctx, call)
+	}
+	return nil, nil, problem(ctx, err)
+}
+
+// startedBefore is what an earlier life of this process has started by the key of a call that was interrupted.
+func (t execute) startedBefore(ctx context.Context, call tools.Call) (*client.Client, *protocol.Process, error) {
+	if !tools.Interrupted(ctx) {
+		return nil, nil, ctx.Err()
+	}
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	workspace, err := t.of(looking, call)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := begun(looking, workspace, call.Key)
+	switch {
+	case err != nil:
+		return nil, nil, problem(looking, err)
+	case p == nil:
+		return nil, nil, ctx.Err()
+	}
+	return workspace, p, nil
+}
+
+// leave is the result of a command that is not waited for.
+func (execute) leave(call tools.Call, p *protocol.Process) (string, error) {
+	result := executeResult{Success: true, Background: p.ID}
+	result.Note = fmt.Sprintf("The command runs in the background as process %s. %s", p.ID, goOn)
+	if p.State != protocol.Running {
+		result.Note = fmt.Sprintf("The command was process %s and has ended. process_output returns what it wrote.", p.ID)
+	}
+	return fit(call.Chat, 0, func(int) any { return result })
+}
+
+// goOn says how to go on with a command that runs.
+const goOn = "process_output waits for it and returns its output, process_signal ends it."
+
+// result is the result of a command as it is now.
+func (t execute) result(
+	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, r executeResult,
+) (string, error) {
+	r.ExitCode, r.Signal, r.Note = p.ExitCode, p.Signal, p.Note
+	r.Success = p.State == protocol.Exited && p.ExitCode != nil && *p.ExitCode == 0
+	switch {
+	case r.Error != "":
+	case p.State == protocol.Lost:
+		r.Error = "the workspace was restarted while the command ran, which ended it"
+	case p.Signal != "":
+		r.Error = "the command was ended by " + p.Signal
+	}
+	if p.State == protocol.Running {
+		r.Background = p.ID
+		r.Note = strings.TrimSpace(fmt.Sprintf("%s It runs on as process %s. %s", r.Note, p.ID, goOn))
+	}
+	written, err := read(ctx, workspace, p)
+	if err != nil {
+		r.Note = strings.TrimSpace(r.Note + " Its output could not be read: process_output for process " + p.ID +
+			" may return it later.")
+		written = &output{}
+	}
+	return fit(call.Chat, maxOutput, func(most int) any {
+		r.Output, r.Truncated = written.shorten(most)
+		return r
+	})
+}
+
+// interrupted ends the command of a chat that was interrupted.
+func (t execute) interrupted(
+	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, began time.Time,
+) (string, error) {
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	r := executeResult{Error: "the chat was interrupted, and the command was ended"}
+	last, err := t.end(ending, workspace, p.ID)
+	switch {
+	case err != nil:
+		r.DurationMS = t.lasted(p, began)
+		r.Error = "the chat was interrupted, and whether the command was ended is not known"
+		r.Background = p.ID
+		return fit(call.Chat, 0, func(int) any { return r })
+	case last.State == protocol.Running:
+		r.Error = "the chat was interrupted, and the command did not end although it was killed"
+	}
+	r.DurationMS = t.lasted(last, began)
+	return t.result(ending, workspace, call, last, r)
+}
+
+// lost is the result of a command whose workspace cannot be reached any more.
+func (t execute) lost(
+	ctx context.Context, call tools.Call, p *protocol.Process, began time.Time, err error,
+) (string, error) {
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	r := executeResult{DurationMS: t.lasted(p, began), Background: p.ID}
+	r.Error = problem(ctx, err).Error()
+	r.Note = fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, goOn)
+	return fit(call.Chat, 0, func(int) any { return r })
+}
+
+// lasted is how long a command ran, in milliseconds: by the workspace's clock if it has ended, by ours until then.
+func (t execute) lasted(p *protocol.Process, began time.Time) int64 {
+	if p.EndedAt.IsZero() || p.StartedAt.IsZero() {
+		return t.options.Now().Sub(began).Milliseconds()
+	}
+	return max(0, p.EndedAt.Sub(p.StartedAt).Milliseconds())
+}

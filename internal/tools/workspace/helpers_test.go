@@ -1,0 +1,134 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/fakeworkspace"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
+)
+
+// key is that of the calls of tests.
+const key = fakeworkspace.Chat + ".7.call_1"
+
+// only is a Workspaces that has one, or an error.
+type only struct {
+	client *client.Client
+	err    error
+}
+
+func (o only) Of(context.Context, *v1alpha1.Chat) (*client.Client, error) { return o.client, o.err }
+
+// bench is the tools at one workspace.
+type bench struct {
+	t     *testing.T
+	agent *fakeworkspace.Agent
+	tools map[string]tools.Tool
+	chat  *v1alpha1.Chat
+	ctx   context.Context
+	// interrupt interrupts the chat.
+	interrupt func()
+	// calls makes the keys of calls differ: those of the same number are the same call.
+	calls int
+
+	mu    sync.Mutex
+	shown []string
+}
+
+// second is how long a second of a tool's timeouts lasts here.
+const second = 20 * time.Millisecond
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	agent := fakeworkspace.Start(t)
+	b := &bench{t: t, agent: agent, chat: &v1alpha1.Chat{}}
+	b.chat.UID = fakeworkspace.Chat
+	b.use(Options{Workspaces: only{client: agent.Client()}, Now: time.Now})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	b.ctx, b.interrupt = ctx, func() { cancel(tools.ErrInterrupted) }
+	return b
+}
+
+// use makes the tools again, with seconds that pass quickly.
+func (b *bench) use(o Options) {
+	b.tools = map[string]tools.Tool{}
+	for _, tool := range quick(Tools(o)) {
+		b.tools[tool.Name()] = tool
+	}
+}
+
+// quick has the waits of the tools pass quickly.
+func quick(all []tools.Tool) []tools.Tool {
+	all[0].(execute).timeout = func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, d/(time.Second/second)) // They all share it.
+	}
+	return all
+}
+
+// call makes a call and returns its result, decoded.
+func (b *bench) call(tool, input string) (map[string]any, error) {
+	b.t.Helper()
+	text, err := b.tools[tool].Run(b.ctx, tools.Call{
+		ID: "call_1", Key: b.key(), Input: input, Chat: b.chat, Show: func(piece string) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.shown = append(b.shown, piece)
+		},
+	})
+	if err != nil {
+		if text != "" {
+			b.t.Errorf("besides an error there is the result %q", text)
+		}
+		return nil, err
+	}
+	var result map[string]any
+	if err := json.Unmarshal([]byte(text), &result); err != nil {
+		b.t.Fatalf("the result is no JSON: %v\n%.500s", err, text)
+	}
+	if len(text) > tools.ResultLimitOf(b.chat) {
+		b.t.Errorf("the result has %d bytes", len(text))
+	}
+	return result, nil
+}
+
+// key is that of the next call.
+func (b *bench) key() string {
+	if b.calls == 0 {
+		return key
+	}
+	return fmt.Sprint(key, "-", b.calls)
+}
+
+// good makes a call that must succeed.
+func (b *bench) good(tool, input string) map[string]any {
+	b.t.Helper()
+	result, err := b.call(tool, input)
+	if err != nil {
+		b.t.Fatalf("%s %s: %v", tool, input, err)
+	}
+	return result
+}
+
+// seen is what was shown while calls ran.
+func (b *bench) seen() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.shown, "")
+}
+
+// has reports whether a text is part of a value.
+func has(value any, part string) bool {
+	text, ok := value.(string)
+	return ok && strings.Contains(text, part)
+}

@@ -1,0 +1,98 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// defaultWait is how many seconds process_output waits: 10 s.
+const defaultWait = 10
+
+// processOutput waits for a command and returns what it has written.
+type processOutput struct{ *common }
+
+// Name is process_output.
+func (processOutput) Name() string { return "process_output" }
+
+// Description tells the model when to call it.
+func (processOutput) Description() string {
+	return "Waits until a command of this workspace has ended, at most so long, and returns how it is and what it has " +
+		"written. Give it the time that the command needs, instead of calling it again and again."
+}
+
+// InputSchema has the process, and optionally how long to wait.
+func (processOutput) InputSchema() map[string]any {
+	return object(map[string]any{
+		"process_id": words(1, maxID, "The process, from execute or process_list."),
+		"wait_timeout": number(0, maxTimeout, defaultWait,
+			"How many seconds to wait for its end; 0 looks and does not wait."),
+	}, "process_id")
+}
+
+type processOutputResult struct {
+	ID          string `json:"process_id" doc:"The process."`
+	State       string `json:"state" doc:"running, exited, or lost: ended by a restart of the workspace."`
+	Output      string `json:"output" doc:"What it has written so far."`
+	ExitCode    *int   `json:"exit_code,omitempty" doc:"Its exit code, if it has ended by itself."`
+	Signal      string `json:"signal,omitempty" doc:"The signal that ended it."`
+	OutputBytes int64  `json:"output_bytes" doc:"How much it has written."`
+	Truncated   bool   `json:"truncated,omitempty" doc:"Whether a part of the output was left out."`
+	Note        string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
+}
+
+// Reference is what people read of the tool.
+func (processOutput) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: offered, Result: processOutputResult{},
+		Errors: []string{"There is no such process."},
+		Limits: []string{
+			"Output is shortened, cleaned and shown live as that of execute is.",
+			"A process is not ended when the chat is interrupted while the call waits for it.",
+			fmt.Sprintf("Of the output of one process its workspace keeps the first %d MiB and the last %d MiB.",
+				protocol.HeadBytes>>20, protocol.TailBytes>>20),
+		},
+	}
+}
+
+// Run waits for the command.
+func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error) {
+	var given struct {
+		ID   string `json:"process_id"`
+		Wait int    `json:"wait_timeout"`
+	}
+	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	if err != nil {
+		return "", err
+	}
+	p, err := workspace.Process(ctx, given.ID)
+	if err == nil {
+		from := max(0, p.OutputBytes-showBytes)
+		p, err = t.attend(ctx, workspace, p, time.Duration(given.Wait)*time.Second, from, call.Show)
+	}
+	if err != nil {
+		return "", problem(ctx, err)
+	}
+	written, err := read(ctx, workspace, p)
+	if err != nil {
+		return "", problem(ctx, err)
+	}
+	result := processOutputResult{
+		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes, Note: p.Note,
+	}
+	if p.State == protocol.Running {
+		result.Note = strings.TrimSpace(result.Note + " It runs on. A longer wait_timeout waits for its end, " +
+			"process_signal ends it.")
+	}
+	return fit(call.Chat, maxOutput, func(most int) any {
+		result.Output, result.Truncated = written.shorten(most)
+		return result
+	})
+}

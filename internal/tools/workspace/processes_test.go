@@ -1,0 +1,152 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/internal/testing/fakeworkspace"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
+	b := newBench(t)
+	b.agent.Run = func(*fakeworkspace.Process) {}
+	p := b.agent.Begin("other", "make")
+	p.Say("before\n")
+	got := b.good("process_output", `{"process_id":"p1","wait_timeout":0}`)
+	want := map[string]any{"process_id": "p1", "state": "running", "output": "before\n", "output_bytes": 7.0,
+		"note": "It runs on. A longer wait_timeout waits for its end, process_signal ends it."}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a look: -want +got\n%s", diff)
+	}
+	if slices.ContainsFunc(b.agent.Requests(), func(r string) bool { return strings.Contains(r, "wait=") }) {
+		t.Errorf("a look has waited: %q", b.agent.Requests())
+	}
+	if got := b.good("process_output", `{"process_id":"p1","wait_timeout":2}`); got["state"] != "running" {
+		t.Errorf("a wait that is over: %v", got)
+	}
+	looks := len(b.agent.Requests())
+	b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("wait") != "" && !strings.HasSuffix(r.URL.Path, "/output") {
+			p.Say("after\n")
+			p.Exit(1)
+		}
+		return false
+	}
+	got = b.good("process_output", `{"process_id":"p1","wait_timeout":14400}`)
+	want = map[string]any{"process_id": "p1", "state": "exited", "output": "before\nafter\n", "output_bytes": 13.0,
+		"exit_code": 1.0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a wait: -want +got\n%s", diff)
+	}
+	if asked := b.agent.Requests()[looks:]; len(asked) > 6 {
+		t.Errorf("asked were %q", asked)
+	}
+	if !strings.HasPrefix(b.seen(), "before\n") {
+		t.Errorf("shown was %q", b.seen())
+	}
+	if _, err := b.call("process_output", `{"process_id":"p9"}`); err == nil ||
+		err.Error() != "There is no process p9 (NotFound)" {
+		t.Errorf("an unknown one: %v", err)
+	}
+	if _, err := b.call("process_output", `{"process_id":"../x"}`); err == nil ||
+		!strings.Contains(err.Error(), "there is no process") {
+		t.Errorf("one that cannot be: %v", err)
+	}
+}
+
+func TestAnInterruptedWaitLeavesTheProcessAlone(t *testing.T) {
+	b := newBench(t)
+	b.agent.Run = func(*fakeworkspace.Process) {}
+	p := b.agent.Begin("other", "serve")
+	b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("wait") != "" {
+			b.interrupt()
+		}
+		return false
+	}
+	if _, err := b.call("process_output", `{"process_id":"p1","wait_timeout":600}`); err == nil {
+		t.Error("the wait had a result")
+	}
+	if len(p.Signals) != 0 {
+		t.Error("the process got a signal")
+	}
+}
+
+func TestTheListHasWhatRunsFirst(t *testing.T) {
+	b := newBench(t)
+	b.agent.Run = func(*fakeworkspace.Process) {}
+	b.agent.Begin("main", "sleep\x1b[2J infinity")
+	for i := range 60 {
+		b.agent.Begin(fmt.Sprint("k", i), strings.Repeat("x", 1000)).Exit(i)
+	}
+	got := b.good("process_list", "{}")
+	list, _ := got["processes"].([]any)
+	if len(list) != maxListed || got["note"] != "There are 11 more." {
+		t.Fatalf("%d are listed, %v", len(list), got["note"])
+	}
+	first, _ := list[0].(map[string]any)
+	if first["process_id"] != "p1" || first["state"] != "running" || first["command"] != "sleep[2J infinity" {
+		t.Errorf("the first is %v", first)
+	}
+	second, _ := list[1].(map[string]any)
+	if command, _ := second["command"].(string); second["process_id"] != "p61" || second["exit_code"] != 59.0 ||
+		len(command) > shownCommand+3 {
+		t.Errorf("the second is %v", second)
+	}
+}
+
+func TestAnEmptyListIsAList(t *testing.T) {
+	if got := newBench(t).good("process_list", "{}"); len(got["processes"].([]any)) != 0 || got["note"] != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestASignalIsSentAndItsEffectTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		signal protocol.Signal
+		run    func(p *fakeworkspace.Process)
+		want   map[string]any
+	}{
+		"it ends": {
+			protocol.Terminate, func(p *fakeworkspace.Process) { <-p.Signals; p.Kill("SIGTERM") },
+			map[string]any{"state": "exited", "signal": "SIGTERM"},
+		},
+		"it continues": {
+			protocol.Interrupt, func(p *fakeworkspace.Process) { <-p.Signals; untilEnded(p) },
+			map[string]any{"state": "running",
+				"note": "It has not ended yet: process_output waits for that, and the signal kill ends it."},
+		},
+		"it is killed": {
+			protocol.Kill, untilEnded, map[string]any{"state": "exited", "signal": "SIGKILL"},
+		},
+		"it had ended": {
+			protocol.Kill, func(p *fakeworkspace.Process) { p.Exit(4) },
+			map[string]any{"state": "exited", "exit_code": 4.0, "note": "It had ended before."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.agent.Run = func(*fakeworkspace.Process) {}
+			p := b.agent.Begin("other", "serve")
+			if name == "it had ended" {
+				c.run(p)
+			} else {
+				go c.run(p)
+			}
+			c.want["process_id"] = "p1"
+			got := b.good("process_signal", fmt.Sprintf(`{"process_id":"p1","signal":%q}`, c.signal))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,339 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/testing/fakeworkspace"
+	"parley.dev/parley/internal/testing/tokens"
+	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/agent/proctree"
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// programs is where TestMain puts what tests build.
+var programs string
+
+func TestMain(m *testing.M) {
+	var err error
+	if programs, err = os.MkdirTemp("", "parley-tools-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+// agentProgram builds cmd/workspace-agent once.
+var agentProgram = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(programs, "workspace-agent")
+	out, err := exec.Command("go", "build", "-o", path, "parley.dev/parley/cmd/workspace-agent").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("building the agent: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+// real is the tools at an agent that is a program of its own.
+type real struct {
+	*bench
+	// files is the workspace's directory.
+	files   string
+	program *exec.Cmd
+	options client.Options
+}
+
+// patience is how long tests wait for other processes.
+const patience = 30 * time.Second
+
+// newReal starts an agent whose workspace belongs to the chat, and proves to be a generation pod.
+func newReal(t *testing.T) *real {
+	t.Helper()
+	program, err := agentProgram()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, cluster := t.TempDir(), tokens.New(t)
+	keys := filepath.Join(dir, "keys.json")
+	if err := os.WriteFile(keys, cluster.KeySet(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close() // The agent takes the port.
+	files := filepath.Join(dir, "files")
+	r := &real{files: files, program: exec.Command(program, "init", "--listen="+listener.Addr().String(),
+		"--directory="+files, "--state-dir="+filepath.Join(dir, "state"), "--issuer="+tokens.Issuer, "--issuer-keys="+keys,
+		"--pod-namespace=team", "--pod-uid=uid")}
+	r.program.Dir, r.program.Stderr = dir, os.Stderr
+	if err := r.program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = r.program.Process.Signal(syscall.SIGTERM) // It may have ended.
+		_ = r.program.Wait()
+	})
+	o := fakeworkspace.OptionsOf("http://"+listener.Addr().String(), fakeworkspace.Chat)
+	o.Pauses = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200)
+	token := cluster.Sign(tokens.FirstKey, tokens.Claims("system:serviceaccount:team:parley-generation",
+		protocol.Audience("team", "uid"), time.Now()))
+	o.Token = func(context.Context) (string, error) { return token, nil }
+	r.options = o
+	asking := client.New(o)
+	waiting.Until(t, patience, "the agent is at work", func() bool { return asking.Healthy(t.Context()) == nil })
+	if err := asking.Bind(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.bench = newBench(t)
+	r.tools = map[string]tools.Tool{}
+	for _, tool := range Tools(Options{Workspaces: only{client: asking}, Now: time.Now}) {
+		r.tools[tool.Name()] = tool
+	}
+	return r
+}
+
+// running are the processes below the agent whose command lines have a text.
+func (r *real) running(text string) (pids []int) {
+	all, err := proctree.All()
+	if err != nil {
+		r.t.Error(err)
+	}
+	for _, p := range proctree.Below(all, r.program.Process.Pid) {
+		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); strings.Contains(string(line), text) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}
+
+// run makes a call of execute under a key of its own.
+func (r *real) run(command string, arguments string) map[string]any {
+	r.t.Helper()
+	r.calls++
+	return r.good("execute", fmt.Sprintf(`{"command":%s%s}`, quote(command), arguments))
+}
+
+func TestARealAgentRunsCommands(t *testing.T) {
+	r := newReal(t)
+	for name, c := range map[string]struct {
+		command, arguments string
+		output             string
+		code               float64
+	}{
+		"output and errors together":  {"echo out; echo err >&2; exit 3", "", "out\nerr\n", 3},
+		"in the workspace":            {"pwd", "", r.files + "\n", 0},
+		"in a directory of it":        {"mkdir -p sub && cd sub && pwd", "", r.files + "/sub\n", 0},
+		"for agents":                  {"echo $PAGER $TERM", "", "cat dumb\n", 0},
+		"without input":               {"cat; echo end", "", "end\n", 0},
+		"bytes that are no UTF-8":     {`printf 'a\377b\303'`, "", "a\ufffdb\ufffd", 0},
+		"a progress line":             {`for i in 1 2 3; do printf "$i%%\r"; done; echo done`, "", "done\n", 0},
+		"colours and titles":          {`printf '\033[31mred\033[0m\033]0;t\007!'`, "", "red!", 0},
+		"an ampersand that is quoted": {`echo "a &"`, "", "a &\n", 0},
+		"a command that is not there": {"nothing-of-that-name 2>/dev/null", "", "", 127},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			got := r.run(c.command, c.arguments)
+			if got["output"] != c.output || got["exit_code"] != c.code || got["success"] != (c.code == 0) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	r.t = t
+	if got := r.run("pwd", `,"workdir":"sub"`); got["output"] != r.files+"/sub\n" {
+		t.Errorf("with a directory: %v", got)
+	}
+	r.calls++
+	if _, err := r.call("execute", `{"command":"true","workdir":"missing"}`); err == nil ||
+		!strings.Contains(err.Error(), "missing") {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+func TestARealAgentKeepsBeginningAndEndOfMuchOutput(t *testing.T) {
+	r := newReal(t)
+	got := r.run("echo begun; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo ended", `,"timeout":60`)
+	output, _ := got["output"].(string)
+	if !strings.HasPrefix(output, "begun\nxxx") || !strings.HasSuffix(output, "xxx\nended\n") || got["truncated"] != true ||
+		len(output) > maxOutput {
+		t.Errorf("got %d bytes: %.30q ... %q", len(output), output, output[max(0, len(output)-30):])
+	}
+	if seen := r.seen(); len(seen) > maxShown+showBytes {
+		t.Errorf("shown were %d bytes", len(seen))
+	}
+}
+
+func TestARealAgentLetsACommandRunOnThatTakesLonger(t *testing.T) {
+	r := newReal(t)
+	got := r.run("echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended", `,"timeout":1`)
+	id, _ := got["background_process_id"].(string)
+	if got["success"] != false || got["output"] != "begun\n" || id == "" {
+		t.Fatalf("got %v", got)
+	}
+	if list := r.good("process_list", "{}")["processes"].([]any); len(list) != 1 ||
+		list[0].(map[string]any)["state"] != "running" {
+		t.Errorf("listed are %v", list)
+	}
+	r.good("write_file", `{"path":"go","content":""}`)
+	got = r.good("process_output", `{"process_id":"`+id+`","wait_timeout":30}`)
+	if got["state"] != "exited" || got["output"] != "begun\nended\n" {
+		t.Errorf("then %v", got)
+	}
+	if !strings.Contains(r.seen(), "begun\n") {
+		t.Errorf("shown was %q", r.seen())
+	}
+}
+
+func TestARealAgentEndsCommandsInTheBackgroundWhenTold(t *testing.T) {
+	r := newReal(t)
+	id, _ := r.run("trap '' TERM; echo up; while :; do sleep 0.1; done &", "")["background_process_id"].(string)
+	waiting.Until(t, patience, "it is up", func() bool {
+		return r.good("process_output", `{"process_id":"`+id+`","wait_timeout":0}`)["output"] == "up\n"
+	})
+	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"terminate"}`); got["state"] != "running" {
+		t.Errorf("one that ignores it: %v", got)
+	}
+	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["signal"] != "SIGKILL" {
+		t.Errorf("killed: %v", got)
+	}
+	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["note"] != "It had ended before." {
+		t.Errorf("once more: %v", got)
+	}
+}
+
+func TestAnInterruptionLeavesNothingOfARealCommandBehind(t *testing.T) {
+	r := newReal(t)
+	go func() {
+		waiting.Until(t, patience, "it is up", func() bool { return strings.Contains(r.seen(), "up") })
+		r.interrupt()
+	}()
+	// The shell ends when it is told to, one child does not, and one has a session of its own.
+	got := r.run("(trap '' TERM; exec sleep 54321) & setsid sleep 54322 & echo up; wait", `,"timeout":600`)
+	if got["error"] != "the chat was interrupted, and the command was ended" || got["signal"] != "SIGTERM" {
+		t.Errorf("got %v", got)
+	}
+	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("5432")) == 0 })
+}
+
+func TestACommandOutlivesItsRealAgent(t *testing.T) {
+	r := newReal(t)
+	killed, err := 0, error(nil)
+	go func() {
+		waiting.Until(t, patience, "it is up", func() bool { return strings.Contains(r.seen(), "up") })
+		for _, pid := range r.running("\x00serve\x00") {
+			err = errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+			killed++
+		}
+		_ = os.WriteFile(filepath.Join(r.files, "go"), nil, 0o600)
+	}()
+	got := r.run("echo up; while [ ! -e go ]; do sleep 0.05; done; sleep 0.2; echo ended", `,"timeout":60`)
+	if got["success"] != true || got["output"] != "up\nended\n" || killed != 1 || err != nil {
+		t.Errorf("got %v, killed %d, %v", got, killed, err)
+	}
+}
+
+func TestACallThatIsMadeAgainDoesNothingTwiceAtARealAgent(t *testing.T) {
+	r := newReal(t)
+	const command = `{"command":"echo x >> count; cat count"}`
+	first, second := r.good("execute", command), r.good("execute", command)
+	if first["output"] != "x\n" || second["output"] != "x\n" {
+		t.Errorf("got %v and %v", first, second)
+	}
+	r.calls++
+	r.good("write_file", `{"path":"f","content":"a b"}`)
+	r.calls++
+	const edit = `{"edits":[{"path":"f","old_text":"a b","new_text":"a b a b"}]}`
+	for range 2 {
+		got := r.good("edit_files", edit)
+		if files, _ := got["files"].([]any); len(files) != 1 || !has(files[0].(map[string]any)["diff"], "+a b a b") {
+			t.Errorf("got %v", got)
+		}
+	}
+	r.calls++
+	if got := r.good("read_file", `{"path":"f"}`); got["content"] != "1\ta b a b" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
+	r := newReal(t)
+	next := func(tool, input string) map[string]any {
+		t.Helper()
+		r.calls++
+		return r.good(tool, input)
+	}
+	if got := next("write_file", `{"path":"src/a b.txt","content":"one\r\ntwo\nthree"}`); got["created"] != true ||
+		got["path"] != "src/a b.txt" {
+		t.Errorf("written: %v", got)
+	}
+	want := map[string]any{"content": "1\tone\r\n2\ttwo\n3\tthree", "file_size": 14.0, "total_lines": 3.0, "lines_read": 3.0,
+		"note": "The last line does not end with a newline."}
+	if got := next("read_file", `{"path":"`+r.files+`/src/a b.txt"}`); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("read: %v", got)
+	}
+	if got := next("read_file", `{"path":"src/a b.txt","offset":2,"limit":1}`); got["content"] != "2\ttwo\n" ||
+		got["note"] != "The file has 3 lines: continue at offset 3." {
+		t.Errorf("a part: %v", got)
+	}
+	got := next("edit_files", `{"edits":[{"path":"src/a b.txt","old_text":"two\n","new_text":"2\n"},`+
+		`{"path":"new.txt","old_text":"","new_text":"new\n"}]}`)
+	if files, _ := got["files"].([]any); len(files) != 2 || !has(files[0].(map[string]any)["diff"], "-two\n+2\n") {
+		t.Errorf("edited: %v", got)
+	}
+	got = next("search_files", `{"pattern":"^(2|new)$"}`)
+	if files, _ := got["files"].([]any); len(files) != 2 || files[0].(map[string]any)["path"] != "new.txt" {
+		t.Errorf("found: %v", got)
+	}
+	if got := next("search_files", `{"glob":"**/*.txt","path":"src"}`); len(got["files"].([]any)) != 1 {
+		t.Errorf("found by name: %v", got)
+	}
+	if err := os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for input, want := range map[string]string{
+		`read_file {"path":"logo.png"}`:                                              "attach_file shows it",
+		`read_file {"path":"missing"}`:                                               "(NotFound)",
+		`read_file {"path":"../keys.json"}`:                                          "(OutsideWorkspace)",
+		`read_file {"path":"/etc/passwd"}`:                                           "(OutsideWorkspace)",
+		`read_file {"path":"src"}`:                                                   "(NotRegular)",
+		`write_file {"path":"../x","content":""}`:                                    "(OutsideWorkspace)",
+		`edit_files {"edits":[{"path":"new.txt","old_text":"old","new_text":""}]}`:   "(NoMatch)",
+		`edit_files {"edits":[{"path":"src/a b.txt","old_text":"e","new_text":""}]}`: "(NotUnique)",
+		`search_files {"pattern":"("}`:                                               "(BadRequest)",
+	} {
+		r.calls++
+		tool, arguments, _ := strings.Cut(input, " ")
+		if _, err := r.call(tool, arguments); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", input, err)
+		}
+	}
+}
+
+func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
+	r := newReal(t)
+	o := r.options
+	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
+	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
+	if _, err := r.call("process_list", "{}"); err == nil || err.Error() !=
+		"the workspace refuses to work for this chat (BoundToAnother): a person has to look into it" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// defaultMatches and maxMatches are how many matches a call returns by default and at most.
+	defaultMatches, maxMatches = 100, 1000
+	// maxContext is how many lines around a match can be asked for.
+	maxContext = 10
+	// maxPattern is how many characters a pattern may have.
+	maxPattern = 2000
+	// maxText is how many characters of a line are shown.
+	maxText = 500
+)
+
+// searchFiles finds files and lines.
+type searchFiles struct{ *common }
+
+// Name is search_files.
+func (searchFiles) Name() string { return "search_files" }
+
+// Description tells the model when to call it.
+func (searchFiles) Description() string {
+	return "Finds files of the workspace by name, and lines in them by a regular expression. What ignore files name, " +
+		"and names that begin with a dot, are left out unless hidden is true. Give pattern, glob, or both."
+}
+
+// InputSchema has what to look for and where.
+func (searchFiles) InputSchema() map[string]any {
+	return object(map[string]any{
+		"pattern": words(0, maxPattern, "Regular expression (RE2) that a line must match. Without it, files are found by "+
+			"name."),
+		"glob": words(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
+		"path": words(0, maxPath, "Directory or file to search, relative to the workspace's directory, which is the "+
+			"default, or absolute."),
+		"ignore_case": flag("Whether pattern ignores the case of letters."),
+		"context":     number(0, maxContext, 0, "How many lines before and after a match to return."),
+		"hidden":      flag("Whether to search also what is otherwise left out."),
+		"limit":       number(1, maxMatches, defaultMatches, "How many matches to return at most."),
+	})
+}
+
+type match struct {
+	Line   int64    `json:"line" doc:"Number of the line, from 1 on."`
+	Text   string   `json:"text" doc:"The line, its beginning if it is long."`
+	Before []string `json:"before,omitempty" doc:"The lines before it."`
+	After  []string `json:"after,omitempty" doc:"The lines after it."`
+}
+
+type foundIn struct {
+	Path    string  `json:"path" doc:"A file, relative to the workspace's directory."`
+	Matches []match `json:"matches,omitempty" doc:"Its lines that match; none if files are found by name."`
+}
+
+type searchFilesResult struct {
+	Files     []foundIn `json:"files" doc:"The files, sorted by path."`
+	Truncated bool      `json:"truncated,omitempty" doc:"Whether there is more than this."`
+	Skipped   int       `json:"skipped,omitempty" doc:"How many files were not searched: binary, too large or unreadable."`
+	Note      string    `json:"note,omitempty" doc:"What to do if there is more."`
+}
+
+// Reference is what people read of the tool.
+func (searchFiles) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: offered, Result: searchFilesResult{},
+		Errors: []string{
+			"The pattern or the glob cannot be understood, or both are missing.",
+			"There is no such directory or file, or it leads out of the workspace's directory.",
+		},
+		Limits: []string{fmt.Sprintf("%d matches, %d characters of a line, %d lines around a match.", maxMatches, maxText,
+			maxContext)},
+	}
+}
+
+type searchArguments struct {
+	Pattern    string `json:"pattern"`
+	Glob       string `json:"glob"`
+	Path       string `json:"path"`
+	IgnoreCase bool   `json:"ignore_case"`
+	Context    int    `json:"context"`
+	Hidden     bool   `json:"hidden"`
+	Limit      int    `json:"limit"`
+}
+
+// Run searches.
+func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
+	var given searchArguments
+	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	if err != nil {
+		return "", err
+	}
+	if given.Pattern == "" && given.Glob == "" {
+		return "", errors.New("the call was not made: pattern and glob are both missing; give one of them, for example " +
+			"glob **/*.go")
+	}
+	got, err := workspace.Search(ctx, protocol.SearchRequest{
+		Path: given.Path, Glob: given.Glob, Pattern: given.Pattern, IgnoreCase: given.IgnoreCase,
+		Context: given.Context, Hidden: given.Hidden, Limit: given.Limit,
+	})
+	if err != nil {
+		return "", problem(ctx, err)
+	}
+	return fit(call.Chat, given.Limit, func(most int) any { return found(got, most) })
+}
+
+// found is the result with at most so many matches.
+func found(got *protocol.SearchResponse, most int) searchFilesResult {
+	result := searchFilesResult{Files: []foundIn{}, Truncated: got.Truncated, Skipped: max(0, got.Skipped)}
+	matches := got.Matches
+	if len(matches) > most {
+		matches, result.Truncated = matches[:most], true
+	}
+	for i := range matches {
+		m := &matches[i]
+		file := m.Path
+		last := len(result.Files) - 1
+		if last < 0 || result.Files[last].Path != file {
+			result.Files = append(result.Files, foundIn{Path: file})
+			last++
+		}
+		if m.Line > 0 {
+			result.Files[last].Matches = append(result.Files[last].Matches, match{
+				Line: m.Line, Text: shownLine(m.Text), Before: shownLines(m.Before), After: shownLines(m.After),
+			})
+		}
+	}
+	switch {
+	case len(matches) == 0 && len(got.Matches) > 0:
+		result.Note = "There are matches that are too long to be shown: ask for less context."
+	case result.Truncated:
+		result.Note = fmt.Sprintf("These are the first %d matches: a narrower pattern, glob or path finds the others.",
+			len(matches))
+	case len(matches) == 0:
+		result.Note = "Nothing matches."
+	}
+	return result
+}
+
+func shownLine(text string) string { return clip.Ellipsis(strings.TrimRight(text, "\r\n"), maxText) }
+
+// shownLines are lines around a match, no more than can be asked for.
+func shownLines(lines []string) []string {
+	var shown []string
+	for _, text := range lines[:min(len(lines), maxContext)] {
+		shown = append(shown, shownLine(text))
+	}
+	return shown
+}

@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	"parley.dev/parley/internal/tools"
+)
+
+// maxContent is how many characters a file that is written may have: as many as a reply can hold.
+const maxContent = 1 << 20
+
+// writeFile writes a file as a whole.
+type writeFile struct{ *common }
+
+// Name is write_file.
+func (writeFile) Name() string { return "write_file" }
+
+// Description tells the model when to call it.
+func (writeFile) Description() string {
+	return "Writes a file of the workspace as a whole, with the directories that lead to it. What was there before is " +
+		"replaced. To change a part of a file, call edit_files."
+}
+
+// InputSchema has the path and the content.
+func (writeFile) InputSchema() map[string]any {
+	return object(map[string]any{
+		"path":    words(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"content": words(0, maxContent, "What the file is to hold."),
+	}, "path", "content")
+}
+
+type writeFileResult struct {
+	OK      bool   `json:"ok" doc:"Always true: everything else is an error."`
+	Path    string `json:"path" doc:"The file, relative to the workspace's directory."`
+	Size    int64  `json:"size" doc:"Its bytes."`
+	Created bool   `json:"created,omitempty" doc:"Whether there was no such file before."`
+}
+
+// Reference is what people read of the tool.
+func (writeFile) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: offered, Result: writeFileResult{},
+		Errors: []string{
+			"The path leads out of the workspace's directory, or to a directory, a device or a pipe.",
+			"The storage is full, or the workspace's user may not write there.",
+			"The write was begun before a crash, and whether it was made is not known.",
+		},
+		Limits: []string{fmt.Sprintf("%d characters.", maxContent)},
+	}
+}
+
+// Run writes the file.
+func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
+	var given struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+	}
+	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	if err != nil {
+		return "", err
+	}
+	info, err := workspace.Write(ctx, call.Key, given.Path, []byte(given.Content))
+	if err != nil {
+		return "", problem(ctx, err)
+	}
+	result := writeFileResult{OK: true, Path: info.Path, Size: int64(len(given.Content)), Created: info.Created}
+	return fit(call.Chat, 0, func(int) any { return result })
+}

@@ -1,0 +1,131 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+)
+
+var toolbox = cmp.Or(os.Getenv("TOOLBOX_IMAGE"), "parley.dev/toolbox:dev")
+
+// template creates a workspace template with a shell, and a program that runs beside the commands.
+func (w *world) template(name string) {
+	w.t.Helper()
+	w.create(&corev1.PodTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name,
+			Labels:      map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"},
+			Annotations: map[string]string{v1alpha1.AnnotationParameters: "- {name: who, default: world, places: [env/WHO]}"}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(5)),
+			Containers: []corev1.Container{{Name: "tools", Image: toolbox,
+				Command: []string{"/bin/sh", "-c", "echo beside; while true; do sleep 1; done"}}},
+		}},
+	})
+}
+
+// works is a model that makes these calls one after the other, and then says that it is done.
+func works(calls ...modelserver.ToolCall) modelserver.Script {
+	var script modelserver.Script
+	for i, call := range calls {
+		script.Rules = append(script.Rules, modelserver.Rule{Match: modelserver.Match{ToolResults: new(i)},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{call}}}}})
+	}
+	script.Rules = append(script.Rules, modelserver.Rule{
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}})
+	return script
+}
+
+func callOf(name string, arguments map[string]any) modelserver.ToolCall {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		panic(err)
+	}
+	return modelserver.ToolCall{Name: name, Arguments: raw}
+}
+
+// results are those of the chat's calls, in their order.
+func (w *world) results(chat string) (results []v1alpha1.ToolResult) {
+	w.t.Helper()
+	for _, m := range w.history(chat) {
+		for i := range m.Spec.Parts {
+			if r := m.Spec.Parts[i].ToolResult; r != nil {
+				results = append(results, *r)
+			}
+		}
+	}
+	return results
+}
+
+func (w *world) workspace(name string) *v1alpha1.Workspace {
+	w.t.Helper()
+	var ws v1alpha1.Workspace
+	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: name}, &ws); err != nil {
+		w.t.Fatalf("reading workspace %s: %v", name, err)
+	}
+	return &ws
+}
+
+func TestAModelWorksInAWorkspace(t *testing.T) {
+	w := newWorld(t, works(
+		callOf("write_file", map[string]any{"path": "greet.sh", "content": "echo hello, $WHO\nexit 3\n"}),
+		callOf("execute", map[string]any{"command": "sh greet.sh"}),
+		callOf("edit_files", map[string]any{"edits": []map[string]any{
+			{"path": "greet.sh", "old_text": "exit 3", "new_text": "exit 0"}}}),
+		callOf("execute", map[string]any{"command": "sh greet.sh; id -u; ls -A"}),
+		callOf("execute", map[string]any{"command": "while true; do echo tick; sleep 1; done &"}),
+		callOf("process_list", map[string]any{}),
+		callOf("search_files", map[string]any{"pattern": "hello"}),
+		callOf("read_file", map[string]any{"path": "../../etc/passwd"}),
+	))
+	w.template("shell")
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Greet them.",
+		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell",
+			Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: "everybody; exit 9"}}}}}}
+	w.create(chat)
+	w.ready("c", 18)
+	for i, want := range []string{"greet.sh", `"exit_code":3`, "+exit 0", "hello, everybody; exit 9", "background_process_id",
+		"while true", "greet.sh", "outside"} {
+		if got := w.results("c")[i]; !strings.Contains(got.Output, want) || got.IsError != (want == "outside") {
+			t.Errorf("result %d of %s is %q (an error: %t), want %q in it", i, got.Name, got.Output, got.IsError, want)
+		}
+	}
+	if id := w.results("c")[3].Output; !strings.Contains(id, "65532") {
+		t.Errorf("commands run as %q", id)
+	}
+	ws := w.workspace("c")
+	if ws.Status.Phase != v1alpha1.WorkspacePhaseReady || ws.Status.Directory != "/workspace" ||
+		!meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("the workspace is %+v", ws.Status)
+	}
+	if err := c.Delete(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("nothing of the workspace is left", func() bool {
+		var pods corev1.PodList
+		return c.List(t.Context(), &pods, client.InNamespace(w.ns),
+			client.MatchingLabels{"parley.dev/component": "workspace"}) == nil && len(pods.Items) == 0
+	})
+}
+
+func TestCallsOfAChatWhoseWorkspaceCannotBeMadeSayWhy(t *testing.T) {
+	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
+		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}})
+	w.ready("c", 4)
+	if got := w.results("c")[0]; !got.IsError || !strings.Contains(got.Output, "there is no PodTemplate none") {
+		t.Errorf("the result is %+v", got)
+	}
+}
