@@ -31,6 +31,10 @@ type printer struct {
 	tools   map[string]bool
 	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
 	names map[string]string
+	// commands are those that calls run in the workspace, by the call's id; live is the call whose output was shown as it
+	// came.
+	commands map[string]string
+	live     string
 	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
 	midLine  bool
 	openCall string
@@ -45,7 +49,7 @@ type printer struct {
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
 	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
-		names: map[string]string{}, hint: hint}
+		names: map[string]string{}, commands: map[string]string{}, hint: hint}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
@@ -113,6 +117,8 @@ func (p *printer) part(part *follow.MessagePart) {
 		}
 	case parts.ToolCall:
 		p.call(part.Part.ID, part.Part.Name, part.Part.Text)
+	case parts.ToolOutput:
+		p.output(part.Part.ID, part.Part.Text)
 	case parts.ToolResult:
 		p.result(part.Part.ID, part.Part.Name, part.Part.Text)
 	}
@@ -212,7 +218,7 @@ func (p *printer) voided() {
 			p.note("interrupted; nothing of this was kept")
 			p.status.Result = v1alpha1.TurnInterrupted
 		} else {
-			p.note("that attempt came to nothing; the reply begins anew")
+			p.note("that attempt came to nothing; the reply begins again")
 		}
 	}
 	p.forget()
@@ -256,8 +262,12 @@ func (p *printer) call(id, name, input string) {
 		p.quote("  ", question)
 		return
 	}
+	if command := commandOf(name, input); command != "" {
+		p.command(id, command)
+		return
+	}
 	p.out.own(mark + "[")
-	p.out.foreign(flat(name + " " + oneLine(input)))
+	p.out.foreign(flat(name + " " + oneLine(subjectOf(name, input))))
 	p.out.endForeign()
 	p.out.own("]")
 	p.midLine, p.openCall = true, id
@@ -275,16 +285,24 @@ func (p *printer) result(id, name, output string) {
 		p.quote("  ", a.Advice)
 		return
 	}
-	if open := p.openCall; open != id {
+	if r, ok := ranOf(name, output); ok {
+		p.ended(id, &r)
+		return
+	}
+	diffs, words := editedOf(name, output)
+	if open := p.openCall; open != id || p.commands[id] != "" {
 		p.endLine()
 		p.out.own(mark + "[")
 		p.out.foreign(flat(name))
 		p.out.own("]")
 	}
 	p.out.own(" -> ")
-	p.out.foreign(oneLine(output))
+	p.out.foreign(oneLine(cmp.Or(words, output)))
 	p.midLine = true
 	p.endLine()
+	if diffs != "" {
+		p.lines(diffs)
+	}
 }
 
 // forget says that what is on the screen is of no attempt that could go on.
