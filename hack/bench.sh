@@ -34,7 +34,7 @@ Y
 trap 'k delete clusterrolebinding parley-bench --ignore-not-found >/dev/null; k apply --server-side -k "$(hack/overlay.sh)" >/dev/null' EXIT
 k -n bench wait pod/model --for=condition=Ready --timeout=60s >/dev/null
 model=$(k -n bench get pod model -o 'jsonpath={.status.podIP}'):8080
-args=$(printf ',"%s"' "--model=$model" "$@")
+args=$(printf ',"%s"' "--model=$model" "--toolbox=${TOOLBOX_IMAGE:-}" "$@")
 k apply --server-side -f - >/dev/null <<Y
 apiVersion: v1
 kind: Pod

@@ -79,39 +79,19 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 // steps measures turns in which the model calls a tool: from the call, as the client sees it, to the first part of the
 // next reply.
 func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
-	if err := b.script(ctx, answerWithTool(modelDelay)); err != nil {
+	if err := b.script(ctx, answerWithTool(modelDelay, "current_time", "{}")); err != nil {
 		return err
 	}
 	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("steps")}); err != nil {
-		return err
-	}
-	parts, err := b.stream(ctx, "steps")
-	if err != nil {
 		return err
 	}
 	before, err := b.settledWrites(ctx)
 	if err != nil {
 		return err
 	}
-	var seconds []time.Duration
-	var last int64
-	for i := range turns {
-		if err := b.say(ctx, "steps", fmt.Sprintf("steps-%d", i)); err != nil {
-			return err
-		}
-		call, err := next(ctx, parts, last+1, "ToolCall")
-		if err != nil {
-			return err
-		}
-		text, err := next(ctx, parts, call.v+1, "Text")
-		if err != nil {
-			return err
-		}
-		last = text.v
-		seconds = append(seconds, text.at.Sub(call.at)-modelDelay)
-		if err := b.follow.answered(ctx, "steps", int64(4*i+4)); err != nil {
-			return err
-		}
+	seconds, err := b.secondSteps(ctx, "steps", turns)
+	if err != nil {
+		return err
 	}
 	after, err := b.settledWrites(ctx)
 	if err != nil {
@@ -120,6 +100,37 @@ func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
 	f.SecondStep = percentiles(seconds)
 	f.Writes.FurtherStep = ((after.writes-before.writes)/float64(turns) - f.Writes.SingleStep) / 2
 	return nil
+}
+
+// secondSteps are the times from a call to the first part of the next reply, in so many turns of a chat.
+func (b *bench) secondSteps(ctx context.Context, chat string, turns int) ([]time.Duration, error) {
+	ctx, stop := context.WithCancel(ctx) // The stream ends with the stage.
+	defer stop()
+	parts, err := b.stream(ctx, chat)
+	if err != nil {
+		return nil, err
+	}
+	var seconds []time.Duration
+	var last int64
+	for i := range turns {
+		if err := b.say(ctx, chat, fmt.Sprintf("%s-%d", chat, i)); err != nil {
+			return nil, err
+		}
+		call, err := next(ctx, parts, last+1, "ToolCall")
+		if err != nil {
+			return nil, err
+		}
+		text, err := next(ctx, parts, call.v+1, "Text")
+		if err != nil {
+			return nil, err
+		}
+		last = text.v
+		seconds = append(seconds, text.at.Sub(call.at)-modelDelay)
+		if err := b.follow.answered(ctx, chat, int64(4*i+4)); err != nil {
+			return nil, err
+		}
+	}
+	return seconds, nil
 }
 
 // next waits for a part of that kind of a reply that builds on version v of the history or a later one,

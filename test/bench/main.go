@@ -21,6 +21,7 @@ type Figures struct {
 	FirstPart      Percentiles      `json:"first_part_ms"`
 	SecondStep     Percentiles      `json:"second_step_ms"`
 	Turn           Percentiles      `json:"turn_ms"`
+	Workspace      *Workspace       `json:"workspace,omitempty"`
 	Burst          map[string]Burst `json:"burst"`
 	Writes         Writes           `json:"writes"`
 	ColdPod        float64          `json:"cold_pod_s"`
@@ -34,6 +35,16 @@ type Figures struct {
 type Percentiles struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
+}
+
+// Workspace is what work in a workspace takes.
+type Workspace struct {
+	// Execute is the second step of a turn whose call is the command true: from the call to the next text.
+	Execute Percentiles `json:"execute_true_ms"`
+	// Cold is the first call of a chat, from the call to its result: its workspace is created for it. BarePod is a pod of
+	// the same image, from its creation until it is ready. Both in seconds.
+	Cold    float64 `json:"cold_s"`
+	BarePod float64 `json:"bare_pod_s"`
 }
 
 // Burst is so many chats that get a message at once.
@@ -64,11 +75,12 @@ func main() {
 	turns := flag.Int("turns", 60, "turns to measure one after another")
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
 	bursts := flag.Bool("bursts", true, "measure 100 and 300 chats at once, too; without them a run takes half a minute")
+	toolbox := flag.String("toolbox", "", "image with a shell, to measure work in a workspace; empty: skip")
 	model := flag.String("model", "", "address of the scripted model, such as 10.244.0.9:8080")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	figures, err := measure(ctx, *model, *turns, *chats, *bursts)
+	figures, err := measure(ctx, *model, *toolbox, *turns, *chats, *bursts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -81,7 +93,7 @@ func main() {
 	fmt.Println(string(out))
 }
 
-func measure(ctx context.Context, model string, turns, chats int, bursts bool) (*Figures, error) {
+func measure(ctx context.Context, model, toolbox string, turns, chats int, bursts bool) (*Figures, error) {
 	b, err := newBench(ctx, model)
 	if err != nil {
 		return nil, err
@@ -95,6 +107,8 @@ func measure(ctx context.Context, model string, turns, chats int, bursts bool) (
 		{"a cold generation pod", false, b.cold},
 		{"turns of one step", false, func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
 		{"turns of three steps", false, func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
+		{"work in a workspace", toolbox == "",
+			func(ctx context.Context, f *Figures) error { return b.work(ctx, f, toolbox, turns/2) }},
 		{"100 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},
 		{"300 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300) }},
 		{"generation pods", false, b.countPods},

@@ -17,6 +17,10 @@ func report(out io.Writer, f *Figures) {
 	row("first part, warm pod", "p50 %.1f ms, p95 %.1f ms", f.FirstPart.P50, f.FirstPart.P95)
 	row("second step, from call to text", "p50 %.1f ms, p95 %.1f ms", f.SecondStep.P50, f.SecondStep.P95)
 	row("whole turn", "p50 %.1f ms, p95 %.1f ms", f.Turn.P50, f.Turn.P95)
+	if w := f.Workspace; w != nil {
+		row("execute true, from call to text", "p50 %.1f ms, p95 %.1f ms", w.Execute.P50, w.Execute.P95)
+		row("first call, workspace created", "%.2f s, %.2f s for a bare pod of its image", w.Cold, w.BarePod)
+	}
 	for _, n := range []string{"100", "300"} {
 		b, measured := f.Burst[n]
 		if !measured {

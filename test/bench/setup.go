@@ -134,12 +134,12 @@ func answer(delay time.Duration) modelserver.Script {
 	}}}}
 }
 
-func answerWithTool(delay time.Duration) modelserver.Script {
+func answerWithTool(delay time.Duration, tool, arguments string) modelserver.Script {
 	s := answer(delay)
 	s.Rules = append([]modelserver.Rule{{
 		Match: modelserver.Match{ToolResults: new(0)},
 		Reply: modelserver.Reply{
-			Steps:       []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call("current_time", "{}")},
+			Steps:       []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call(tool, arguments)},
 			DelayBefore: modelserver.Duration(delay),
 		},
 	}}, s.Rules...)

@@ -1,0 +1,81 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podstate"
+)
+
+// work measures calls that run the shortest command there is: first with a workspace that has to be created, then one
+// after another.
+func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) error {
+	f.Workspace = &Workspace{}
+	var err error
+	if f.Workspace.BarePod, err = b.barePod(ctx, image); err != nil {
+		return err
+	}
+	if err := b.create(ctx, &corev1.PodTemplate{
+		ObjectMeta: metav1.ObjectMeta{Name: "shell", Namespace: namespace,
+			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: v1alpha1.WorkspaceContainer, Image: image}}}},
+	}); err != nil {
+		return err
+	}
+	if err := b.script(ctx, answerWithTool(modelDelay, "execute", `{"command":"true"}`)); err != nil {
+		return err
+	}
+	for _, name := range []string{"cold-work", "work"} {
+		if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{
+			Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}}); err != nil {
+			return err
+		}
+	}
+	cold, err := b.secondSteps(ctx, "cold-work", 1)
+	if err != nil {
+		return err
+	}
+	f.Workspace.Cold = cold[0].Seconds()
+	seconds, err := b.secondSteps(ctx, "work", turns+1)
+	if err != nil {
+		return err
+	}
+	f.Workspace.Execute = percentiles(seconds[1:]) // The first one creates the workspace.
+	return nil
+}
+
+// barePod is how many seconds a pod of the image takes until it is ready.
+func (b *bench) barePod(ctx context.Context, image string) (float64, error) {
+	pod := &corev1.Pod{ObjectMeta: meta("bare"), Spec: corev1.PodSpec{
+		AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
+		Containers: []corev1.Container{{Name: "shell", Image: image, Command: []string{"/bin/sh", "-c", "sleep 3600"}}}}}
+	began := time.Now()
+	if err := b.create(ctx, pod); err != nil {
+		return 0, err
+	}
+	watching, err := b.core.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=bare"})
+	if err != nil {
+		return 0, fmt.Errorf("watching the bare pod: %w", err)
+	}
+	defer watching.Stop()
+	for event := range watching.ResultChan() {
+		if pod, ok := event.Object.(*corev1.Pod); ok && ready(pod) {
+			return time.Since(began).Seconds(), nil
+		}
+	}
+	return 0, fmt.Errorf("the watch of the bare pod ended")
+}
+
+func ready(pod *corev1.Pod) bool {
+	condition := podstate.Condition(pod, corev1.PodReady)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
