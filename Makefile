@@ -17,6 +17,8 @@ STATE := $(CURDIR)/.parley
 export IMAGE ?= parley.dev/parley:dev
 # What workspaces in tests are made from: a shell.
 export TOOLBOX_IMAGE ?= parley.dev/toolbox:dev
+# And one with a Go toolchain, for the end-to-end tests.
+export TOOLCHAIN_IMAGE ?= parley.dev/toolchain:dev
 PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
 PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
@@ -34,6 +36,8 @@ ON_DEMO =
 on-cluster: build
 	@hack/current-context.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 off_cluster =
+.PHONY: on-cluster-toolchain
+on-cluster-toolchain:
 else
 ON_KUBECTL = $(CLUSTER_KUBECTL)
 ON_KUBECONFIG = $(CLUSTER_KUBECONFIG)
@@ -43,6 +47,9 @@ ON_DEMO = DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1
 on-cluster: setup image toolbox cluster-up
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolbox.tar
+.PHONY: on-cluster-toolchain
+on-cluster-toolchain: on-cluster toolchain
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolchain.tar
 off_cluster = @$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 endif
 
@@ -78,6 +85,12 @@ image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/p
 .PHONY: toolbox
 toolbox: $(OCIPACK) ## Pack an image with a shell, for workspaces in tests: bin/toolbox.tar.
 	@$(OCIPACK) -o $(BIN)/toolbox.tar -ref $(TOOLBOX_IMAGE) -user 65532:65532 /bin/busybox=/bin/sh
+
+.PHONY: toolchain
+toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for workspaces in tests: bin/toolchain.tar.
+	@root=$$(go env GOROOT); to=/usr/local/go; \
+	  $(OCIPACK) -o $(BIN)/toolchain.tar -ref $(TOOLCHAIN_IMAGE) -user 65532:65532 -env PATH=$$to/bin:/bin /bin/busybox=/bin/sh \
+	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src
 
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions, docs/status.md and docs/tools.md.
@@ -130,7 +143,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
-test-e2e: on-cluster ## Run the end-to-end tests on a real cluster with real pods.
+test-e2e: on-cluster on-cluster-toolchain ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)

@@ -70,6 +70,7 @@ fi
 
 # What follows is done with the rights and the token of the demo's account, which kubectl chat needs for the gateway.
 mkdir -p .parley bin
+admin=$KUBECONFIG
 you=$PWD/.parley/demo.kubeconfig
 k config view --raw --flatten --minify >"$you"
 chmod 600 "$you"
@@ -82,23 +83,38 @@ export PATH=$PWD/bin:$PATH
 step "A chat, in one manifest"
 cat config/samples/chat.yaml
 run kubectl apply -f config/samples/chat.yaml
+# follow CHAT: shows what is said until the turn is over.
+follow() {
+  echo "\$ kubectl chat tail $1 --history"
+  kubectl-chat tail "$1" --history &
+  tail=$!
+  trap 'kill $tail 2>/dev/null || true' EXIT
+  k wait "chat/$1" --for=condition=Ready --timeout=300s >/dev/null
+  kill $tail 2>/dev/null || true
+  wait $tail 2>/dev/null || true
+  echo
+}
 step "Its reply, as the model says it"
-echo '$ kubectl chat tail hello --history'
-kubectl-chat tail hello --history &
-tail=$!
-trap 'kill $tail 2>/dev/null || true' EXIT
-k wait chat/hello --for=condition=Ready --timeout=300s >/dev/null
-kill $tail 2>/dev/null || true
-wait $tail 2>/dev/null || true
-echo
+follow hello
 
 step "Go on"
 echo '$ kubectl chat send hello "And what time is it there?"'
 kubectl-chat send hello "And what time is it there?"
 echo
 
+step "A chat that works: a platform team offers a template, and a chat names it"
+image=${TOOLBOX_IMAGE:-busybox:1.37}
+[ -n "${DEMO_LOCAL:-}" ] || image=busybox:1.37
+sed "s|image: busybox:1.37|image: $image|" config/samples/workspace-template.yaml |
+  KUBECONFIG=$admin k -n demo apply --server-side --force-conflicts -f - >/dev/null
+cat config/samples/workspace.yaml
+run kubectl apply -f config/samples/workspace.yaml
+follow worker
+
 step "What the cluster holds now"
-run kubectl get chats,chatmessages
+run kubectl get chats,workspaces
+run kubectl get pods -l parley.dev/component=workspace
+run kubectl get chatmessages --field-selector spec.chatRef.name=hello
 
 cat <<EOF
 

@@ -108,6 +108,10 @@ type ChatStatus struct {
 	// +optional
 	LastError *LastError `json:"lastError,omitempty"`
 
+	// workspace is what the model has decided about the chat's workspace; absent while it has decided nothing.
+	// +optional
+	Workspace *ChatWorkspaceStatus `json:"workspace,omitempty"`
+
 	// requests are the newest requests that annotations made, one of a kind, and what became of them.
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=map

@@ -76,7 +76,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files'])",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 
@@ -102,7 +102,7 @@ type BuiltInTools struct {
 }
 
 // BuiltInTool is the name of a tool that Parley brings.
-// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files
+// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files;attach_file;start_workspace;stop_workspace;list_templates;read_template;create_workspace
 // +kubebuilder:validation:MaxLength=64
 type BuiltInTool string
 
@@ -133,4 +133,20 @@ const (
 	BuiltInEditFiles BuiltInTool = "edit_files"
 	// BuiltInSearchFiles finds files by name and content.
 	BuiltInSearchFiles BuiltInTool = "search_files"
+	// BuiltInAttachFile brings a file into the conversation.
+	BuiltInAttachFile BuiltInTool = "attach_file"
+)
+
+// Tools for the workspace itself. They are offered to the chat at the top of a family.
+const (
+	// BuiltInStartWorkspace starts the workspace, and says where its files are.
+	BuiltInStartWorkspace BuiltInTool = "start_workspace"
+	// BuiltInStopWorkspace stops it; its storage stays.
+	BuiltInStopWorkspace BuiltInTool = "stop_workspace"
+	// BuiltInListTemplates lists the templates that a workspace may be made from, if the model is to choose.
+	BuiltInListTemplates BuiltInTool = "list_templates"
+	// BuiltInReadTemplate shows one of them, with its parameters.
+	BuiltInReadTemplate BuiltInTool = "read_template"
+	// BuiltInCreateWorkspace chooses one of them.
+	BuiltInCreateWorkspace BuiltInTool = "create_workspace"
 )

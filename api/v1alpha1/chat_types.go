@@ -85,6 +85,7 @@ type ChatSpec struct {
 	// workspace is where the model has its files and runs its commands. It is created when the first call needs it, and
 	// shared with the sub-chats. A change counts when the workspace starts the next time.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.podTemplateSelector)",message="set podTemplateRef or podTemplateSelector, not both"
 	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
 	// limits bounds what the chat may do.

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// PartFile is a file that a person gives with a message.
+// PartFile is a file that a person gives with a message, or that came with the result of a tool.
 const PartFile PartType = "File"
 
 // MessageFile is a file that a person gives with a message: its content is in place, in a ConfigMap, or at a URL. A

@@ -27,6 +27,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
 // +kubebuilder:validation:XValidation:rule="has(self.turnSummary) ? self.action == 'SummarizeTurn' : self.action != 'SummarizeTurn' || has(self.usage)",message="turnSummary belongs to the action SummarizeTurn, which yields it or at least usage"
 // +kubebuilder:validation:XValidation:rule="!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')",message="stoppedBy belongs to the results of a completed ExecuteTools"
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || (self.action == 'ExecuteTools' && self.outcome in ['Completed', 'Interrupted'])",message="workspace belongs to the results of ExecuteTools"
 // +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
@@ -132,6 +133,10 @@ type MessageGeneration struct {
 	// needsWorkspace is true when tool calls in parts need the workspace of the chat's family.
 	// +optional
 	NeedsWorkspace bool `json:"needsWorkspace,omitempty"`
+
+	// workspace is what the results in parts decide about the workspace of the chat.
+	// +optional
+	Workspace *WorkspaceChange `json:"workspace,omitempty"`
 
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional

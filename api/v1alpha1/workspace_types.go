@@ -15,10 +15,16 @@ const (
 	AnnotationDescription = "parley.dev/description"
 	// AnnotationParameters of a workspace template is a list of its parameters, in YAML or JSON.
 	AnnotationParameters = "parley.dev/parameters"
-	// AnnotationDirectory of a workspace template is where the files of the workspace are in its container. Default:
-	// /workspace.
+	// AnnotationDirectory of a workspace template is where the files of the workspace are in its container.
 	AnnotationDirectory = "parley.dev/directory"
 )
+
+// DefaultWorkspaceDirectory is where the files of a workspace are, unless its template says otherwise.
+const DefaultWorkspaceDirectory = "/workspace"
+
+// WorkspaceContainer is the name of the container that commands run in, if a workspace template has several; without one
+// of that name it is the first.
+const WorkspaceContainer = "workspace"
 
 // WorkspacePhase says where a workspace is in its life. It summarises the condition Ready for people.
 // +kubebuilder:validation:Enum=Pending;Starting;Ready;Stopping;Stopped;Failed
@@ -106,12 +112,36 @@ type WorkspaceTemplateReference struct {
 // hour.
 const DefaultWorkspaceIdleSeconds = 1800
 
+// LabelValue is the value of a label.
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+type LabelValue string
+
+// WorkspaceTemplateSelector selects the PodTemplates among which a model chooses.
+type WorkspaceTemplateSelector struct {
+	// matchLabels are labels that the PodTemplate has, besides parley.dev/workspace-template=true. Default: none, so that
+	// the model may choose any template of the namespace.
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317)",message="a key of matchLabels is longer than the key of a label can be"
+	// +optional
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// storage for the workspace's files. Without it they go with the pod.
+	// +optional
+	Storage *WorkspaceStorage `json:"storage,omitempty"`
+}
+
 // WorkspaceSource says what a workspace is made from, and how long it is kept.
-// +kubebuilder:validation:XValidation:rule="has(self.podTemplateRef)",message="set podTemplateRef: it names the PodTemplate that the workspace is made from"
+// +kubebuilder:validation:XValidation:rule="has(self.podTemplateRef) || has(self.podTemplateSelector)",message="set podTemplateRef, which names the PodTemplate that the workspace is made from, or podTemplateSelector, among whose PodTemplates the model chooses"
 type WorkspaceSource struct {
 	// podTemplateRef names the PodTemplate that the workspace's pod is made from.
 	// +optional
 	PodTemplateRef *WorkspaceTemplateReference `json:"podTemplateRef,omitempty"`
+
+	// podTemplateSelector lets the model choose, with the tools list_templates, read_template and create_workspace. Until it
+	// has chosen, the chat has no workspace. What it chose is status.workspace of the chat.
+	// +optional
+	PodTemplateSelector *WorkspaceTemplateSelector `json:"podTemplateSelector,omitempty"`
 
 	// idleSeconds is how long the workspace runs while no chat of the family is at work; then it is stopped, and started
 	// again by the next call. 0: it is never stopped. Default: 1800.
@@ -134,6 +164,7 @@ func (s *WorkspaceSource) IdleSecondsOrDefault() int32 {
 }
 
 // WorkspaceSpec is what a workspace is to be.
+// +kubebuilder:validation:XValidation:rule="has(self.source.podTemplateRef)",message="source.podTemplateRef is missing: a workspace is made from one PodTemplate"
 // +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: a workspace belongs to one chat for ever"
 type WorkspaceSpec struct {
 	// chatRef names the chat that the workspace belongs to, the root of its family. It cannot change.
@@ -149,9 +180,9 @@ type WorkspaceSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 
 	// neededAt is when a chat of the family last needed it. It is stopped source.idleSeconds later, and started when this
-	// is set again.
+	// is set again. It is stopped, too, as long as the chat's status.workspace.stoppedAt is not before it.
 	// +optional
-	NeededAt *metav1.Time `json:"neededAt,omitempty"`
+	NeededAt *metav1.MicroTime `json:"neededAt,omitempty"`
 }
 
 // WorkspacePod is the pod of a workspace.

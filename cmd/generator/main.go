@@ -38,6 +38,7 @@ import (
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/tools/workspace"
 )
 
@@ -154,23 +155,25 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 	if pod == "" || namespace == "" || uid == "" {
 		return nil, errors.New("POD_NAME, POD_NAMESPACE and POD_UID must be set")
 	}
-	housed := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now,
-		Workspaces: workspaces.New(workspaces.Options{
-			Namespace: namespace, Chat: client.Chats(namespace).Get, Workspace: client.Workspaces(namespace).Get,
-			Mint: mintFor(client, namespace, os.Getenv("POD_SERVICE_ACCOUNT"), pod, uid), Now: time.Now,
-		})})
+	found := workspaces.New(workspaces.Options{
+		Namespace: namespace, Chat: client.Chats(namespace).Get, Workspace: client.Workspaces(namespace).Get,
+		Mint: mintFor(client, namespace, os.Getenv("POD_SERVICE_ACCOUNT"), pod, uid), Now: time.Now,
+	})
+	housed := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now, Workspaces: found})
+	chosen := templates.Tools(templates.Options{List: workspaces.Templates{Namespace: namespace, Client: client}.List})
 	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
-		Tools: tools.NewRegistry(append(housed,
+		Tools: tools.NewRegistry(append(append(housed, chosen...),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		)...),
-		HTTP: transport.NewClient(),
-		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
+		WorkspaceContext: found.Context,
+		HTTP:             transport.NewClient(),
+		Log:              log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
 		NoRecordings: o.NoRecordings,
 		Metrics:      metrics, Tracer: tracer,
 	}), nil

@@ -28,7 +28,7 @@ type familyReader struct {
 // readFamily reads what the chats above and below mean for this one.
 func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	s.facts.HasWorkspace = chat.Spec.Workspace != nil // That of the root, if there is one above.
+	s.facts.HasWorkspace = chat.WorkspaceSource() != nil // That of the root, if there is one above.
 	if chat.Spec.ParentRef == nil && !chat.Spec.Archived && !chat.Status.Archived {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat, f := s.facts.Chat, &s.facts
-	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].Spec.Workspace != nil
+	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].WorkspaceSource() != nil
 	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)

@@ -23,7 +23,7 @@ import (
 func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 	s.facts.Workspace = &plan.Workspace{}
 	root, err := r.gatherer.family.root(ctx, s.facts.Chat)
-	if err != nil || root == nil || root.Spec.Workspace == nil {
+	if err != nil || root == nil || root.WorkspaceSource() == nil {
 		return err // The calls' results say that there is none.
 	}
 	w, err := r.actuator.needWorkspace(ctx, root)
@@ -41,12 +41,24 @@ func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 
 // known reports whether the workspace knows what it is made from, and that it is needed: for a quarter of the time that
 // it is kept, so that calls in a row cost no write each. One that is never stopped is needed for ever.
-func known(w *v1alpha1.Workspace, source *v1alpha1.WorkspaceSource, now time.Time) bool {
-	if w.Spec.NeededAt == nil || !equality.Semantic.DeepEqual(&w.Spec.Source, source) {
+func known(w *v1alpha1.Workspace, root *v1alpha1.Chat, now time.Time) bool {
+	source, stopped := root.WorkspaceSource(), root.WorkspaceStoppedAt()
+	if w.Spec.NeededAt == nil || !equality.Semantic.DeepEqual(&w.Spec.Source, source) ||
+		stopped != nil && !w.Spec.NeededAt.After(stopped.Time) {
 		return false
 	}
 	idle := time.Duration(source.IdleSecondsOrDefault()) * time.Second
 	return idle == 0 || now.Sub(w.Spec.NeededAt.Time) < idle/4
+}
+
+// neededAt is the time to say that the workspace of the chat is needed at: now, but after it was last stopped also where
+// another replica of the manager, whose clock was ahead, saw to that.
+func neededAt(root *v1alpha1.Chat, now time.Time) *metav1.MicroTime {
+	at := metav1.NewMicroTime(now.Truncate(time.Microsecond)) // As it is stored.
+	if stopped := root.WorkspaceStoppedAt(); stopped != nil && !at.After(stopped.Time) {
+		at = metav1.NewMicroTime(stopped.Add(time.Microsecond))
+	}
+	return &at
 }
 
 // needWorkspace creates the workspace of the chat, or says of the one that is there that it is needed.
@@ -63,10 +75,10 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1a
 		return &w, nil // That of a former chat of the name is on its way out, or a stranger's: see life.Starting.
 	}
 	now := a.now()
-	if known(&w, root.Spec.Workspace, now) {
+	if known(&w, root, now) {
 		return &w, nil
 	}
-	w.Spec.Source, w.Spec.NeededAt = *root.Spec.Workspace, new(metav1.NewTime(now))
+	w.Spec.Source, w.Spec.NeededAt = *root.WorkspaceSource(), neededAt(root, now)
 	if err := a.client.Update(ctx, &w); err != nil {
 		return nil, fmt.Errorf("having workspace %s started: %w", root.Name, err)
 	}
@@ -78,8 +90,8 @@ func (a *actuator) createWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v
 	w := &v1alpha1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Namespace: root.Namespace, Name: root.Name, OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(root, v1alpha1.GroupVersion.WithKind("Chat"))}},
-		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: root.Name}, Source: *root.Spec.Workspace,
-			NeededAt: new(metav1.NewTime(a.now()))},
+		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: root.Name}, Source: *root.WorkspaceSource(),
+			NeededAt: neededAt(root, a.now())},
 	}
 	err := a.client.Create(ctx, w)
 	if apierrors.IsAlreadyExists(err) {

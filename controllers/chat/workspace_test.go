@@ -104,3 +104,23 @@ func TestASuspendedWorkspaceHoldsNobodyUp(t *testing.T) {
 		t.Errorf("a suspended one is: %s", why)
 	}
 }
+
+func TestAWorkspaceThatItsModelStoppedIsNeededAgainAfterThat(t *testing.T) {
+	for name, stopped := range map[string]time.Duration{"a moment ago": -time.Second, "now": 0, "ahead of our clock": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			chat := withWorkspace(w, 1800)
+			need(w, chat)
+			at := metav1.NewMicroTime(now.Add(stopped))
+			chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &at}
+			w.actuator.now = func() time.Time { return now.Add(time.Millisecond) }
+			got, writes := need(w, chat)
+			if len(writes) != 1 && stopped >= 0 || !got.Spec.NeededAt.After(at.Time) {
+				t.Errorf("it writes %v, and is needed at %s", writes, got.Spec.NeededAt)
+			}
+			if _, writes := need(w, chat); len(writes) != 0 {
+				t.Errorf("needed once more, it writes %v", writes)
+			}
+		})
+	}
+}

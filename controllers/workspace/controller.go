@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,6 +48,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.Workspace{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(ofChat), builder.WithPredicates(stops())).
 		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(r)
@@ -93,6 +95,24 @@ func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// ofChat is the workspace of a chat, which has its name.
+func ofChat(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// stops are the events by which the model of a chat stops its workspace.
+func stops() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is looked at when the manager starts.
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Chat)
+			after, too := e.ObjectNew.(*v1alpha1.Chat)
+			return ok && too && !after.WorkspaceStoppedAt().Equal(before.WorkspaceStoppedAt())
+		},
+	}
 }
 
 // ofTemplate are the namespace's workspaces that are made from the template and wait for one.

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -37,7 +38,7 @@ func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.F
 	if found {
 		f.Claim = &claim
 	}
-	if f.InUse, err = r.inUse(ctx, w); err != nil {
+	if err = r.readFamily(ctx, w, f); err != nil {
 		return nil, nil, err
 	}
 	objects, err := r.render(ctx, w, f)
@@ -65,7 +66,7 @@ func (r *Reconciler) render(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	if err != nil {
 		return nil, err
 	}
-	if !found || t.Labels[v1alpha1.LabelWorkspaceTemplate] != "true" {
+	if !found || !offered(&t, w.Spec.Source.PodTemplateSelector) {
 		f.TemplateMissing = true
 		return nil, nil
 	}
@@ -80,17 +81,32 @@ func (r *Reconciler) render(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	return objects, nil
 }
 
+// offered reports whether workspaces may be made from the template, and whether the model could choose it that did.
+func offered(t *corev1.PodTemplate, by *v1alpha1.WorkspaceTemplateSelector) bool {
+	if by != nil && !labels.SelectorFromSet(by.Labels()).Matches(labels.Set(t.Labels)) {
+		return false
+	}
+	return t.Labels[v1alpha1.LabelWorkspaceTemplate] == "true"
+}
+
 // maxFamily bounds how many chats of a family are looked at.
 const maxFamily = 1000
 
-// inUse reports whether a chat of the family is at work.
-func (r *Reconciler) inUse(ctx context.Context, w *v1alpha1.Workspace) (bool, error) {
+// readFamily finds out what the chats of the family want of the workspace.
+func (r *Reconciler) readFamily(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts) error {
 	var root v1alpha1.Chat
 	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.ChatRef.Name}, &root)
 	if err != nil || !found {
-		return false, err
+		return err
 	}
-	level := []v1alpha1.Chat{root}
+	f.StoppedAt = root.WorkspaceStoppedAt()
+	f.InUse, err = r.inUse(ctx, w, &root)
+	return err
+}
+
+// inUse reports whether a chat of the family is at work.
+func (r *Reconciler) inUse(ctx context.Context, w *v1alpha1.Workspace, root *v1alpha1.Chat) (bool, error) {
+	level := []v1alpha1.Chat{*root}
 	for seen := 0; len(level) > 0 && seen < maxFamily; seen++ {
 		chat := &level[0]
 		if atWork(chat.Status.Phase) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -227,6 +228,56 @@ func TestAnIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 			reason := reasonOf(t, s)
 			if reason != c.want || claim == nil || (pod == nil) != (reason == v1alpha1.ReasonWorkspaceStopped) {
 				t.Errorf("it says %s, its pod is %v, its claim %v", reason, pod != nil, claim != nil)
+			}
+		})
+	}
+}
+
+func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.Status.Phase = v1alpha1.ChatRunning
+	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
+	reconciled(t, r)
+	runs(t, s)
+	before := fakeapi.Read(t, s, chat.DeepCopy())
+	after := before.DeepCopy()
+	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(chattest.Now.Add(time.Second)))}
+	if err := s.Direct.Status().Update(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	if !stops().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
+		stops().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
+		t.Error("the event that stops it does not requeue it, or another one does")
+	}
+	reconciled(t, r)
+	if pod, _ := own(t, s); pod != nil || reasonOf(t, s) != v1alpha1.ReasonWorkspaceStopped {
+		t.Errorf("its pod is %v, and it says %s", pod != nil, reasonOf(t, s))
+	}
+	w := fakeapi.Read(t, s, workspace())
+	w.Spec.NeededAt = new(metav1.NewMicroTime(chattest.Now.Add(time.Second + time.Microsecond)))
+	if err := s.Direct.Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
+		t.Errorf("needed again, it says %s", reasonOf(t, s))
+	}
+}
+
+func TestATemplateThatTheModelCouldNotChooseIsNoTemplate(t *testing.T) {
+	for name, c := range map[string]struct {
+		matchLabels map[string]v1alpha1.LabelValue
+		want        v1alpha1.ConditionReason
+	}{
+		"any":     {nil, v1alpha1.ReasonPodStarting},
+		"its own": {map[string]v1alpha1.LabelValue{v1alpha1.LabelWorkspaceTemplate: "true"}, v1alpha1.ReasonPodStarting},
+		"another": {map[string]v1alpha1.LabelValue{"team": "web"}, v1alpha1.ReasonTemplateNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := begin(t, time.Minute, workspace(func(w *v1alpha1.Workspace) {
+				w.Spec.Source.PodTemplateSelector = &v1alpha1.WorkspaceTemplateSelector{MatchLabels: c.matchLabels}
+			}), podTemplate())
+			if reconciled(t, r); reasonOf(t, s) != c.want {
+				t.Errorf("it says %s", reasonOf(t, s))
 			}
 		})
 	}

@@ -20,8 +20,8 @@ func Account(namespace string) *corev1.ServiceAccount {
 }
 
 // Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, create
-// messages, record model calls, read a ConfigMap or a Workspace that it knows the name of, and ask for a token of its
-// own for one workspace, which a policy holds it to. It can write no status, read no Secret and change nothing else
+// messages, record model calls, list the templates of workspaces, read a ConfigMap or a Workspace that it knows the name
+// of, and ask for a token of its own for one workspace, which a policy holds it to. It can write no status, read no Secret and change nothing else
 // that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
@@ -34,6 +34,7 @@ func Role(namespace string) *rbacv1.Role {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
 			{APIGroups: group, Resources: []string{"chatdebugsteps"}, Verbs: []string{"get", "create", "update"}},
 			{APIGroups: group, Resources: []string{"workspaces"}, Verbs: []string{"get"}},
+			{APIGroups: []string{""}, Resources: []string{"podtemplates"}, Verbs: []string{"list"}},
 			{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{ServiceAccount},
 				Verbs: []string{"create"}},
 		},

@@ -21,6 +21,8 @@ type Batch struct {
 	Calls []v1alpha1.ToolCall
 	// Known are the results of those calls, by their ids, that are not to be run.
 	Known map[string]v1alpha1.ToolResult
+	// Attach is told of files that come with results; nil: nobody is.
+	Attach func(file v1alpha1.MessageFile)
 }
 
 // ErrInterrupted ends the context of calls whose chat was interrupted. A context that ends for another reason says
@@ -42,6 +44,10 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 	if exclusive := r.Conflict(b.Calls); exclusive != "" {
 		run = r.refuse(exclusive)
 	}
+	attach := b.Attach
+	if attach == nil {
+		attach = func(v1alpha1.MessageFile) {}
+	}
 	var running sync.WaitGroup
 	for i, call := range b.Calls {
 		if known, ok := b.Known[call.ID]; ok {
@@ -52,7 +58,7 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 			ctx, watch := observe.begin(ctx, &call, r.Has(call.Name))
 			defer watch.End(&results[i])
 			output, err := run(ctx, call.Name, Call{
-				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Show: watch.Show,
+				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Show: watch.Show, Attach: attach,
 			})
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
 			if err != nil && ctx.Err() != nil {

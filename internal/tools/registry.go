@@ -41,6 +41,8 @@ type Call struct {
 	Chat *v1alpha1.Chat
 	// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only the result counts.
 	Show func(piece string)
+	// Attach puts a file beside the result: see Attaching.
+	Attach func(file v1alpha1.MessageFile)
 }
 
 // Registry holds every tool that there is.

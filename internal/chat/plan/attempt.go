@@ -88,6 +88,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		in.PendingCalls, in.Decisions = in.CallsRequiringAction, nil
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
+		p.changeWorkspace(g.Workspace)
 	}
 	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {

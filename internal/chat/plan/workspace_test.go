@@ -66,3 +66,44 @@ func TestAChatThatWaitsForTheWorkspaceCanBeInterrupted(t *testing.T) {
 		t.Errorf("the attempt is %+v, its calls are given up because of %q", w.chat.Status.Generation, got)
 	}
 }
+
+func TestWhatTheModelDecidesAboutItsWorkspaceIsInTheStatus(t *testing.T) {
+	selector := &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{
+		Storage: &v1alpha1.WorkspaceStorage{Size: "1Gi"}}}
+	named := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
+	rust := &v1alpha1.WorkspaceChange{Create: &v1alpha1.WorkspaceTemplateReference{Name: "rust"}}
+	chose := &v1alpha1.ChatWorkspaceStatus{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "c"}}
+	for name, c := range map[string]struct {
+		spec   *v1alpha1.WorkspaceSource
+		had    *v1alpha1.ChatWorkspaceStatus
+		change *v1alpha1.WorkspaceChange
+		want   string
+		stops  bool
+	}{
+		"it chooses":                           {selector, nil, rust, "rust", false},
+		"it has chosen":                        {selector, chose, rust, "c", false},
+		"it is not to choose":                  {named, nil, rust, "", false},
+		"there is none":                        {nil, nil, rust, "", false},
+		"it stops the one that the spec names": {named, nil, &v1alpha1.WorkspaceChange{Stop: true}, "", true},
+		"it stops the one that it chose":       {selector, chose, &v1alpha1.WorkspaceChange{Stop: true}, "c", true},
+		"it decides nothing":                   {selector, chose, nil, "c", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).say("a")
+			w.pass(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Calls("1")) })
+			w.chat.Spec.Workspace, w.chat.Status.Workspace = c.spec, c.had.DeepCopy()
+			w.pass(func(f *Facts) { f.Result = chattest.Answer(w.chat, chattest.Results("1"), chattest.Chooses(c.change)) })
+			got := w.chat.Status.Workspace
+			if got == nil {
+				got = &v1alpha1.ChatWorkspaceStatus{}
+			}
+			chosen := ""
+			if got.PodTemplateRef != nil {
+				chosen = got.PodTemplateRef.Name
+			}
+			if chosen != c.want || (got.StoppedAt != nil) != c.stops || c.stops && !got.StoppedAt.Time.Equal(now) {
+				t.Errorf("the status has %+v", got)
+			}
+		})
+	}
+}

@@ -224,6 +224,8 @@ type Step struct {
 	WaitingFor []v1alpha1.WaitingCall
 	// NeedsWorkspace is true when pending calls need the workspace of the chat's family.
 	NeedsWorkspace bool
+	// Workspace is what results decide about the workspace of the chat.
+	Workspace *v1alpha1.WorkspaceChange
 	// StoppedBy is the tool of the first result that ends the turn.
 	StoppedBy string
 	Truncated bool

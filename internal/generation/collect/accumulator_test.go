@@ -405,6 +405,20 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 	}
 }
 
+func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
+	file := v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: strings.Repeat("iVBO", 170<<10)}
+	result := []v1alpha1.ToolResult{{ID: "1", Output: "Look."}}
+	got, fits := collect.WithFiles(collect.Results(result, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
+	checkSize(t, got.Parts)
+	if !fits || len(got.Parts) != 2 || got.Parts[1].File.Data != file.Data || got.Parts[1].Type != v1alpha1.PartFile {
+		t.Errorf("it fits: %t, with %d parts", fits, len(got.Parts))
+	}
+	got, fits = collect.WithFiles(collect.Results(result, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file, file})
+	if fits || len(got.Parts) != 1 {
+		t.Errorf("two fit: %t, with %d parts", fits, len(got.Parts))
+	}
+}
+
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
 	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10,
 		nil)

@@ -58,6 +58,9 @@ func (r *room) part(p *v1alpha1.MessagePart) bool {
 	if t := p.ToolResult; t != nil {
 		need += encodedString(t.ID) + encodedString(t.Name) + encodedString(t.Output)
 	}
+	if f := p.File; f != nil {
+		need += encodedString(f.Name) + encodedString(f.MediaType) + len(f.Data)
+	}
 	if r.full || r.parts == 0 || need > r.bytes {
 		r.full = true
 		return false

@@ -43,6 +43,7 @@ func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 		b.assistant(i, m)
 	case v1alpha1.RoleTool:
 		b.orphans(i, m)
+		b.attached(m)
 	default:
 		b.user(m)
 	}
@@ -206,6 +207,18 @@ func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
 	}
 	b.add(fantasy.MessageRoleAssistant, b.signed(calls))
 	b.add(fantasy.MessageRoleTool, results)
+}
+
+// attached adds the files that came with results. Not every provider takes files in results, but each takes those of a
+// user.
+func (b *builder) attached(m *v1alpha1.ChatMessage) {
+	var content []fantasy.MessagePart
+	for i := range m.Spec.Parts {
+		if file := m.Spec.Parts[i].File; file != nil {
+			content = append(content, b.file(FileKey{m.Name, i}, file))
+		}
+	}
+	b.add(fantasy.MessageRoleUser, content)
 }
 
 func toolName(name string) string {

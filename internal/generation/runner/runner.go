@@ -70,6 +70,8 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// Tools that models may call.
 	Tools *tools.Registry
+	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
+	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile
 	// HTTP calls providers.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
@@ -134,6 +136,7 @@ func New(o Options) *Runner {
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
+		WorkspaceContext: o.WorkspaceContext,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),

@@ -25,8 +25,9 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 		live.showResult(denied, time.Time{})
 		p.task.Observed.ToolDenied(denied.Name, p.steps.options.Tools.Has(denied.Name))
 	}
-	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, live)
-	return p.executed(ctx, append(results, calls.Denied...), live.spans())
+	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Attach: live.attach}, live)
+	o := p.executed(ctx, append(results, calls.Denied...), live.spans(), live.files...)
+	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
 
 // run runs the calls of a batch that are not known yet.
@@ -39,8 +40,10 @@ func (p *Performer) run(
 }
 
 // executed is the outcome of a batch of calls.
-func (p *Performer) executed(ctx context.Context, results []v1alpha1.ToolResult, ran map[string]collect.Span) Outcome {
-	s := collect.Results(results, tools.ResultLimitOf(p.chat), ran)
+func (p *Performer) executed(ctx context.Context, results []v1alpha1.ToolResult, ran map[string]collect.Span,
+	files ...v1alpha1.MessageFile) Outcome {
+	s, _ := collect.WithFiles(collect.Results(results, tools.ResultLimitOf(p.chat), ran), files) // It has room: see tools.Attaching.
+	s.Workspace = p.steps.options.Tools.Decision(results)
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
 	}
@@ -59,6 +62,8 @@ type batch struct {
 	ran map[string]collect.Span
 	// said is how many bytes tools have shown while they ran.
 	said int
+	// files come with the results.
+	files []v1alpha1.MessageFile
 }
 
 // maxSaid is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
@@ -97,6 +102,13 @@ func (b *batch) fits(piece string) bool {
 	defer b.mu.Unlock()
 	b.said += len(piece)
 	return b.said <= maxSaid
+}
+
+// attach keeps a file that comes with a result. All calls have ended when the files are used.
+func (b *batch) attach(file v1alpha1.MessageFile) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.files = append(b.files, file)
 }
 
 func (b *batch) note(id string, span collect.Span) {

@@ -11,7 +11,6 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -25,7 +24,7 @@ func (p *Performer) prompt(
 ) ([]fantasy.Message, *Outcome) {
 	spec, from, namespace := &p.chat.Spec, p.steps.options.Sources, p.steps.options.Namespace
 	in := prompt.Input{
-		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: guidance(p.chat), History: view,
+		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: p.guidance(), History: view,
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
 	}
 	if t := p.chat.Status.Turn; t != nil {
@@ -43,14 +42,6 @@ func (p *Performer) prompt(
 		return nil, new(Failed(instructionsError(p.chat, err)))
 	}
 	return prompt.Build(in), nil
-}
-
-// guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
-func guidance(chat *v1alpha1.Chat) []string {
-	if chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
-		return nil
-	}
-	return advisor.Guidance(chat)
 }
 
 func instructionsError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {

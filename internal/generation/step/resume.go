@@ -29,6 +29,11 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		kept[result.ID] = result
 	}
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
+	for _, call := range calls.Run {
+		if p.steps.options.Tools.Attaches(call.Name) {
+			delete(kept, call.ID) // Its file was not streamed.
+		}
+	}
 	ended := slices.ContainsFunc(calls.Run, func(call v1alpha1.ToolCall) bool {
 		_, ok := kept[call.ID]
 		return ok
@@ -45,14 +50,16 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		p.giveUp(calls.Run, kept)
 	}
 	live := p.newBatch(func(parts.Part) {}) // The relay takes no more parts of this attempt.
-	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Known: kept}, live)
+	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Known: kept,
+		Attach: live.attach}, live)
 	for id, span := range live.spans() {
 		if first := ran[id].Began; !first.IsZero() {
 			span.Began = first
 		}
 		ran[id] = span
 	}
-	return p.executed(ctx, append(results, calls.Denied...), ran)
+	o := p.executed(ctx, append(results, calls.Denied...), ran, live.files...)
+	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
 
 // giveUp adds to the results that are kept those of the calls that must not be made again. Calls in conflict were none

@@ -52,6 +52,16 @@ type (
 	alone struct{ *counting }
 )
 
+// attaching is one whose result comes with a file.
+type attaching struct{ again }
+
+func (attaching) Exclusive() {}
+func (attaching) Attaching() {}
+func (a attaching) Run(ctx context.Context, call tools.Call) (string, error) {
+	call.Attach(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "iVBO"})
+	return a.again.Run(ctx, call)
+}
+
 func (again) Repeatable() {}
 func (alone) Exclusive()  {}
 

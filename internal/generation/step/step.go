@@ -41,6 +41,8 @@ type Options struct {
 	Sources *sources.Reader
 	// Tools that models may call.
 	Tools *tools.Registry
+	// WorkspaceContext reads what the workspace of a chat says about how to work in it. Not required.
+	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile
 	// Now tells the time.
 	Now func() time.Time
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.
@@ -146,6 +148,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
+	g.Workspace = o.Content.Workspace
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

@@ -67,8 +67,11 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	if err != nil {
 		return nil, err
 	}
-	if root.Spec.Workspace == nil {
+	switch {
+	case root.Spec.Workspace == nil:
 		return nil, fmt.Errorf("chat %s has no workspace: its spec.workspace names none", root.Name)
+	case root.WorkspaceSource() == nil:
+		return nil, fmt.Errorf("chat %s has no workspace yet: choose a template for it with create_workspace", root.Name)
 	}
 	pod, err := w.pod(ctx, root)
 	if err != nil {

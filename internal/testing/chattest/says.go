@@ -88,6 +88,11 @@ func resultParts(results []v1alpha1.ToolResult) (parts []v1alpha1.MessagePart) {
 	return parts
 }
 
+// Chooses is what the results decide about the workspace of the chat.
+func Chooses(change *v1alpha1.WorkspaceChange) Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Workspace = change }
+}
+
 // StoppedBy is that a result of the tool ends the turn.
 func StoppedBy(tool string) Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = tool }

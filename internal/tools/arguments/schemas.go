@@ -1,35 +1,35 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package workspace
+package arguments
 
 // What schemas are made of. Only what every provider takes is in them: internal/generation/schema.
 
-func object(properties map[string]any, required ...string) map[string]any {
-	schema := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+// Object has these properties and no others.
+func Object(properties map[string]any, required ...string) Schema {
+	schema := Schema{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
 		schema["required"] = required
 	}
 	return schema
 }
 
-func words(least, most int, description string) map[string]any {
-	return map[string]any{"type": "string", "minLength": least, "maxLength": most, "description": description}
+// Text is a string of so many characters.
+func Text(least, most int, description string) Schema {
+	return Schema{"type": "string", "minLength": least, "maxLength": most, "description": description}
 }
 
-func number(least, most, fallback int, description string) map[string]any {
-	return map[string]any{
-		"type": "integer", "minimum": least, "maximum": most, "default": fallback, "description": description,
-	}
+// Integer is a whole number.
+func Integer(least, most, fallback int, description string) Schema {
+	return Schema{"type": "integer", "minimum": least, "maximum": most, "default": fallback, "description": description}
 }
 
-func flag(description string) map[string]any {
-	return map[string]any{"type": "boolean", "default": false, "description": description}
+// Boolean is false unless it is given.
+func Boolean(description string) Schema {
+	return Schema{"type": "boolean", "default": false, "description": description}
 }
 
-func oneOf(description string, values ...string) map[string]any {
-	return map[string]any{"type": "string", "enum": values, "description": description}
+// OneOf is one of the values.
+func OneOf(description string, values ...string) Schema {
+	return Schema{"type": "string", "enum": values, "description": description}
 }
-
-// offered is to which chats the tools are offered.
-const offered = "chats that have a workspace"

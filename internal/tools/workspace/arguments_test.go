@@ -89,15 +89,22 @@ func TestTheToolsAreRepeatableDocumentedAndOfferedWhereThereIsAWorkspace(t *test
 			t.Errorf("%s is not documented or not repeatable", tool.Name())
 		}
 	}
-	for name, want := range map[string]int{"with": 8, "without": 0} {
+	for name, want := range map[string]int{"with": 11, "without": 0} {
 		chat := &v1alpha1.Chat{}
 		chat.Name = name
 		if got := tools.Suited(registry.Active(nil), chat); len(got) != want {
 			t.Errorf("a chat %s a workspace is offered %d tools", name, len(got))
 		}
 	}
-	if got := tools.Suited(tools.NewRegistry(Tools(Options{})...).Active(nil), &v1alpha1.Chat{}); len(got) != 8 {
+	if got := tools.Suited(tools.NewRegistry(Tools(Options{})...).Active(nil), &v1alpha1.Chat{}); len(got) != 11 {
 		t.Errorf("%d tools are offered where every chat has a workspace", len(got))
+	}
+	sub := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "with"}}}
+	sub.Name = "with"
+	for _, tool := range tools.Suited(registry.Active(nil), sub) {
+		if tool.Name() == "start_workspace" || tool.Name() == "stop_workspace" {
+			t.Errorf("a sub-chat is offered %s", tool.Name())
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -29,14 +30,14 @@ func (editFiles) Description() string {
 
 // InputSchema has the edits.
 func (editFiles) InputSchema() map[string]any {
-	edit := object(map[string]any{
-		"path": words(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"old_text": words(0, maxContent, "The text to replace, which must occur exactly once, unless replace_all is true. "+
+	edit := arguments.Object(map[string]any{
+		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"old_text": arguments.Text(0, maxContent, "The text to replace, which must occur exactly once, unless replace_all is true. "+
 			"Empty: the file must not exist or be empty, and new_text becomes its content."),
-		"new_text":    words(0, maxContent, "The text to put in its place."),
-		"replace_all": flag("Whether to replace every occurrence."),
+		"new_text":    arguments.Text(0, maxContent, "The text to put in its place."),
+		"replace_all": arguments.Boolean("Whether to replace every occurrence."),
 	}, "path", "old_text", "new_text")
-	return object(map[string]any{
+	return arguments.Object(map[string]any{
 		"edits": map[string]any{
 			"type": "array", "minItems": 1, "maxItems": maxEdits, "items": edit, "description": "The edits, in their order.",
 		},
@@ -92,7 +93,7 @@ func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", problem(ctx, err)
 	}
-	return fit(call.Chat, tools.ResultLimitOf(call.Chat), func(most int) any { return edited(got.Files, most) })
+	return tools.Fit(call.Chat, tools.ResultLimitOf(call.Chat), func(most int) any { return edited(got.Files, most) })
 }
 
 // edited is the result with diffs of at most so many bytes each.

@@ -43,13 +43,13 @@ func (execute) Description() string {
 
 // InputSchema has the command, and optionally where, how long and how.
 func (execute) InputSchema() map[string]any {
-	return object(map[string]any{
-		"command": words(1, maxCommand, "The command. A & at its end runs it in the background."),
-		"timeout": number(1, maxTimeout, defaultTimeout,
+	return arguments.Object(map[string]any{
+		"command": arguments.Text(1, maxCommand, "The command. A & at its end runs it in the background."),
+		"timeout": arguments.Integer(1, maxTimeout, defaultTimeout,
 			"How many seconds to wait for its end. The command is not ended when they are over."),
-		"workdir": words(1, maxPath, "Directory to run it in, absolute or relative to the workspace's directory, which is "+
+		"workdir": arguments.Text(1, maxPath, "Directory to run it in, absolute or relative to the workspace's directory, which is "+
 			"the default. Give it instead of cd."),
-		"run_in_background": flag("Whether to return at once while the command runs on."),
+		"run_in_background": arguments.Boolean("Whether to return at once while the command runs on."),
 	}, "command")
 }
 
@@ -196,7 +196,7 @@ func (execute) leave(call tools.Call, p *protocol.Process) (string, error) {
 	if p.State != protocol.Running {
 		result.Note = fmt.Sprintf("The command was process %s and has ended. process_output returns what it wrote.", p.ID)
 	}
-	return fit(call.Chat, 0, func(int) any { return result })
+	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }
 
 // goOn says how to go on with a command that runs.
@@ -225,7 +225,7 @@ func (t execute) result(
 			" may return it later.")
 		written = &output{}
 	}
-	return fit(call.Chat, maxOutput, func(most int) any {
+	return tools.Fit(call.Chat, maxOutput, func(most int) any {
 		r.Output, r.Truncated = written.shorten(most)
 		return r
 	})
@@ -244,7 +244,7 @@ func (t execute) interrupted(
 		r.DurationMS = t.lasted(p, began)
 		r.Error = "the chat was interrupted, and whether the command was ended is not known"
 		r.Background = p.ID
-		return fit(call.Chat, 0, func(int) any { return r })
+		return tools.Fit(call.Chat, 0, func(int) any { return r })
 	case last.State == protocol.Running:
 		r.Error = "the chat was interrupted, and the command did not end although it was killed"
 	}
@@ -262,7 +262,7 @@ func (t execute) lost(
 	r := executeResult{DurationMS: t.lasted(p, began), Background: p.ID}
 	r.Error = problem(ctx, err).Error()
 	r.Note = fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, goOn)
-	return fit(call.Chat, 0, func(int) any { return r })
+	return tools.Fit(call.Chat, 0, func(int) any { return r })
 }
 
 // lasted is how long a command ran, in milliseconds: by the workspace's clock if it has ended, by ours until then.

@@ -358,13 +358,14 @@ func TestAWorkspaceThatCannotBeUsedIsToldInPlainWords(t *testing.T) {
 		"execute": `{"command":"x"}`, "process_list": `{}`, "process_output": `{"process_id":"p1"}`,
 		"process_signal": `{"process_id":"p1","signal":"kill"}`, "read_file": `{"path":"a"}`,
 		"write_file": `{"path":"a","content":""}`, "search_files": `{"glob":"*"}`,
-		"edit_files": `{"edits":[{"path":"a","old_text":"","new_text":""}]}`,
+		"edit_files":  `{"edits":[{"path":"a","old_text":"","new_text":""}]}`,
+		"attach_file": `{"path":"a"}`, "start_workspace": `{}`,
 	} {
 		if _, err := b.call(name, input); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if len(b.tools) != 8 {
+	if len(b.tools) != 11 { // To stop it, it need not be usable.
 		t.Errorf("there are %d tools", len(b.tools))
 	}
 }

@@ -43,6 +43,8 @@ type bench struct {
 
 	mu    sync.Mutex
 	shown []string
+	// attached are the files that came with results.
+	attached []v1alpha1.MessageFile
 }
 
 // second is how long a second of a tool's timeouts lasts here.
@@ -85,6 +87,7 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)
 		},
+		Attach: func(file v1alpha1.MessageFile) { b.attached = append(b.attached, file) },
 	})
 	if err != nil {
 		if text != "" {

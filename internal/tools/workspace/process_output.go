@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -30,9 +31,9 @@ func (processOutput) Description() string {
 
 // InputSchema has the process, and optionally how long to wait.
 func (processOutput) InputSchema() map[string]any {
-	return object(map[string]any{
-		"process_id": words(1, maxID, "The process, from execute or process_list."),
-		"wait_timeout": number(0, maxTimeout, defaultWait,
+	return arguments.Object(map[string]any{
+		"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
+		"wait_timeout": arguments.Integer(0, maxTimeout, defaultWait,
 			"How many seconds to wait for its end; 0 looks and does not wait."),
 	}, "process_id")
 }
@@ -91,7 +92,7 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 		result.Note = strings.TrimSpace(result.Note + " It runs on. A longer wait_timeout waits for its end, " +
 			"process_signal ends it.")
 	}
-	return fit(call.Chat, maxOutput, func(most int) any {
+	return tools.Fit(call.Chat, maxOutput, func(most int) any {
 		result.Output, result.Truncated = written.shorten(most)
 		return result
 	})

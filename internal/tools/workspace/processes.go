@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -42,7 +43,7 @@ func (processList) Description() string {
 }
 
 // InputSchema has no arguments.
-func (processList) InputSchema() map[string]any { return object(map[string]any{}) }
+func (processList) InputSchema() map[string]any { return arguments.Object(map[string]any{}) }
 
 // listed is a process in a list.
 type listed struct {
@@ -79,7 +80,7 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", problem(ctx, err)
 	}
 	slices.SortStableFunc(all, func(a, b protocol.Process) int { return rank(&a) - rank(&b) })
-	return fit(call.Chat, maxListed, func(most int) any {
+	return tools.Fit(call.Chat, maxListed, func(most int) any {
 		result := processListResult{Processes: []listed{}}
 		for i := range all[:min(most, len(all))] {
 			result.Processes = append(result.Processes, entry(&all[i]))
@@ -120,9 +121,9 @@ func (processSignal) Description() string {
 
 // InputSchema has the process and the signal.
 func (processSignal) InputSchema() map[string]any {
-	return object(map[string]any{
-		"process_id": words(1, maxID, "The process, from execute or process_list."),
-		"signal": oneOf("What to send.",
+	return arguments.Object(map[string]any{
+		"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
+		"signal": arguments.OneOf("What to send.",
 			string(protocol.Terminate), string(protocol.Kill), string(protocol.Interrupt)),
 	}, "process_id", "signal")
 }
@@ -172,5 +173,5 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 	result := processSignalResult{
 		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, Note: strings.TrimSpace(note + " " + p.Note),
 	}
-	return fit(call.Chat, 0, func(int) any { return result })
+	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -42,10 +43,10 @@ func (readFile) Description() string {
 
 // InputSchema has the path, and optionally which lines.
 func (readFile) InputSchema() map[string]any {
-	return object(map[string]any{
-		"path":   words(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"offset": number(1, maxLineNumber, 1, "The first line to read, from 1 on."),
-		"limit":  number(1, maxLines, defaultLines, "How many lines to read at most."),
+	return arguments.Object(map[string]any{
+		"path":   arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"offset": arguments.Integer(1, maxLineNumber, 1, "The first line to read, from 1 on."),
+		"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
 	}, "path")
 }
 
@@ -101,7 +102,7 @@ func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	// Halving would throw away up to half of what fits, so lines go one by one, from an upper bound on.
 	most := len(lines)
 	for {
-		text, err := encode(t.result(got, lines[:most], first, tools.MaxResultBytes))
+		text, err := tools.Encode(t.result(got, lines[:most], first, tools.MaxResultBytes))
 		if err != nil {
 			return "", err
 		}
@@ -110,7 +111,8 @@ func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		case over <= 0:
 			return text, nil
 		case most <= 1:
-			return fit(call.Chat, tools.MaxResultBytes, func(room int) any { return t.result(got, lines[:most], first, room) })
+			return tools.Fit(call.Chat, tools.MaxResultBytes,
+				func(room int) any { return t.result(got, lines[:most], first, room) })
 		}
 		most = max(1, most-max(1, over*most/len(text)))
 	}

@@ -308,7 +308,19 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	got = next("attach_file", `{"path":"logo.png","name":"../our\\logo.png"}`)
+	if len(r.attached) != 1 || got["name"] != "our_logo.png" || got["media_type"] != "image/png" {
+		t.Errorf("attached: %v, %+v", got, r.attached)
+	} else if content, err := r.attached[0].Content(); err != nil || string(content) != "\x89PNG\r\n\x1a\n\x00\xff" {
+		t.Errorf("its content is %q, %v", content, err)
+	}
+	if err := os.WriteFile(filepath.Join(r.files, "large"), make([]byte, maxAttached+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for input, want := range map[string]string{
+		`attach_file {"path":"large"}`:                                               "a file may have 512 KiB",
+		`attach_file {"path":"missing"}`:                                             "(NotFound)",
+		`attach_file {"path":"/etc/hostname"}`:                                       "(OutsideWorkspace)",
 		`read_file {"path":"logo.png"}`:                                              "attach_file shows it",
 		`read_file {"path":"missing"}`:                                               "(NotFound)",
 		`read_file {"path":"../keys.json"}`:                                          "(OutsideWorkspace)",

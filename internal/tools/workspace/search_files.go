@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -39,16 +40,16 @@ func (searchFiles) Description() string {
 
 // InputSchema has what to look for and where.
 func (searchFiles) InputSchema() map[string]any {
-	return object(map[string]any{
-		"pattern": words(0, maxPattern, "Regular expression (RE2) that a line must match. Without it, files are found by "+
+	return arguments.Object(map[string]any{
+		"pattern": arguments.Text(0, maxPattern, "Regular expression (RE2) that a line must match. Without it, files are found by "+
 			"name."),
-		"glob": words(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
-		"path": words(0, maxPath, "Directory or file to search, relative to the workspace's directory, which is the "+
+		"glob": arguments.Text(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
+		"path": arguments.Text(0, maxPath, "Directory or file to search, relative to the workspace's directory, which is the "+
 			"default, or absolute."),
-		"ignore_case": flag("Whether pattern ignores the case of letters."),
-		"context":     number(0, maxContext, 0, "How many lines before and after a match to return."),
-		"hidden":      flag("Whether to search also what is otherwise left out."),
-		"limit":       number(1, maxMatches, defaultMatches, "How many matches to return at most."),
+		"ignore_case": arguments.Boolean("Whether pattern ignores the case of letters."),
+		"context":     arguments.Integer(0, maxContext, 0, "How many lines before and after a match to return."),
+		"hidden":      arguments.Boolean("Whether to search also what is otherwise left out."),
+		"limit":       arguments.Integer(1, maxMatches, defaultMatches, "How many matches to return at most."),
 	})
 }
 
@@ -112,7 +113,7 @@ func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", problem(ctx, err)
 	}
-	return fit(call.Chat, given.Limit, func(most int) any { return found(got, most) })
+	return tools.Fit(call.Chat, given.Limit, func(most int) any { return found(got, most) })
 }
 
 // found is the result with at most so many matches.

@@ -10,10 +10,7 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,9 +45,12 @@ func Tools(o Options) []tools.Tool {
 	own := &common{options: o, timeout: context.WithTimeout}
 	return []tools.Tool{
 		execute{own}, processOutput{own}, processList{own}, processSignal{own},
-		readFile{own}, writeFile{own}, editFiles{own}, searchFiles{own},
+		readFile{own}, writeFile{own}, editFiles{own}, searchFiles{own}, attachFile{own}, start{own}, stop{own},
 	}
 }
+
+// offered is to which chats the tools are offered.
+const offered = "chats that have a workspace"
 
 // common is what the tools share.
 type common struct {
@@ -92,35 +92,4 @@ func (c *common) begin(
 		return nil, err
 	}
 	return c.of(ctx, call)
-}
-
-// errTooLong is a result that does not fit however much of it is left out.
-var errTooLong = errors.New("the result does not fit into what the model can read; ask for less")
-
-// fit encodes the result that shrunk returns for a number of bytes, or of entries, from most on downwards, as soon as
-// it fits into what the model of the chat can read.
-func fit(chat *v1alpha1.Chat, most int, shrunk func(most int) any) (string, error) {
-	limit := tools.ResultLimitOf(chat)
-	for ; ; most /= 2 {
-		text, err := encode(shrunk(most))
-		switch {
-		case err != nil:
-			return "", err
-		case len(text) <= limit:
-			return text, nil
-		case most == 0:
-			return "", errTooLong
-		}
-	}
-}
-
-// encode is compact JSON. Characters that HTML gives a meaning stay as they are: nobody reads it as HTML.
-func encode(result any) (string, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(result); err != nil {
-		return "", fmt.Errorf("writing the result: %w", err)
-	}
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
 )
 
 // maxContent is how many characters a file that is written may have: as many as a reply can hold.
@@ -27,9 +28,9 @@ func (writeFile) Description() string {
 
 // InputSchema has the path and the content.
 func (writeFile) InputSchema() map[string]any {
-	return object(map[string]any{
-		"path":    words(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"content": words(0, maxContent, "What the file is to hold."),
+	return arguments.Object(map[string]any{
+		"path":    arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"content": arguments.Text(0, maxContent, "What the file is to hold."),
 	}, "path", "content")
 }
 
@@ -68,5 +69,5 @@ func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", problem(ctx, err)
 	}
 	result := writeFileResult{OK: true, Path: info.Path, Size: int64(len(given.Content)), Created: info.Created}
-	return fit(call.Chat, 0, func(int) any { return result })
+	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

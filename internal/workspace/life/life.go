@@ -65,6 +65,8 @@ type Facts struct {
 
 	// InUse is true while a chat of the family is at work.
 	InUse bool
+	// StoppedAt is when the model last stopped the workspace; nil: it never did.
+	StoppedAt *metav1.MicroTime
 	// Now is the time.
 	Now time.Time
 }
@@ -98,7 +100,13 @@ func Decide(f *Facts) Plan {
 
 // runs reports whether the workspace is to have a pod.
 func (f *Facts) runs() bool {
-	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && f.idleIn() != 0
+	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && !f.stopped() && f.idleIn() != 0
+}
+
+// stopped reports whether the model has stopped the workspace, and nothing has needed it since.
+func (f *Facts) stopped() bool {
+	needed := f.Workspace.Spec.NeededAt
+	return f.StoppedAt != nil && (needed == nil || !needed.After(f.StoppedAt.Time))
 }
 
 // idleIn is the time after which nobody will have needed the workspace for as long as it is kept; 0: that is over.
@@ -179,6 +187,9 @@ func (f *Facts) stop() Plan {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
 	}
 	why := "it has no pod, because nobody needs one; the next call that needs it starts it"
+	if f.stopped() {
+		why = "it has no pod, because its model has stopped it; the next call that needs it starts it"
+	}
 	if f.Workspace.Spec.Suspend {
 		why = "it has no pod, and gets none until spec.suspend is false"
 	}

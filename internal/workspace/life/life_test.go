@@ -18,6 +18,8 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
+func micro(d time.Duration) metav1.MicroTime { return metav1.NewMicroTime(now.Add(-d)) }
+
 // workspace was created a minute ago and is to run.
 func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
 	w := &v1alpha1.Workspace{
@@ -36,7 +38,7 @@ func suspended(w *v1alpha1.Workspace) { w.Spec.Suspend = true }
 func old(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(time.Hour) }
 
 func needed(since time.Duration) func(*v1alpha1.Workspace) {
-	return func(w *v1alpha1.Workspace) { w.Spec.NeededAt = new(ago(since)) }
+	return func(w *v1alpha1.Workspace) { w.Spec.NeededAt = new(micro(since)) }
 }
 
 func idle(seconds int32) func(*v1alpha1.Workspace) {
@@ -193,6 +195,16 @@ func TestLife(t *testing.T) {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), InUse: true,
 				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing, v1alpha1.WorkspacePhaseReady,
 			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 30 * time.Minute},
+		"stopped by its model while it is in use: its pod goes": {
+			Facts{Workspace: workspace(old, needed(time.Minute)), InUse: true, StoppedAt: new(micro(time.Second)),
+				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, RemovePod, v1alpha1.WorkspacePhaseStopping,
+			metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+		"stopped by its model, without a pod: the next call starts it": {
+			Facts{Workspace: workspace(old, needed(time.Minute)), InUse: true, StoppedAt: new(micro(time.Minute))}, Nothing,
+			v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "model has stopped", 0},
+		"needed after its model has stopped it: its pod is created": {
+			Facts{Workspace: workspace(old, needed(time.Second)), InUse: true, StoppedAt: new(micro(time.Second + time.Microsecond))},
+			CreatePod, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
 		"needed again after it was stopped: its pod is created": {
 			Facts{Workspace: workspace(old, needed(time.Second))}, CreatePod, v1alpha1.WorkspacePhasePending,
 			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},

@@ -1,11 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package template makes the pod and the claim of a workspace from a PodTemplate of its namespace. It is pure.
+// Package parameters reads what the parameters of a workspace template are, and checks values for them. It is pure, and
+// links no kind of Kubernetes.
 //
 // A template says in an annotation which parameters it has. A value goes where its parameter says, as a whole and
 // nowhere else: it cannot become another field, a further argument, or a part of a command.
-package template
+package parameters
 
 import (
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
@@ -25,18 +25,18 @@ import (
 // maxParameters bounds how many parameters a template has, and maxAllowed the values of one.
 const maxParameters, maxAllowed = 64, 256
 
-// ParameterType is what the values of a parameter are.
-type ParameterType string
+// Type is what the values of a parameter are.
+type Type string
 
 const (
 	// String is any text. It is the default.
-	String ParameterType = "string"
+	String Type = "string"
 	// Integer is a whole number.
-	Integer ParameterType = "integer"
+	Integer Type = "integer"
 	// Boolean is true or false.
-	Boolean ParameterType = "boolean"
+	Boolean Type = "boolean"
 	// Quantity is an amount of a resource, such as 500m or 2Gi.
-	Quantity ParameterType = "quantity"
+	Quantity Type = "quantity"
 )
 
 // Parameter of a template, as its annotation declares it.
@@ -46,7 +46,7 @@ type Parameter struct {
 	// Description for people and models.
 	Description string `json:"description,omitempty"`
 	// Type of its values; default: string.
-	Type ParameterType `json:"type,omitempty"`
+	Type Type `json:"type,omitempty"`
 	// Default value; without it a value must be given.
 	Default *string `json:"default,omitempty"`
 	// Allowed values; none: all of the type.
@@ -66,19 +66,20 @@ var kinds = map[string]struct{ named, listed bool }{
 	"nodeSelector": {true, true}, "label": {true, true}, "storage": {false, false},
 }
 
-func (p Place) split() (kind, name string) {
+// Split is the kind of the place, and its name within that.
+func (p Place) Split() (kind, name string) {
 	kind, name, _ = strings.Cut(string(p), "/")
 	return kind, name
 }
 
 func (p Place) quantity() bool {
-	kind, _ := p.split()
+	kind, _ := p.Split()
 	return kind == "requests" || kind == "limits" || kind == "storage"
 }
 
-// Parameters of the template. The error says what is wrong with its annotation.
-func Parameters(t *corev1.PodTemplate) ([]Parameter, error) {
-	text := t.Annotations[v1alpha1.AnnotationParameters]
+// Of reads the parameters of the template with these annotations. The error says what is wrong with them.
+func Of(annotations map[string]string) ([]Parameter, error) {
+	text := annotations[v1alpha1.AnnotationParameters]
 	if text == "" {
 		return nil, nil
 	}
@@ -112,7 +113,7 @@ func (p *Parameter) check() error {
 	switch {
 	case p.Name == "" || len(p.Name) > 63:
 		return fmt.Errorf("its name has 1 to 63 characters")
-	case !slices.Contains([]ParameterType{String, Integer, Boolean, Quantity}, p.Type):
+	case !slices.Contains([]Type{String, Integer, Boolean, Quantity}, p.Type):
 		return fmt.Errorf("its type %q is none of string, integer, boolean, quantity", p.Type)
 	case len(p.Places) == 0:
 		return fmt.Errorf("it has no places: say where its value goes, such as env/NAME")
@@ -143,7 +144,7 @@ func (p *Parameter) checkValues() error {
 }
 
 func (p *Parameter) checkPlace(place Place) error {
-	kind, name := place.split()
+	kind, name := place.Split()
 	k, known := kinds[kind]
 	switch {
 	case !known:
@@ -238,3 +239,6 @@ func names(declared []Parameter) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// reserved reports whether the agent or its command line uses the environment variable.
+func reserved(name string) bool { return strings.HasPrefix(name, "PARLEY_") }

@@ -1,6 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package template makes the pod and the claim of a workspace from a PodTemplate of its namespace. It is pure.
 package template
 
 import (
@@ -20,16 +21,13 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/workspace/parameters"
 )
 
 const (
-	// DefaultDirectory is where the files of a workspace are, unless its template says otherwise.
-	DefaultDirectory = "/workspace"
 	// DefaultStorage is the size of the claim, unless the chat says otherwise.
 	DefaultStorage = "10Gi"
 
-	// containerName is the container that commands run in, if there are several; without it, the first.
-	containerName = "workspace"
 	// user runs the commands where the template names none.
 	user = int64(65532)
 )
@@ -76,17 +74,17 @@ func Name(w *v1alpha1.Workspace) string { return "parley-workspace-" + string(w.
 
 // Render makes the objects of the workspace. The error says what is wrong with the template or with a value.
 func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
-	declared, err := Parameters(t)
+	declared, err := parameters.Of(t.Annotations)
 	if err != nil {
 		return nil, err
 	}
 	ref := w.Spec.Source.PodTemplateRef
-	values, err := Values(declared, ref.Parameters)
+	values, err := parameters.Values(declared, ref.Parameters)
 	if err != nil {
 		return nil, err
 	}
 	r := &rendering{settings: s, workspace: w, spec: t.Template.Spec.DeepCopy(), labels: map[string]string{},
-		directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], DefaultDirectory)}
+		directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], v1alpha1.DefaultWorkspaceDirectory)}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -128,9 +126,6 @@ type rendering struct {
 	storage string
 }
 
-// reserved reports whether the agent or its command line uses the variable.
-func reserved(name string) bool { return strings.HasPrefix(name, "PARLEY_") }
-
 // check reports what a template may not have, because the agent could not do its work.
 func (r *rendering) check() error {
 	c := r.container()
@@ -171,7 +166,7 @@ func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/"
 
 // container that commands run in.
 func (r *rendering) container() *corev1.Container {
-	i := slices.IndexFunc(r.spec.Containers, func(c corev1.Container) bool { return c.Name == containerName })
+	i := slices.IndexFunc(r.spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.WorkspaceContainer })
 	if i < 0 && len(r.spec.Containers) > 0 {
 		i = 0
 	}
@@ -182,9 +177,9 @@ func (r *rendering) container() *corev1.Container {
 }
 
 // put puts a value in its place.
-func (r *rendering) put(place Place, value string) error {
+func (r *rendering) put(place parameters.Place, value string) error {
 	c := r.container()
-	switch kind, name := place.split(); kind {
+	switch kind, name := place.Split(); kind {
 	case "image":
 		c.Image = value
 	case "env":

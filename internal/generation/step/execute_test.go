@@ -1,0 +1,100 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/internal/tools"
+)
+
+// deciding is a tool whose results stop the workspace.
+type deciding struct{ again }
+
+func (deciding) Exclusive() {}
+func (deciding) Decision(v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+	return &v1alpha1.WorkspaceChange{Stop: true}
+}
+
+func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
+	interrupted, cancel := context.WithCancelCause(t.Context())
+	cancel(ErrInterrupted)
+	for name, c := range map[string]struct {
+		tool tools.Tool
+		ctx  context.Context
+		want bool
+	}{
+		"a tool that decides":                {deciding{again{&counting{name: "a"}}}, t.Context(), true},
+		"one that was interrupted and ended": {deciding{again{&counting{name: "a"}}}, interrupted, true},
+		"another tool":                       {again{&counting{name: "a"}}, t.Context(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := performer(c.tool)
+			o := p.executed(c.ctx, p.steps.options.Tools.Execute(c.ctx,
+				tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}, nil), nil)
+			var g v1alpha1.MessageGeneration
+			p.Account(&g, o)
+			if (g.Workspace != nil && g.Workspace.Stop) != c.want {
+				t.Errorf("the account has %+v of %+v", g.Workspace, o)
+			}
+		})
+	}
+}
+
+func TestAFileComesWithItsResult(t *testing.T) {
+	p := performer(attaching{again{&counting{name: "attach"}}})
+	o := p.executeTools(t.Context(), replied("attach"), nobody{})
+	if got := o.Content.Parts; len(got) != 2 || got[0].ToolResult == nil || got[1].File == nil ||
+		got[1].Type != v1alpha1.PartFile || got[1].File.Name != "a.png" {
+		t.Errorf("the step has %+v", got)
+	}
+}
+
+func TestAFileWhoseCallHadEndedIsReadAgainAfterACrash(t *testing.T) {
+	if o := performer(attaching{again{&counting{name: "attach"}}}).Resume(t.Context(), replied("attach"), ended("1")); o.Kind !=
+		v1alpha1.OutcomeLost {
+		t.Errorf("the step is %+v, without its file", o)
+	}
+}
+
+// nobody sees what a step yields while it works.
+type nobody struct{}
+
+func (nobody) Publish(string, parts.Part) {}
+
+func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
+	tool := living{&counting{name: "execute"}}
+	read := 0
+	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
+	had := replied("execute")
+	had = append([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
+		Generation: &v1alpha1.MessageGeneration{Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}}}}}, had...)
+	for name, c := range map[string]struct {
+		has     bool
+		history []v1alpha1.ChatMessage
+		want    bool
+	}{
+		"the first call in it":            {true, replied("execute"), true},
+		"a call after that":               {true, had, false},
+		"a chat that has no workspace":    {false, replied("execute"), false},
+		"a call that does not work there": {true, replied("other"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := performer(tool, &counting{name: "other"})
+			p.chat.Status.Internal.Attempt.HasWorkspace, read = c.has, 0
+			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) []v1alpha1.MessageFile {
+				read++
+				return []v1alpha1.MessageFile{agents}
+			}
+			o := p.executeTools(t.Context(), c.history, nobody{})
+			marked := o.Content.Workspace != nil && o.Content.Workspace.ContextRead
+			if marked != c.want || (read == 1) != c.want || len(o.Content.Parts) != 1+read {
+				t.Errorf("read %d times, %+v", read, o.Content)
+			}
+		})
+	}
+}

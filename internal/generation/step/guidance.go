@@ -1,0 +1,55 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"slices"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/advisor"
+	"parley.dev/parley/internal/tools"
+)
+
+// What a model is told of its workspace. It does not say whether that runs, nor where its files are: what changes from
+// step to step would make providers read the whole prompt again.
+const (
+	ownWorkspace = "You have a workspace: a machine of your own with files and a shell, which your tools for files and " +
+		"commands work in. It starts with the first call that needs it. When nobody has needed it for a while it is stopped: " +
+		"its commands end, and files outside its storage are gone. Paths are relative to its directory. If it has an AGENTS.md, " +
+		"you see that with the first results: follow it."
+	sharedWorkspace = "You share a workspace with the agent that gave you this task: a machine with files and a shell, which " +
+		"your tools for files and commands work in. Paths are relative to its directory."
+	noWorkspace = "You have no workspace yet. If a task needs files or commands, create one: see list_templates, " +
+		"read_template and create_workspace."
+)
+
+// guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
+func (p *Performer) guidance() []string {
+	if p.action() == v1alpha1.ActionExecuteTools {
+		return nil
+	}
+	return append(p.workspaceGuidance(), advisor.Guidance(p.chat)...)
+}
+
+// workspaceGuidance is what the model is told of the workspace that its tools work in, or that it may create.
+func (p *Performer) workspaceGuidance() []string {
+	offered := tools.Suited(p.steps.options.Tools.Active(p.chat.Spec.Tools), p.chat)
+	switch {
+	case p.chat.Status.Internal.Attempt.HasWorkspace && slices.ContainsFunc(offered, housed):
+		if p.chat.Spec.ParentRef != nil {
+			return []string{sharedWorkspace}
+		}
+		return []string{ownWorkspace}
+	case slices.ContainsFunc(offered, creates):
+		return []string{noWorkspace}
+	}
+	return nil
+}
+
+func housed(t tools.Tool) bool {
+	_, ok := t.(tools.Housed)
+	return ok
+}
+
+func creates(t tools.Tool) bool { return t.Name() == string(v1alpha1.BuiltInCreateWorkspace) }

@@ -1,0 +1,51 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"slices"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+)
+
+// living is a tool that works in a workspace.
+type living struct{ *counting }
+
+func (living) NeedsWorkspace() {}
+
+func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
+	execute, create := living{&counting{name: "execute"}}, &counting{name: "create_workspace"}
+	for name, c := range map[string]struct {
+		tools  []tools.Tool
+		change func(*v1alpha1.Chat)
+		want   []string
+	}{
+		"its own": {[]tools.Tool{execute, create}, func(c *v1alpha1.Chat) { c.Status.Internal.Attempt.HasWorkspace = true },
+			[]string{ownWorkspace}},
+		"that of its parent": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
+			c.Status.Internal.Attempt.HasWorkspace, c.Spec.ParentRef = true, &v1alpha1.ChatReference{Name: "p"}
+		}, []string{sharedWorkspace}},
+		"one whose tools it may not call": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
+			c.Status.Internal.Attempt.HasWorkspace = true
+			c.Spec.Tools = &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{}}
+		}, nil},
+		"one that it may create": {[]tools.Tool{execute, create}, func(*v1alpha1.Chat) {}, []string{noWorkspace}},
+		"none":                   {[]tools.Tool{execute}, func(*v1alpha1.Chat) {}, nil},
+		"one, as the advisor": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
+			c.Status.Internal.Attempt.HasWorkspace = true
+			c.Status.Generation.Action = v1alpha1.ActionExecuteTools
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := performer(c.tools...)
+			p.chat.Status.Generation.Action = v1alpha1.ActionGenerateAssistant
+			c.change(p.chat)
+			if got := p.guidance(); !slices.Equal(got, c.want) {
+				t.Errorf("it is told %q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspaces
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+const (
+	// contextTime is how long reading the context may take.
+	contextTime = 5 * time.Second
+	// maxContext is how much of the instructions, and of the index of skills, the model reads: 64 KiB.
+	maxContext = v1alpha1.MaxInstructionsBytes
+	// maxSource is how large a file may be that is read for it.
+	maxSource = 256 << 10
+	// maxIncludes is how many files the instructions may include.
+	maxIncludes = 16
+	// maxSkills is how many skills the index names.
+	maxSkills = 50
+	// maxSkillText is how many characters the index has of a description.
+	maxSkillText = 500
+
+	instructionsFile = "AGENTS.md"
+	skillsDirectory  = ".agents/skills"
+	contextCut       = "\n\n[This is longer than 64 KiB; the rest was cut off.]\n"
+)
+
+// Context is what the workspace says about how to work in it: AGENTS.md, with the files that it includes, and an index
+// of its skills; none of them if it has none, or does not answer in time.
+func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile {
+	ctx, cancel := context.WithTimeout(ctx, contextTime)
+	defer cancel()
+	c, err := w.Of(ctx, chat)
+	if err != nil {
+		return nil
+	}
+	return contextIn(ctx, c)
+}
+
+func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile) {
+	for _, f := range []struct{ name, text string }{
+		{instructionsFile, instructions(ctx, c)}, {"SKILLS.md", skills(ctx, c)},
+	} {
+		if strings.TrimSpace(f.text) != "" {
+			files = append(files, asFile(f.name, f.text))
+		}
+	}
+	return files
+}
+
+func asFile(name, text string) v1alpha1.MessageFile {
+	if kept := clip.Bytes(text, maxContext); kept != text {
+		text = kept + contextCut
+	}
+	return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown",
+		Data: base64.StdEncoding.EncodeToString([]byte(text))}
+}
+
+// instructions are those of AGENTS.md. A line "@PATH" in it stands for the file at that path, relative to the file that
+// it is in.
+func instructions(ctx context.Context, c *client.Client) string {
+	r := &including{ctx: ctx, client: c, seen: map[string]bool{}}
+	r.include(instructionsFile)
+	return r.text.String()
+}
+
+// including puts files together.
+type including struct {
+	ctx    context.Context
+	client *client.Client
+	seen   map[string]bool
+	text   strings.Builder
+}
+
+// include adds a file, and what that includes. Each is added once.
+func (r *including) include(file string) {
+	if r.seen[file] || len(r.seen) > maxIncludes || r.text.Len() > maxContext {
+		return
+	}
+	r.seen[file] = true
+	content, err := r.client.Content(r.ctx, file, maxSource)
+	refused, ok := errors.AsType[*protocol.Error](err)
+	switch {
+	case ok && refused.Code == protocol.NotFound && file == instructionsFile:
+		return
+	case err != nil:
+		fmt.Fprintf(&r.text, "[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
+	}
+	for line := range strings.Lines(string(content)) {
+		to, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n \t"), "@")
+		if ok && to != "" && !strings.ContainsAny(to, " \t") {
+			r.include(path.Join(path.Dir(file), to))
+			continue
+		}
+		r.text.WriteString(line)
+	}
+	if n := r.text.Len(); n > 0 && !strings.HasSuffix(r.text.String(), "\n") {
+		r.text.WriteByte('\n')
+	}
+}
+
+// skills is the index of the skills: folders with a SKILL.md, which says at its beginning what the skill is for.
+func skills(ctx context.Context, c *client.Client) string {
+	found, err := c.Search(ctx, protocol.SearchRequest{Path: skillsDirectory, Glob: "*/SKILL.md", Hidden: true,
+		Limit: maxSkills})
+	if err != nil || len(found.Matches) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a task, " +
+		"read its SKILL.md with read_file, and follow it.\n\n")
+	for _, match := range found.Matches {
+		content, err := c.Content(ctx, match.Path, maxSource)
+		if err != nil {
+			continue
+		}
+		name, description := skillOf(string(content))
+		if name == "" {
+			name = path.Base(path.Dir(match.Path))
+		}
+		fmt.Fprintf(&text, "- %s (%s): %s\n", clip.Ellipsis(printable.Line(name), 64), printable.Line(match.Path),
+			clip.Ellipsis(printable.Line(description), maxSkillText))
+	}
+	return text.String()
+}
+
+// skillOf is the name and the description that a SKILL.md begins with, between lines of ---.
+func skillOf(content string) (name, description string) {
+	content = strings.ReplaceAll(content, "\r\n", "\n")
+	head, _, ok := strings.Cut(strings.TrimPrefix(content, "---\n"), "\n---")
+	var said struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	}
+	if !ok || !strings.HasPrefix(content, "---\n") || yaml.Unmarshal([]byte(head), &said) != nil {
+		return "", ""
+	}
+	return said.Name, said.Description
+}

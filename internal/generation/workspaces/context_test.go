@@ -1,0 +1,95 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspaces
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/internal/testing/fakeworkspace"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// contextOf is what a workspace with these files says, by file.
+func contextOf(t *testing.T, files map[string]string) map[string]string {
+	t.Helper()
+	agent := fakeworkspace.Start(t)
+	agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
+		if asked.Path != ".agents/skills" || asked.Glob != "*/SKILL.md" || !asked.Hidden {
+			t.Errorf("it searches for %+v", asked)
+		}
+		found := &protocol.SearchResponse{}
+		for name := range files {
+			if strings.HasPrefix(name, asked.Path+"/") {
+				found.Matches = append(found.Matches, protocol.Match{Path: name})
+			}
+		}
+		if len(found.Matches) == 0 {
+			return nil, &protocol.Error{Code: protocol.NotFound, Message: "there is no such directory"}
+		}
+		return found, nil
+	}
+	client := agent.Client()
+	for name, content := range files {
+		if _, err := client.Write(t.Context(), "k-"+fmt.Sprint(len(name)), name, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := map[string]string{}
+	for _, file := range contextIn(t.Context(), client) {
+		content, err := file.Content()
+		if err != nil || file.MediaType != "text/markdown" {
+			t.Errorf("%s is %s, %v", file.Name, file.MediaType, err)
+		}
+		said[file.Name] = string(content)
+	}
+	return said
+}
+
+const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a task, " +
+	"read its SKILL.md with read_file, and follow it.\n\n"
+
+func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
+	const skill = ".agents/skills/pdf/SKILL.md"
+	for name, c := range map[string]struct{ files, want map[string]string }{
+		"nothing": {nil, map[string]string{}},
+		"instructions": {map[string]string{"AGENTS.md": "Run make test."}, map[string]string{
+			"AGENTS.md": "Run make test.\n"}},
+		"instructions that include others, each once": {map[string]string{"AGENTS.md": "One.\n@docs/a.md\n@docs/a.md\nmail a@b.c\n@ x\n",
+			"docs/a.md": "Two.\r\n@../AGENTS.md\n@b.md", "docs/b.md": "Three."}, map[string]string{
+			"AGENTS.md": "One.\nTwo.\r\nThree.\nmail a@b.c\n@ x\n"}},
+		"instructions that include what is not there": {map[string]string{"AGENTS.md": "@x.md\nOne.\n"}, map[string]string{
+			"AGENTS.md": "[x.md was not read: there is no such file]\nOne.\n"}},
+		"blank instructions": {map[string]string{"AGENTS.md": " \n"}, map[string]string{}},
+		"a skill": {map[string]string{skill: "---\r\nname: pdf\r\ndescription: \"Fills\\e[31m in forms.\"\r\n---\r\nDo it."},
+			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): Fills [31m in forms.\n"}},
+		"a skill that says nothing": {map[string]string{skill: "Do it."},
+			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): \n"}},
+		"a skill that is no YAML": {map[string]string{skill: "---\nname: [\n---\n"},
+			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): \n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, contextOf(t, c.files)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInstructionsHaveAnEnd(t *testing.T) {
+	long := contextOf(t, map[string]string{"AGENTS.md": strings.Repeat("é", 100<<10)})["AGENTS.md"]
+	if !strings.HasSuffix(long, contextCut) || len(long) > maxContext+len(contextCut) {
+		t.Errorf("%d bytes that end with %q", len(long), long[len(long)-50:])
+	}
+	chain := map[string]string{"AGENTS.md": "@a\n@b\n"}
+	for i := range 40 {
+		chain[strings.Repeat("a", i+1)] = fmt.Sprintf("%d\n@%s\n@AGENTS.md\n", i, strings.Repeat("a", i+2))
+	}
+	if got := contextOf(t, chain)["AGENTS.md"]; !strings.Contains(got, "15\n") || strings.Contains(got, "16\n") {
+		t.Errorf("of a long chain it reads %q", got)
+	}
+}

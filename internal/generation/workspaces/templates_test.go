@@ -1,0 +1,52 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspaces
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/internal/apiclient"
+)
+
+// listOfPodTemplates is as the API server writes it, with what a model must not see.
+const listOfPodTemplates = `{"kind":"PodTemplateList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"x"},"items":[
+ {"metadata":{"name":"go","labels":{"team":"web"},"annotations":{"parley.dev/description":"A Go toolchain."}},
+  "template":{"metadata":{},"spec":{"serviceAccountName":"builder","containers":[
+   {"name":"beside","image":"other","env":[{"name":"PASSWORD","value":"hunter2"}]},
+   {"name":"workspace","image":"golang:1.27","command":["hunter2"],"env":[{"name":"PASSWORD","value":"hunter2"}],
+    "resources":{"requests":{"cpu":"500m"},"limits":{"memory":"2Gi"}}}]}}},
+ {"metadata":{"name":"one"},"template":{"spec":{"containers":[{"name":"x","image":"first"}]}}},
+ {"metadata":{"name":"none"},"template":{"spec":{"containers":null}}}]}`
+
+func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, listOfPodTemplates)
+	}))
+	t.Cleanup(server.Close)
+	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, more, err := Templates{Namespace: "ns", Client: client}.List(t.Context(), "a=b", 7)
+	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=7" {
+		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
+	}
+	if all[0].Image != "golang:1.27" || all[0].Requests["cpu"] != "500m" || all[0].Limits["memory"] != "2Gi" ||
+		all[1].Image != "first" || all[2].Image != "" {
+		t.Errorf("got %+v", all)
+	}
+	if raw, err := json.Marshal(all); err != nil || strings.Contains(string(raw), "hunter2") {
+		t.Errorf("a model could learn %s, %v", raw, err)
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/arguments"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// maxAttached is how many bytes a file may have that is attached: one ChatMessage holds it, in base64.
+const maxAttached = 512 << 10
+
+// attachFile brings a file from the workspace into the conversation.
+type attachFile struct{ *common }
+
+// Name is attach_file.
+func (attachFile) Name() string { return "attach_file" }
+
+// Exclusive, because the message must have room for the file.
+func (attachFile) Exclusive() {}
+
+// Attaching is what the tool is about.
+func (attachFile) Attaching() {}
+
+// Description tells the model when to call it.
+func (attachFile) Description() string {
+	return "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is an image " +
+		"or a PDF. Call it alone, for a file that is worth showing."
+}
+
+// InputSchema has the path and a name.
+func (attachFile) InputSchema() map[string]any {
+	return arguments.Object(map[string]any{
+		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"name": arguments.Text(0, 255, "Its name for people. Default: that in the workspace."),
+	}, "path")
+}
+
+type attachFileResult struct {
+	Name      string `json:"name" doc:"The name that people see."`
+	Size      int    `json:"size" doc:"Its bytes."`
+	MediaType string `json:"media_type" doc:"What it is, by its content."`
+}
+
+// Reference is what people read of the tool.
+func (attachFile) Reference() tools.Reference {
+	return tools.Reference{
+		Offered: offered, Result: attachFileResult{},
+		Errors: []string{
+			"There is no such file, it is empty, a directory, a device or a pipe, or it leads out of the workspace's directory.",
+			"It was not called alone.",
+		},
+		Limits: []string{fmt.Sprintf("%d KiB: the ChatMessage with the result holds the file, as a part of type File.",
+			maxAttached>>10)},
+	}
+}
+
+// Run reads the file.
+func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
+	var given struct {
+		Path string `json:"path"`
+		Name string `json:"name"`
+	}
+	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	if err != nil {
+		return "", err
+	}
+	content, err := workspace.Content(ctx, given.Path, protocol.MaxFileBytes)
+	switch {
+	case isCode(err, protocol.TooLarge) || len(content) > maxAttached:
+		return "", fmt.Errorf("%.200q is too large: a file may have %d KiB", given.Path, maxAttached>>10)
+	case err != nil:
+		return "", problem(ctx, err)
+	case len(content) == 0:
+		return "", fmt.Errorf("%.200q is empty", given.Path)
+	}
+	file := v1alpha1.MessageFile{Name: nameOf(given.Name, given.Path), MediaType: mediaTypeOf(content),
+		Data: base64.StdEncoding.EncodeToString(content)}
+	if file.Name == "" {
+		return "", errors.New("give a name: that of the file in the workspace cannot be shown")
+	}
+	call.Attach(file)
+	return tools.Encode(attachFileResult{Name: file.Name, Size: len(content), MediaType: file.MediaType})
+}
+
+// maxFileName is how many bytes the name of an attached file has at most.
+const maxFileName = 255
+
+// nameOf is the name that people see, without what a name cannot have.
+func nameOf(given, file string) string {
+	if given == "" {
+		given = file
+	}
+	name := path.Base(path.Clean(printable.Line(given)))
+	if name == "." || name == ".." || name == "/" {
+		return ""
+	}
+	return clip.Bytes(strings.ReplaceAll(name, `\`, "_"), maxFileName)
+}
+
+// mediaTypeOf is what the content looks like.
+func mediaTypeOf(content []byte) string {
+	found, _, err := mime.ParseMediaType(http.DetectContentType(content))
+	if err != nil {
+		return "application/octet-stream"
+	}
+	return found
+}
