@@ -188,7 +188,7 @@ func TestAStrangersObjectThatTheCacheDoesNotShowIsLeftAlone(t *testing.T) {
 			}
 			reconciled(t, r)
 			st, reason := status(t, s)
-			if reason != v1alpha1.ReasonNameTaken || st.Pod != nil && kind == "pod" && st.Pod.Address != "" {
+			if reason != v1alpha1.ReasonNameTaken || st.Pod != nil || (st.Claim == "") != (kind == "persistentvolumeclaim") {
 				t.Errorf("the status is %+v", st)
 			}
 		})

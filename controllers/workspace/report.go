@@ -24,14 +24,15 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	error) {
 	result := ctrl.Result{RequeueAfter: p.Deadline()}
 	next := w.DeepCopy()
-	next.Status.Phase, next.Status.Pod = p.Phase, podStatus(f)
-	next.Status.Claim, next.Status.Directory, next.Status.Template = "", "", ""
-	if f.Claim != nil {
+	next.Status.Phase = p.Phase
+	next.Status.Pod, next.Status.Claim, next.Status.Directory, next.Status.Template = nil, "", "", ""
+	if f.OwnsClaim() {
 		next.Status.Claim = f.Claim.Name
 	}
-	if f.Pod != nil {
-		next.Status.Directory = template.DirectoryIn(f.Pod)
-		next.Status.Template = f.Pod.Annotations[annotationTemplate]
+	if pod := f.Pod; f.OwnsPod() {
+		next.Status.Pod = &v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
+		next.Status.Directory = template.DirectoryIn(pod)
+		next.Status.Template = pod.Annotations[annotationTemplate]
 	}
 	conditions.Workspace(next, p.Summary, r.Now())
 	if equality.Semantic.DeepEqual(w.Status, next.Status) {
@@ -47,11 +48,4 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 		return ctrl.Result{}, fmt.Errorf("writing the status of Workspace %s: %w", client.ObjectKeyFromObject(w), err)
 	}
 	return result, nil
-}
-
-func podStatus(f *life.Facts) *v1alpha1.WorkspacePod {
-	if f.Pod == nil {
-		return nil
-	}
-	return &v1alpha1.WorkspacePod{Name: f.Pod.Name, UID: string(f.Pod.UID), Address: f.Pod.Status.PodIP}
 }

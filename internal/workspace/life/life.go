@@ -87,7 +87,8 @@ type Plan struct {
 func Decide(f *Facts) Plan {
 	switch {
 	case f.foreign() != "":
-		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it", 0)
+		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it",
+			retry)
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
 		return f.stopping()
 	case !f.runs():
@@ -132,9 +133,9 @@ const forever = 10 * 365 * 24 * time.Hour
 // foreign names the object that has a name of the workspace's and is none of its own.
 func (f *Facts) foreign() string {
 	switch {
-	case f.Pod != nil && !metav1.IsControlledBy(f.Pod, f.Workspace):
+	case f.Pod != nil && !f.OwnsPod():
 		return "Pod " + f.Pod.Name
-	case f.Claim != nil && !f.ownsClaim():
+	case f.Claim != nil && !f.OwnsClaim():
 		return "PersistentVolumeClaim " + f.Claim.Name
 	}
 	return ""
@@ -143,8 +144,12 @@ func (f *Facts) foreign() string {
 // AnnotationWorkspace on a claim names the workspace by UID: a claim that is kept has no owner.
 const AnnotationWorkspace = "parley.dev/workspace-uid"
 
-func (f *Facts) ownsClaim() bool {
-	return f.Claim.Annotations[AnnotationWorkspace] == string(f.Workspace.UID)
+// OwnsPod reports whether there is a pod, and it is the workspace's own.
+func (f *Facts) OwnsPod() bool { return f.Pod != nil && metav1.IsControlledBy(f.Pod, f.Workspace) }
+
+// OwnsClaim reports whether there is a claim, and it is the workspace's own.
+func (f *Facts) OwnsClaim() bool {
+	return f.Claim != nil && f.Claim.Annotations[AnnotationWorkspace] == string(f.Workspace.UID)
 }
 
 // start is what a workspace without a pod does that is to have one.
@@ -156,9 +161,9 @@ func (f *Facts) start() Plan {
 		return stalled(v1alpha1.ReasonTemplateInvalid,
 			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError, 0)
 	case f.Refused != "" && f.RefusedAct == CreateClaim:
-		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retryRefused)
+		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retry)
 	case f.Refused != "":
-		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retryRefused)
+		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
 	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
 		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
@@ -168,8 +173,9 @@ func (f *Facts) start() Plan {
 	return pending(CreatePod, "its pod is being created")
 }
 
-// retryRefused is when the API server is asked again: nothing tells when a quota or a policy has changed.
-const retryRefused = 10 * time.Second
+// retry is when the API server is asked again: nothing tells when a quota or a policy has changed, or when a stranger's
+// object is gone.
+const retry = 10 * time.Second
 
 func (f *Facts) withoutTemplate() Plan {
 	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +
@@ -203,7 +209,7 @@ func (f *Facts) stopping() Plan {
 	if left <= 0 {
 		p := working(ForcePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "node "+f.Pod.Spec.NodeName+
 			" has not removed its pod in time: it is removed by force")
-		p.After = retryRefused // A finalizer may hold it.
+		p.After = retry // A finalizer may hold it.
 		return p
 	}
 	p := working(Nothing, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")

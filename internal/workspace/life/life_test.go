@@ -121,10 +121,12 @@ func TestLife(t *testing.T) {
 			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "delete the claim", 0},
 		"a claim of a stranger: a person is told": {
 			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim", 0},
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim",
+			10 * time.Second},
 		"a pod of a stranger: a person is told, and it stays": {
 			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "Pod pod", 0},
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "Pod pod",
+			10 * time.Second},
 		"no template yet: it is waited for": {
 			Facts{Workspace: workspace(func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
 				TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown,
