@@ -164,6 +164,8 @@ func (f *Facts) start() Plan {
 		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retry)
 	case f.Refused != "":
 		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
+	case f.Claim != nil && !f.Claim.DeletionTimestamp.IsZero():
+		return f.withoutClaim()
 	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
 		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
@@ -176,6 +178,18 @@ func (f *Facts) start() Plan {
 // retry is when the API server is asked again: nothing tells when a quota or a policy has changed, or when a stranger's
 // object is gone.
 const retry = 10 * time.Second
+
+// withoutClaim is what a workspace does whose claim is being removed: no pod is scheduled with that, nor with the next
+// one of its name if it was created before.
+func (f *Facts) withoutClaim() Plan {
+	if left := StartPatience - f.Now.Sub(f.Claim.DeletionTimestamp.Time); left > 0 {
+		p := pending(Nothing, "its storage is being removed")
+		p.After = left
+		return p
+	}
+	return stalled(v1alpha1.ReasonStorageLost, "PersistentVolumeClaim "+f.Claim.Name+
+		" is being removed, and something keeps it: end what uses it, and see its finalizers", 0)
+}
 
 func (f *Facts) withoutTemplate() Plan {
 	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +

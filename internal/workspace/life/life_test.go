@@ -97,6 +97,12 @@ func claim(phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClai
 		Annotations: map[string]string{AnnotationWorkspace: "w"}}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
 }
 
+// removed is a claim that was deleted that long ago, and is still there.
+func removed(c *corev1.PersistentVolumeClaim, since time.Duration) *corev1.PersistentVolumeClaim {
+	c.DeletionTimestamp = new(ago(since))
+	return c
+}
+
 func TestLife(t *testing.T) {
 	for name, c := range map[string]struct {
 		facts  Facts
@@ -119,6 +125,13 @@ func TestLife(t *testing.T) {
 		"the volume is gone: a person is told": {
 			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimLost)}, Nothing,
 			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "delete the claim", 0},
+		"its claim is being removed: that is waited for": {
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimBound), time.Minute)}, Nothing,
+			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "is being removed",
+			4 * time.Minute},
+		"its claim is being removed, and something keeps it: a person is told": {
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimLost), 5*time.Minute)}, Nothing,
+			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "something keeps it", 0},
 		"a claim of a stranger: a person is told": {
 			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}}, Nothing,
 			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim",
