@@ -92,6 +92,21 @@ func TestAStrangersWorkspaceThatTheCacheDoesNotShowHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestTheWorkspaceOfAFormerChatOfTheNameIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	former := withWorkspace(w, 0)
+	got, _ := need(w, former)
+	chat := former.DeepCopy()
+	chat.UID = "another"
+	if why := life.Starting(got, chat); why != "that of a former chat of this name is being removed" {
+		t.Errorf("the chat waits for %q", why)
+	}
+	got.OwnerReferences[0].Name = "b"
+	if why := life.Starting(got, chat); why != "" {
+		t.Errorf("that of another chat is waited for: %s", why)
+	}
+}
+
 func TestASuspendedWorkspaceHoldsNobodyUp(t *testing.T) {
 	w := newWorld(t)
 	chat := withWorkspace(w, 0)

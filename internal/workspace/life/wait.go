@@ -14,7 +14,7 @@ import (
 // ready, or only a person can mend it, which the calls' results say.
 func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	if !metav1.IsControlledBy(w, root) {
-		if w.DeletionTimestamp.IsZero() {
+		if w.DeletionTimestamp.IsZero() && !ofFormer(w, root) {
 			return ""
 		}
 		return "that of a former chat of this name is being removed"
@@ -29,4 +29,11 @@ func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 		return ""
 	}
 	return ready.Message
+}
+
+// ofFormer reports whether the workspace belongs to a former chat of the name. The garbage collector removes it some
+// time after the chat has gone.
+func ofFormer(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
+	owner := metav1.GetControllerOf(w)
+	return owner != nil && owner.Kind == "Chat" && owner.Name == root.Name
 }
