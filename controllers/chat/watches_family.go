@@ -78,13 +78,14 @@ func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []
 	return requests
 }
 
-// chatsOfWorkspace are the chat that a workspace belongs to and those below it, whose calls may wait for it.
+// chatsOfWorkspace are the chat of the workspace's name and those below it, whose calls may wait for it: also for it to
+// go, if it is another chat's.
 func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reconcile.Request {
 	w, ok := o.(*v1alpha1.Workspace)
 	if !ok {
 		return nil
 	}
-	requests := []reconcile.Request{request(w.Namespace, w.Spec.ChatRef.Name)}
+	requests := []reconcile.Request{request(w.Namespace, w.Name)}
 	for seen := 0; seen < len(requests); seen++ {
 		var below v1alpha1.ChatList
 		if !requeue.List(ctx, e.cache, &below, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy,
