@@ -183,8 +183,10 @@ func (r *rendering) put(place parameters.Place, value string) error {
 	case "image":
 		c.Image = value
 	case "env":
+		// The kubelet takes $(X) for the value of X, and $$ for $.
+		literal := strings.ReplaceAll(value, "$", "$$")
 		c.Env = append(slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == name }),
-			corev1.EnvVar{Name: name, Value: value})
+			corev1.EnvVar{Name: name, Value: literal})
 	case "requests":
 		return amount(&c.Resources.Requests, name, value)
 	case "limits":

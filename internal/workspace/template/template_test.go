@@ -150,7 +150,7 @@ func TestAValueGoesWhereItsParameterSaysAndNowhereElse(t *testing.T) {
 		}
 		env[e.Name] = e.Value
 	}
-	if env["GREETING"] != "a; b && $(c)" || env["OTHER"] != "greeting" || env["HOME"] != "/workspace" {
+	if env["GREETING"] != "a; b && $$(c)" || env["OTHER"] != "greeting" || env["HOME"] != "/workspace" {
 		t.Errorf("the environment is %v", env)
 	}
 	if o.Pod.Spec.NodeSelector["zone"] != "b" || o.Pod.Labels["zone"] != "b" {
