@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apiclient asks the few questions about a cluster's health that starting and stopping it need.
+// Package apiclient asks the few questions about a cluster's health that starting and stopping it need, and keeps the
+// few objects that a cluster is given.
 //
 // It speaks plain HTTPS with a client certificate: the programs that manage the cluster stay free of Kubernetes'
 // client libraries and start in milliseconds.
@@ -14,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -56,24 +56,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Get reads one path. An answer other than 200 is an error that holds the answer's beginning.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", path, err)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", path, err)
-	}
-	defer resp.Body.Close()
-	const limit = 4 << 20 // a node or a service account is a few KiB
-	body, err := io.ReadAll(io.LimitReader(resp.Body, limit))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking for %s: %s: %.200s", path, resp.Status, body)
-	}
-	return body, nil
+	return c.ask(ctx, http.MethodGet, path, nil, http.StatusOK)
 }
 
 // Healthy returns nil once the API server serves requests.

@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/forward"
 	"parley.dev/parley/hack/localcluster/internal/layout"
 	"parley.dev/parley/hack/localcluster/internal/pki"
+	"parley.dev/parley/hack/localcluster/internal/storage"
 	"parley.dev/parley/hack/localcluster/internal/supervise"
 )
 
@@ -40,6 +41,7 @@ type Node struct {
 	programs *supervise.Supervisor
 	api      *apiclient.Client
 	progress io.Writer
+	log      *slog.Logger
 	began    time.Time
 	fail     context.CancelCauseFunc
 }
@@ -51,7 +53,7 @@ func Run(ctx context.Context, l layout.Cluster, ln net.Listener, progress io.Wri
 		"LANG=C", InsideVariable + "=1"}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	n := &Node{cluster: l, programs: supervise.New(env, log), progress: progress, began: time.Now(), fail: fail}
+	n := &Node{cluster: l, programs: supervise.New(env, log), progress: progress, log: log, began: time.Now(), fail: fail}
 	go n.programs.Reap(ctx)
 
 	if err := n.start(ctx); err != nil {
@@ -79,6 +81,7 @@ func (n *Node) start(ctx context.Context) error {
 		{"container runtime", n.runtime},
 		{"node", n.node},
 		{"default service account", n.serviceAccount},
+		{"default storage class", n.storage},
 	} {
 		if err := step.do(ctx); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -166,8 +169,17 @@ func (n *Node) node(ctx context.Context) error {
 }
 
 func (n *Node) serviceAccount(ctx context.Context) error {
-	defer n.api.Close()
 	return apiclient.Until(ctx, poll, n.api.ServiceAccount)
+}
+
+// storage lets claims be bound. This process serves them itself, as long as it lives.
+func (n *Node) storage(ctx context.Context) error {
+	p := &storage.Provisioner{API: n.api, Node: layout.NodeName, Dir: layout.VolumesDir, Log: n.log}
+	if err := apiclient.Until(ctx, poll, p.Install); err != nil {
+		return err
+	}
+	go p.Serve(ctx)
+	return nil
 }
 
 // run runs a small program to its end.

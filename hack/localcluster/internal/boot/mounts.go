@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"parley.dev/parley/hack/localcluster/internal/layout"
 )
 
 // mounts gives the cluster private layers over the directories its programs write to, so that all of them keep
@@ -35,7 +37,8 @@ func (n *Node) mounts(context.Context) error {
 			return err
 		}
 	}
-	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods"} {
+	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods",
+		layout.VolumesDir} {
 		if err := n.onDisk(dir); err != nil {
 			return err
 		}

@@ -30,6 +30,8 @@ const (
 	APIServer = "127.0.0.1:443"
 	// ContainerdSocket is containerd's default socket, on the cluster's private /run.
 	ContainerdSocket = "/run/containerd/containerd.sock"
+	// VolumesDir holds the directories of persistent volumes.
+	VolumesDir = "/var/lib/local-volumes"
 	// PauseImage is the reference build.sh packs the pause program under.
 	PauseImage = "localhost/pause:dev"
 )
