@@ -22,8 +22,8 @@ const (
 // DefaultWorkspaceDirectory is where the files of a workspace are, unless its template says otherwise.
 const DefaultWorkspaceDirectory = "/workspace"
 
-// WorkspaceContainer is the name of the container that commands run in, if a workspace template has several; without one
-// of that name it is the first.
+// WorkspaceContainer is the name of the container that commands run in, if a workspace template has several; without
+// one of that name it is the first.
 const WorkspaceContainer = "workspace"
 
 // WorkspacePhase says where a workspace is in its life. It summarises the condition Ready for people.
@@ -138,8 +138,8 @@ type WorkspaceSource struct {
 	// +optional
 	PodTemplateRef *WorkspaceTemplateReference `json:"podTemplateRef,omitempty"`
 
-	// podTemplateSelector lets the model choose, with the tools list_templates, read_template and create_workspace. Until it
-	// has chosen, the chat has no workspace. What it chose is status.workspace of the chat.
+	// podTemplateSelector lets the model choose, with the tools list_templates, read_template and create_workspace. Until
+	// it has chosen, the chat has no workspace. What it chose is status.workspace of the chat.
 	// +optional
 	PodTemplateSelector *WorkspaceTemplateSelector `json:"podTemplateSelector,omitempty"`
 

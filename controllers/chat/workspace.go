@@ -51,8 +51,8 @@ func known(w *v1alpha1.Workspace, root *v1alpha1.Chat, now time.Time) bool {
 	return idle == 0 || now.Sub(w.Spec.NeededAt.Time) < idle/4
 }
 
-// neededAt is the time to say that the workspace of the chat is needed at: now, but after it was last stopped also where
-// another replica of the manager, whose clock was ahead, saw to that.
+// neededAt is the time to say that the workspace of the chat is needed at: now, but after it was last stopped also
+// where another replica of the manager, whose clock was ahead, saw to that.
 func neededAt(root *v1alpha1.Chat, now time.Time) *metav1.MicroTime {
 	at := metav1.NewMicroTime(now.Truncate(time.Microsecond)) // As it is stored.
 	if stopped := root.WorkspaceStoppedAt(); stopped != nil && !at.After(stopped.Time) {

@@ -241,7 +241,8 @@ func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) 
 	runs(t, s)
 	before := fakeapi.Read(t, s, chat.DeepCopy())
 	after := before.DeepCopy()
-	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(chattest.Now.Add(time.Second)))}
+	stopped := metav1.NewMicroTime(chattest.Now.Add(time.Second))
+	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &stopped}
 	if err := s.Direct.Status().Update(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}

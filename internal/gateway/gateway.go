@@ -38,8 +38,8 @@ const (
 	writeTimeout = 10 * time.Second
 	// warnEvery bounds how often the same trouble is logged for all streams.
 	warnEvery = time.Minute
-	// arrivalPatience is how long a chat that is asked for may take to arrive by the watch, which takes milliseconds unless
-	// the API server is slow.
+	// arrivalPatience is how long a chat that is asked for may take to arrive by the watch, which takes milliseconds
+	// unless the API server is slow.
 	arrivalPatience = 2 * time.Second
 )
 
@@ -272,8 +272,8 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 	}}, nil
 }
 
-// arrives waits a moment for a chat that the gateway does not know: whoever creates one may follow it at once, before the
-// watch has told of it.
+// arrives waits a moment for a chat that the gateway does not know: whoever creates one may follow it at once, before
+// the watch has told of it.
 func (g *Gateway) arrives(ctx context.Context, w *watcher) bool {
 	ctx, cancel := context.WithTimeout(ctx, g.arrival)
 	defer cancel()

@@ -115,12 +115,19 @@ func (p *printer) part(part *follow.MessagePart) {
 			p.begun(part.Part.Text)
 			p.out.faint(part.Part.Text)
 		}
+	default:
+		p.toolPart(&part.Part)
+	}
+}
+
+func (p *printer) toolPart(part *parts.Part) {
+	switch part.Type {
 	case parts.ToolCall:
-		p.call(part.Part.ID, part.Part.Name, part.Part.Text)
+		p.call(part.ID, part.Name, part.Text)
 	case parts.ToolOutput:
-		p.output(part.Part.ID, part.Part.Text)
+		p.output(part.ID, part.Text)
 	case parts.ToolResult:
-		p.result(part.Part.ID, part.Part.Name, part.Part.Text)
+		p.result(part.ID, part.Name, part.Text)
 	}
 }
 

@@ -20,9 +20,9 @@ func Account(namespace string) *corev1.ServiceAccount {
 }
 
 // Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, create
-// messages, record model calls, list the templates of workspaces, read a ConfigMap or a Workspace that it knows the name
-// of, and ask for a token of its own for one workspace, which a policy holds it to. It can write no status, read no Secret and change nothing else
-// that exists.
+// messages, record model calls, list the templates of workspaces, read a ConfigMap or a Workspace that it knows the
+// name of, and ask for a token of its own for one workspace, which a policy holds it to. It can write no status, read
+// no Secret and change nothing else that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
 	group := []string{v1alpha1.GroupVersion.Group}

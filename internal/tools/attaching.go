@@ -3,8 +3,8 @@
 
 package tools
 
-// Attaching is a Tool whose result comes with a file. It is called alone, so that the message has room for the file. The
-// file is not streamed, so that such a call is made again after a crash even where its result is known.
+// Attaching is a Tool whose result comes with a file. It is called alone, so that the message has room for the file.
+// The file is not streamed, so that such a call is made again after a crash even where its result is known.
 type Attaching interface {
 	Exclusive
 	Repeatable

@@ -35,8 +35,9 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 		return err
 	}
 	for _, name := range []string{"cold-work", "work"} {
-		if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{
-			Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}}); err != nil {
+		source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+		chat := &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}}
+		if err := b.create(ctx, chat); err != nil {
 			return err
 		}
 	}

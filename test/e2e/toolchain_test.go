@@ -107,7 +107,7 @@ func TestAModelWritesAProgramMendsItServesItAndComesBackToIt(t *testing.T) {
 	}
 	w := newWorld(t, works(calls...))
 	w.goTemplate()
-	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Write a server that sums, and test it.",
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Write a server that sums.",
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{
 			Storage: &v1alpha1.WorkspaceStorage{Size: "1Gi"}}}}})
 	w.ready("c", int64(2*len(steps)+2))

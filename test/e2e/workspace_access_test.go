@@ -52,7 +52,8 @@ func (w *world) tokenFor(pod *corev1.Pod, audience string) (string, error) {
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience},
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}}
-	err = as.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")}, request)
+	account := &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")}
+	err = as.SubResource("token").Create(w.t.Context(), account, request)
 	return request.Status.Token, err
 }
 

@@ -4,6 +4,8 @@
 package collect
 
 import (
+	"slices"
+
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -13,7 +15,7 @@ func WithFiles(s Step, files []v1alpha1.MessageFile) (with Step, fits bool) {
 	for i := range s.Parts {
 		r.part(&s.Parts[i])
 	}
-	attached := s.Parts[:len(s.Parts):len(s.Parts)]
+	attached := slices.Clip(s.Parts)
 	for i := range files {
 		part := v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &files[i]}
 		if !r.part(&part) {

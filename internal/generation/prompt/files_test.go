@@ -106,8 +106,8 @@ func TestAFileThatNobodyReadIsSaidNotToBeThere(t *testing.T) {
 }
 
 func TestFilesOfResultsAreShownAndThoseOfRepliesAreNot(t *testing.T) {
-	in := prompt.Input{Dialect: prompt.Dialect{Images: true}, History: []v1alpha1.ChatMessage{user("q"), assistant(text("x"), inPlace("a.png", "image/png", png)),
-		tool(inPlace("a.png", "image/png", png)), user("r")}}
+	in := prompt.Input{Dialect: prompt.Dialect{Images: true}, History: []v1alpha1.ChatMessage{user("q"),
+		assistant(text("x"), inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), user("r")}}
 	if got := outline(prompt.Build(in)); got != "user q | assistant x | user <a.png image/png 12> | user r" {
 		t.Errorf("got %s", got)
 	}

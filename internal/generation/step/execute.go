@@ -25,7 +25,8 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 		live.showResult(denied, time.Time{})
 		p.task.Observed.ToolDenied(denied.Name, p.steps.options.Tools.Has(denied.Name))
 	}
-	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Attach: live.attach}, live)
+	results := p.run(ctx, messages,
+		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Attach: live.attach}, live)
 	o := p.executed(ctx, append(results, calls.Denied...), live.spans(), live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
@@ -42,7 +43,8 @@ func (p *Performer) run(
 // executed is the outcome of a batch of calls.
 func (p *Performer) executed(ctx context.Context, results []v1alpha1.ToolResult, ran map[string]collect.Span,
 	files ...v1alpha1.MessageFile) Outcome {
-	s, _ := collect.WithFiles(collect.Results(results, tools.ResultLimitOf(p.chat), ran), files) // It has room: see tools.Attaching.
+	s := collect.Results(results, tools.ResultLimitOf(p.chat), ran)
+	s, _ = collect.WithFiles(s, files) // It has room: see tools.Attaching.
 	s.Workspace = p.steps.options.Tools.Decision(results)
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}

@@ -55,8 +55,8 @@ func TestAFileComesWithItsResult(t *testing.T) {
 }
 
 func TestAFileWhoseCallHadEndedIsReadAgainAfterACrash(t *testing.T) {
-	if o := performer(attaching{again{&counting{name: "attach"}}}).Resume(t.Context(), replied("attach"), ended("1")); o.Kind !=
-		v1alpha1.OutcomeLost {
+	p := performer(attaching{again{&counting{name: "attach"}}})
+	if o := p.Resume(t.Context(), replied("attach"), ended("1")); o.Kind != v1alpha1.OutcomeLost {
 		t.Errorf("the step is %+v, without its file", o)
 	}
 }

@@ -15,11 +15,12 @@ import (
 // step to step would make providers read the whole prompt again.
 const (
 	ownWorkspace = "You have a workspace: a machine of your own with files and a shell, which your tools for files and " +
-		"commands work in. It starts with the first call that needs it. When nobody has needed it for a while it is stopped: " +
-		"its commands end, and files outside its storage are gone. Paths are relative to its directory. If it has an AGENTS.md, " +
-		"you see that with the first results: follow it."
-	sharedWorkspace = "You share a workspace with the agent that gave you this task: a machine with files and a shell, which " +
-		"your tools for files and commands work in. Paths are relative to its directory."
+		"commands work in. It starts with the first call that needs it. When nobody has needed it for a while it is " +
+		"stopped: " +
+		"its commands end, and files outside its storage are gone. Paths are relative to its directory. If it has an " +
+		"AGENTS.md, you see that with the first results: follow it."
+	sharedWorkspace = "You share a workspace with the agent that gave you this task: a machine with files and a shell, " +
+		"which your tools for files and commands work in. Paths are relative to its directory."
 	noWorkspace = "You have no workspace yet. If a task needs files or commands, create one: see list_templates, " +
 		"read_template and create_workspace."
 )

@@ -93,17 +93,8 @@ func (r *including) include(file string) {
 		return
 	}
 	r.seen[file] = true
-	content, err := r.client.Content(r.ctx, file, maxSource)
-	refused, ok := errors.AsType[*protocol.Error](err)
-	switch {
-	case ok && refused.Code == protocol.NotFound && file == instructionsFile:
-		return
-	case err != nil:
-		fmt.Fprintf(&r.text, "[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
-	}
-	for line := range strings.Lines(string(content)) {
-		to, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n \t"), "@")
-		if ok && to != "" && !strings.ContainsAny(to, " \t") {
+	for line := range strings.Lines(r.read(file)) {
+		if to := included(line); to != "" {
 			r.include(path.Join(path.Dir(file), to))
 			continue
 		}
@@ -114,6 +105,28 @@ func (r *including) include(file string) {
 	}
 }
 
+// read is the content of a file, or says why there is none.
+func (r *including) read(file string) string {
+	content, err := r.client.Content(r.ctx, file, maxSource)
+	refused, ok := errors.AsType[*protocol.Error](err)
+	switch {
+	case ok && refused.Code == protocol.NotFound && file == instructionsFile:
+		return ""
+	case err != nil:
+		return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
+	}
+	return string(content)
+}
+
+// included is the path that a line stands for; empty if it stands for itself.
+func included(line string) string {
+	to, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n \t"), "@")
+	if !ok || strings.ContainsAny(to, " \t") {
+		return ""
+	}
+	return to
+}
+
 // skills is the index of the skills: folders with a SKILL.md, which says at its beginning what the skill is for.
 func skills(ctx context.Context, c *client.Client) string {
 	found, err := c.Search(ctx, protocol.SearchRequest{Path: skillsDirectory, Glob: "*/SKILL.md", Hidden: true,
@@ -122,8 +135,8 @@ func skills(ctx context.Context, c *client.Client) string {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a task, " +
-		"read its SKILL.md with read_file, and follow it.\n\n")
+	text.WriteString("Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
+		"task, read its SKILL.md with read_file, and follow it.\n\n")
 	for _, match := range found.Matches {
 		content, err := c.Content(ctx, match.Path, maxSource)
 		if err != nil {

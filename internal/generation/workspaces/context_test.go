@@ -50,8 +50,8 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	return said
 }
 
-const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a task, " +
-	"read its SKILL.md with read_file, and follow it.\n\n"
+const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
+	"task, read its SKILL.md with read_file, and follow it.\n\n"
 
 func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"

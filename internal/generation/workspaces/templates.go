@@ -21,8 +21,9 @@ type Templates struct {
 }
 
 // List lists at most so many that the label selector selects, and says whether there are more.
-func (t Templates) List(ctx context.Context, selector string, most int) (all []templates.Template, more bool, err error) {
+func (t Templates) List(ctx context.Context, selector string, most int) ([]templates.Template, bool, error) {
 	found, more, err := t.Client.PodTemplates(ctx, t.Namespace, selector, most)
+	var all []templates.Template
 	for i := range found {
 		all = append(all, templateOf(&found[i]))
 	}

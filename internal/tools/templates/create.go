@@ -34,8 +34,8 @@ func (create) Exclusive() {}
 
 // Description tells the model when to call it.
 func (create) Description() string {
-	return "Creates the workspace of this chat from a template: the place where its files are and its commands run. Call it " +
-		"alone, once; the tools for files and commands are there from the next reply on. A chat has one workspace."
+	return "Creates the workspace of this chat from a template: the place where its files are and its commands run. " +
+		"Call it alone, once; the tools for files and commands are there from the next reply on. A chat has one workspace."
 }
 
 // InputSchema has the template and its parameters.
@@ -135,8 +135,8 @@ func exists(chat *v1alpha1.Chat, want *v1alpha1.WorkspaceTemplateReference) (boo
 	if has.Name == want.Name && maps.Equal(byName(has.Parameters), byName(want.Parameters)) {
 		return true, nil
 	}
-	return false, fmt.Errorf("this chat has a workspace from template %s already, and cannot have another one: work in that",
-		has.Name)
+	return false, fmt.Errorf("this chat has a workspace from template %s already, and cannot have another one: "+
+		"work in that", has.Name)
 }
 
 func byName(all []v1alpha1.WorkspaceParameter) map[string]string {

@@ -19,8 +19,8 @@ func (list) Name() string { return "list_templates" }
 
 // Description tells the model when to call it.
 func (list) Description() string {
-	return "Lists the templates that the workspace of this chat can be made from. Read the one that fits with read_template, " +
-		"and call create_workspace with its name."
+	return "Lists the templates that the workspace of this chat can be made from. Read the one that fits with " +
+		"read_template, and call create_workspace with its name."
 }
 
 // InputSchema has no arguments.

@@ -22,8 +22,8 @@ func (read) Name() string { return "read_template" }
 
 // Description tells the model when to call it.
 func (read) Description() string {
-	return "Shows a template that the workspace of this chat can be made from: its image, its resources and its parameters, " +
-		"with their defaults and the values that they allow."
+	return "Shows a template that the workspace of this chat can be made from: its image, its resources and its " +
+		"parameters, with their defaults and the values that they allow."
 }
 
 // InputSchema has the template.
@@ -45,7 +45,7 @@ type parameter struct {
 type readResult struct {
 	Name        string            `json:"name" doc:"Its name."`
 	Description string            `json:"description,omitempty" doc:"What it is for, in the words of who made it."`
-	Image       string            `json:"image,omitempty" doc:"The image that commands run in, unless a parameter chooses it."`
+	Image       string            `json:"image,omitempty" doc:"What commands run in, unless a parameter chooses it."`
 	Requests    map[string]string `json:"requests,omitempty" doc:"What it requests, unless a parameter says so."`
 	Limits      map[string]string `json:"limits,omitempty" doc:"What it may use, unless a parameter says so."`
 	Directory   string            `json:"directory" doc:"Where its files are."`

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package templates holds the tools by which a model chooses what its workspace is made from: it lists the templates that
-// its chat lets it choose among, reads one, and decides for one. The operator makes the workspace, once it has the
+// Package templates holds the tools by which a model chooses what its workspace is made from: it lists the templates
+// that its chat lets it choose among, reads one, and decides for one. The operator makes the workspace, once it has the
 // decision and a call needs it.
 package templates
 
@@ -70,7 +70,8 @@ func (*common) Repeatable() {}
 // choice are the templates that the model of the chat may choose, by name.
 func (c *common) choice(ctx context.Context, chat *v1alpha1.Chat) (all []Template, more bool, err error) {
 	if !c.Suits(chat) {
-		return nil, false, errors.New("the model of this chat is not to choose: its spec.workspace has no podTemplateSelector")
+		return nil, false, errors.New("the model of this chat is not to choose: its spec.workspace has no " +
+			"podTemplateSelector")
 	}
 	want := labels.SelectorFromSet(chat.Spec.Workspace.PodTemplateSelector.Labels())
 	all, more, err = c.options.List(ctx, want.String(), maxTemplates)

@@ -22,8 +22,8 @@ var (
 	goTemplate = template{Template{Name: "go", Image: "golang:1.27", Requests: map[string]string{"cpu": "500m"},
 		Limits: map[string]string{"memory": "2Gi"}, Annotations: map[string]string{
 			v1alpha1.AnnotationDescription: "A Go toolchain.\u001b[31m",
-			v1alpha1.AnnotationParameters: "- {name: version, default: '1.27', allowed: ['1.26', '1.27'], places: [env/GO_VERSION]}\n" +
-				"- {name: who, description: Whom to greet, places: [env/WHO]}"}}, "web"}
+			v1alpha1.AnnotationParameters: "- {name: version, default: '1.27', allowed: ['1.26', '1.27'], places: " +
+				"[env/GO_VERSION]}\n- {name: who, description: Whom to greet, places: [env/WHO]}"}}, "web"}
 	// wrongTemplate has a parameter without a place.
 	wrongTemplate = template{Template{Name: "wrong", Annotations: map[string]string{
 		v1alpha1.AnnotationParameters: "- {name: x}"}}, ""}

@@ -38,8 +38,8 @@ func (attachFile) Attaching() {}
 
 // Description tells the model when to call it.
 func (attachFile) Description() string {
-	return "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is an image " +
-		"or a PDF. Call it alone, for a file that is worth showing."
+	return "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is an " +
+		"image or a PDF. Call it alone, for a file that is worth showing."
 }
 
 // InputSchema has the path and a name.

@@ -32,8 +32,9 @@ func (editFiles) Description() string {
 func (editFiles) InputSchema() map[string]any {
 	edit := arguments.Object(map[string]any{
 		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"old_text": arguments.Text(0, maxContent, "The text to replace, which must occur exactly once, unless replace_all is true. "+
-			"Empty: the file must not exist or be empty, and new_text becomes its content."),
+		"old_text": arguments.Text(0, maxContent,
+			"The text to replace, which must occur exactly once, unless replace_all is true. "+
+				"Empty: the file must not exist or be empty, and new_text becomes its content."),
 		"new_text":    arguments.Text(0, maxContent, "The text to put in its place."),
 		"replace_all": arguments.Boolean("Whether to replace every occurrence."),
 	}, "path", "old_text", "new_text")

@@ -47,8 +47,9 @@ func (execute) InputSchema() map[string]any {
 		"command": arguments.Text(1, maxCommand, "The command. A & at its end runs it in the background."),
 		"timeout": arguments.Integer(1, maxTimeout, defaultTimeout,
 			"How many seconds to wait for its end. The command is not ended when they are over."),
-		"workdir": arguments.Text(1, maxPath, "Directory to run it in, absolute or relative to the workspace's directory, which is "+
-			"the default. Give it instead of cd."),
+		"workdir": arguments.Text(1, maxPath,
+			"Directory to run it in, absolute or relative to the workspace's directory, which is "+
+				"the default. Give it instead of cd."),
 		"run_in_background": arguments.Boolean("Whether to return at once while the command runs on."),
 	}, "command")
 }

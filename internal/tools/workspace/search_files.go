@@ -41,11 +41,13 @@ func (searchFiles) Description() string {
 // InputSchema has what to look for and where.
 func (searchFiles) InputSchema() map[string]any {
 	return arguments.Object(map[string]any{
-		"pattern": arguments.Text(0, maxPattern, "Regular expression (RE2) that a line must match. Without it, files are found by "+
-			"name."),
+		"pattern": arguments.Text(0, maxPattern,
+			"Regular expression (RE2) that a line must match. Without it, files are found by "+
+				"name."),
 		"glob": arguments.Text(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
-		"path": arguments.Text(0, maxPath, "Directory or file to search, relative to the workspace's directory, which is the "+
-			"default, or absolute."),
+		"path": arguments.Text(0, maxPath,
+			"Directory or file to search, relative to the workspace's directory, which is the "+
+				"default, or absolute."),
 		"ignore_case": arguments.Boolean("Whether pattern ignores the case of letters."),
 		"context":     arguments.Integer(0, maxContext, 0, "How many lines before and after a match to return."),
 		"hidden":      arguments.Boolean("Whether to search also what is otherwise left out."),

@@ -49,7 +49,7 @@ type startResult struct {
 // Reference is what people read of the tool.
 func (start) Reference() tools.Reference {
 	return tools.Reference{Offered: offeredAbove, Result: startResult{},
-		Errors: []string{"It cannot be started: the error has the reason and the message of the Workspace's condition Ready."},
+		Errors: []string{"It cannot be started: the error has reason and message of the Workspace's condition Ready."},
 		Limits: []string{"It is waited for until it is ready, or until only a person can mend it: 5 minutes for a pod."}}
 }
 
@@ -84,8 +84,8 @@ func (stop) Repeatable() {}
 
 // Description tells the model when to call it.
 func (stop) Description() string {
-	return "Stops the workspace of this chat: its commands end, and files outside its storage are gone. Call it alone, when " +
-		"nothing in it needs to run any more. The next call that needs the workspace starts it again."
+	return "Stops the workspace of this chat: its commands end, and files outside its storage are gone. Call it alone, " +
+		"when nothing in it needs to run any more. The next call that needs the workspace starts it again."
 }
 
 // InputSchema has no arguments.
@@ -111,7 +111,8 @@ func (t stop) Run(_ context.Context, call tools.Call) (string, error) {
 	if !t.Suits(call.Chat) {
 		return "", errors.New("this chat has no workspace of its own that it could stop")
 	}
-	return tools.Encode(stopResult{Stopping: true, Note: "It stops after this step. The next call that needs it starts it again."})
+	return tools.Encode(stopResult{Stopping: true,
+		Note: "It stops after this step. The next call that needs it starts it again."})
 }
 
 // Decision is to stop it.

@@ -247,7 +247,7 @@ func TestAWorkspaceIsBoundLookedAtAndRelievedOfItsCommands(t *testing.T) {
 		body, _ := io.ReadAll(r.Body)
 		asked = append(asked, strings.TrimSpace(fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("Authorization"), " ",
 			string(body))))
-		_, _ = io.WriteString(w, `{"os":"linux","directory":"/proj\u009bect","ended":2}`)
+		_, _ = io.WriteString(w, `{"os":"linux","directory":"/pro\u009bject","ended":2}`)
 	})
 	if err := c.Healthy(t.Context()); err != nil {
 		t.Error(err)
@@ -255,7 +255,7 @@ func TestAWorkspaceIsBoundLookedAtAndRelievedOfItsCommands(t *testing.T) {
 	if err := c.Bind(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if info, err := c.Info(t.Context()); err != nil || info.OS != "linux" || info.Directory != "/proj ect" {
+	if info, err := c.Info(t.Context()); err != nil || info.OS != "linux" || info.Directory != "/pro ject" {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	if n, err := c.Cancel(t.Context(), "chat"); err != nil || n != 2 {

@@ -164,13 +164,22 @@ func (f *Facts) start() Plan {
 		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retry)
 	case f.Refused != "":
 		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
-	case f.Claim != nil && !f.Claim.DeletionTimestamp.IsZero():
+	case f.Claim != nil:
+		return f.startWithClaim()
+	case f.NeedsClaim:
+		return pending(CreateClaim, "its storage is being created")
+	}
+	return pending(CreatePod, "its pod is being created")
+}
+
+// startWithClaim is what a workspace with a claim does.
+func (f *Facts) startWithClaim() Plan {
+	switch {
+	case !f.Claim.DeletionTimestamp.IsZero():
 		return f.withoutClaim()
-	case f.Claim != nil && f.Claim.Status.Phase == corev1.ClaimLost:
+	case f.Claim.Status.Phase == corev1.ClaimLost:
 		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
-	case f.NeedsClaim && f.Claim == nil:
-		return pending(CreateClaim, "its storage is being created")
 	}
 	return pending(CreatePod, "its pod is being created")
 }

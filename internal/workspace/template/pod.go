@@ -166,7 +166,8 @@ func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/"
 
 // container that commands run in.
 func (r *rendering) container() *corev1.Container {
-	i := slices.IndexFunc(r.spec.Containers, func(c corev1.Container) bool { return c.Name == v1alpha1.WorkspaceContainer })
+	named := func(c corev1.Container) bool { return c.Name == v1alpha1.WorkspaceContainer }
+	i := slices.IndexFunc(r.spec.Containers, named)
 	if i < 0 && len(r.spec.Containers) > 0 {
 		i = 0
 	}
@@ -192,10 +193,7 @@ func (r *rendering) put(place parameters.Place, value string) error {
 	case "limits":
 		return amount(&c.Resources.Limits, name, value)
 	case "nodeSelector":
-		if r.spec.NodeSelector == nil {
-			r.spec.NodeSelector = map[string]string{}
-		}
-		r.spec.NodeSelector[name] = value
+		r.selectNodes(name, value)
 	case "label":
 		r.labels[name] = value
 	case "storage":
@@ -204,6 +202,13 @@ func (r *rendering) put(place parameters.Place, value string) error {
 		}
 	}
 	return nil
+}
+
+func (r *rendering) selectNodes(label, value string) {
+	if r.spec.NodeSelector == nil {
+		r.spec.NodeSelector = map[string]string{}
+	}
+	r.spec.NodeSelector[label] = value
 }
 
 func amount(list *corev1.ResourceList, name, value string) error {
