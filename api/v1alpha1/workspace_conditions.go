@@ -25,7 +25,7 @@ const (
 	// ReasonStorageRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's
 	// PersistentVolumeClaim.
 	ReasonStorageRefused ConditionReason = "StorageRefused"
-	// ReasonStorageLost surfaces in Ready (False) and Stalled (True) when the volume behind the claim is gone, or the
+	// ReasonStorageLost surfaces in Ready (False) and Stalled (True) when the volume behind the claim is gone, or when the
 	// claim is being removed and something keeps it.
 	ReasonStorageLost ConditionReason = "StorageLost"
 	// ReasonTemplateNotFound surfaces in Ready (False) and Stalled (True) when there is no PodTemplate of the name that

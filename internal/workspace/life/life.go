@@ -165,15 +165,19 @@ func (f *Facts) start() Plan {
 	case f.Refused != "":
 		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
 	case f.Claim != nil:
-		return f.startWithClaim()
+		return f.withClaim()
 	case f.NeedsClaim:
 		return pending(CreateClaim, "its storage is being created")
 	}
 	return pending(CreatePod, "its pod is being created")
 }
 
-// startWithClaim is what a workspace with a claim does.
-func (f *Facts) startWithClaim() Plan {
+// retry is when the API server is asked again: nothing tells when a quota or a policy has changed, or when a stranger's
+// object is gone.
+const retry = 10 * time.Second
+
+// withClaim is what a workspace does that has its claim, and is to have a pod.
+func (f *Facts) withClaim() Plan {
 	switch {
 	case !f.Claim.DeletionTimestamp.IsZero():
 		return f.withoutClaim()
@@ -183,10 +187,6 @@ func (f *Facts) startWithClaim() Plan {
 	}
 	return pending(CreatePod, "its pod is being created")
 }
-
-// retry is when the API server is asked again: nothing tells when a quota or a policy has changed, or when a stranger's
-// object is gone.
-const retry = 10 * time.Second
 
 // withoutClaim is what a workspace does whose claim is being removed: no pod is scheduled with that, nor with the next
 // one of its name if it was created before.
