@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/workspace/template"
 )
 
 // PodCapacity is how many chats a generation pod takes, unless a test says otherwise.
@@ -39,6 +40,8 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		Controllers: controllers.Options{
 			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
 			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: 8, Now: time.Now,
+			Workspaces: template.Settings{Image: "parley:test", Placement: template.ImageVolume, Issuer: "https://issuer.test"},
+			IssuerKeys: func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		},
 	}
 	for _, c := range change {
