@@ -31,8 +31,9 @@ var (
 		"parley.dev/toolapprovals/status",
 		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas",
 		"parley.dev/clusterchatquotas/status",
-		"parley.dev/chatdebugsteps",
-		"/secrets", "/configmaps", "/pods", "/pods/exec", "/serviceaccounts", "/serviceaccounts/token",
+		"parley.dev/chatdebugsteps", "parley.dev/workspaces", "parley.dev/workspaces/status",
+		"/secrets", "/configmaps", "/persistentvolumeclaims", "/podtemplates", "/pods", "/pods/exec", "/serviceaccounts",
+		"/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
 	}
 )
@@ -78,22 +79,23 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		want      []string
 	}{
 		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create",
-			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get"}},
+			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get", "workspaces: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
 		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read,
-			"chats/stream: get", "chats: " + read + " " + change}},
+			"chats/stream: get", "chats: " + read + " " + change, "workspaces: " + read}},
 		{chatter, otherNS, nil},
 		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
 		{approver, otherNS, nil},
 		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read,
-			"chats/stream: get", "chats: " + read}},
+			"chats/stream: get", "chats: " + read, "workspaces: " + read}},
 		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
 		{debugger, otherNS, nil},
 		{owner, ns, []string{
 			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read,
 			"chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
+			"workspaces: " + read,
 		}},
 		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
 	} {
@@ -112,7 +114,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		got := rights(t, manager, ns, writes)
 		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status,
 			"chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status,
-			"clusterchatquotas/status: " + status} {
+			"clusterchatquotas/status: " + status, "workspaces/status: " + status, "workspaces: create update",
+			"persistentvolumeclaims: create", "pods: create delete"} {
 			if !slices.Contains(got, want) {
 				t.Errorf("it may not %q, but %q", want, got)
 			}

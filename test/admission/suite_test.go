@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
@@ -146,15 +147,22 @@ func populate(ctx context.Context) error {
 	if err := createAll(ctx, cluster.Client, objects); err != nil {
 		return err
 	}
+	return startPods(ctx)
+}
+
+// startPods creates those generation pods that are not there, as the manager does.
+func startPods(ctx context.Context) error {
 	asManager, err := manager.client(ctx)
 	if err != nil {
 		return err
 	}
-	var pods []client.Object
 	for _, pod := range []actor{podA, podB, podC} {
-		pods = append(pods, podspec.Generation(podspec.Settings{Namespace: pod.namespace, Image: "parley:test"}, pod.pod))
+		o := podspec.Generation(podspec.Settings{Namespace: pod.namespace, Image: "parley:test"}, pod.pod)
+		if err := asManager.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating %s: %w", pod.name, err)
+		}
 	}
-	return createAll(ctx, asManager, pods)
+	return nil
 }
 
 func createAll(ctx context.Context, c client.Client, objects []client.Object) error {

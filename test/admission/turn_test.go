@@ -44,7 +44,8 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	}
 }
 
-// startManager runs the manager's controllers as its own account until the test ends.
+// startManager runs the manager's controllers as its own account until the test ends. They remove generation pods that
+// they have no work for, which other tests need.
 func startManager(t *testing.T) {
 	t.Helper()
 	token, err := manager.token(t.Context())
@@ -62,6 +63,9 @@ func startManager(t *testing.T) {
 	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Errorf("the manager ended: %v", err)
+		}
+		if err := startPods(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
 	})
 }
