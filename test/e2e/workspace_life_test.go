@@ -1,0 +1,255 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
+)
+
+// newStoredChat creates a chat whose workspace has storage, and the template that it is made from.
+func (w *world) newStoredChat(name string, change func(*v1alpha1.WorkspaceSource)) *v1alpha1.Chat {
+	w.t.Helper()
+	w.template("shell")
+	source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{
+		Name: "shell", Storage: &v1alpha1.WorkspaceStorage{Size: "64Mi"}}}
+	change(source)
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name), Spec: v1alpha1.ChatSpec{Prompt: "Work.", Workspace: source}}
+	w.create(chat)
+	return chat
+}
+
+func asItIs(*v1alpha1.WorkspaceSource) {}
+
+// housing is the pod of the namespace's one workspace; nil while there is none.
+func (w *world) housing() *corev1.Pod {
+	w.t.Helper()
+	var pods corev1.PodList
+	if err := c.List(w.t.Context(), &pods, client.InNamespace(w.ns),
+		client.MatchingLabels{"parley.dev/component": "workspace"}); err != nil {
+		w.t.Fatal(err)
+	}
+	if len(pods.Items) == 0 {
+		return nil
+	}
+	return &pods.Items[0]
+}
+
+// storage is the claim of the workspace, which is bound, and its volume.
+func (w *world) storage(workspace string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
+	w.t.Helper()
+	claim, volume := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
+	key := client.ObjectKey{Namespace: w.ns, Name: w.workspace(workspace).Status.Claim}
+	if err := c.Get(w.t.Context(), key, claim); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := c.Get(w.t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil {
+		w.t.Fatal(err)
+	}
+	if claim.Status.Phase != corev1.ClaimBound {
+		w.t.Errorf("the claim is %s", claim.Status.Phase)
+	}
+	return claim, volume
+}
+
+func (w *world) gone(o client.Object) bool {
+	return apierrors.IsNotFound(c.Get(w.t.Context(), client.ObjectKeyFromObject(o), o))
+}
+
+// has waits until a file of the workspace has this content, and returns the pod in which it has.
+func (w *world) has(file, content string) *corev1.Pod {
+	w.t.Helper()
+	var pod *corev1.Pod
+	w.eventually(fmt.Sprintf("%s says %q", file, content), func() bool {
+		if pod = w.housing(); pod == nil {
+			return false
+		}
+		got, err := w.exec(pod.Name, "tools", "cat /workspace/"+file)
+		return err == nil && got == content
+	})
+	return pod
+}
+
+// executed is what a model reads of a call of execute.
+type executed struct {
+	Success  bool   `json:"success"`
+	Output   string `json:"output"`
+	ExitCode *int   `json:"exit_code"`
+	Signal   string `json:"signal"`
+	Error    string `json:"error"`
+	Note     string `json:"note"`
+}
+
+func (w *world) executed(r v1alpha1.ToolResult) (e executed) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(r.Output), &e); err != nil {
+		w.t.Errorf("the result %q is none of a command: %v", r.Output, err)
+	}
+	return e
+}
+
+func run(command string) modelserver.ToolCall {
+	return callOf("execute", map[string]any{"command": command, "timeout": 80})
+}
+
+func TestAnIdleWorkspaceStopsAndTheNextCallFindsItsFiles(t *testing.T) {
+	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"})))
+	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(3)) })
+	w.ready("c", 4)
+	claim, volume := w.storage("c")
+	w.eventually("the workspace is stopped and its pod gone", func() bool {
+		ws := w.workspace("c")
+		return ws.Status.Phase == v1alpha1.WorkspacePhaseStopped && ws.Status.Pod == nil && w.housing() == nil
+	})
+
+	w.script(works(callOf("read_file", map[string]any{"path": "notes/one.txt"})))
+	w.say("c", "again", "What did you note?")
+	w.ready("c", 8)
+	if got := w.results("c")[1]; got.IsError || !strings.Contains(got.Output, "remember me") {
+		t.Errorf("the file is %+v", got)
+	}
+	if again, _ := w.storage("c"); again.UID != claim.UID {
+		t.Errorf("its claim is another one: %s", again.UID)
+	}
+
+	if err := c.Delete(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("its claim and its volume are gone", func() bool { return w.gone(claim) && w.gone(volume) })
+}
+
+func TestStorageThatIsToBeRetainedOutlivesItsChat(t *testing.T) {
+	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "kept.txt", "content": "kept"})))
+	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = v1alpha1.WorkspaceRetain })
+	w.ready("c", 4)
+	claim, volume := w.storage("c")
+	if err := c.Delete(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	ws := &v1alpha1.Workspace{ObjectMeta: w.meta("c")}
+	w.eventually("its workspace and the pod are gone", func() bool { return w.gone(ws) && w.housing() == nil })
+	if w.gone(claim) || !claim.DeletionTimestamp.IsZero() || w.gone(volume) || volume.Status.Phase != corev1.VolumeBound {
+		t.Errorf("the claim is %+v, its volume %+v", claim, volume.Status)
+	}
+}
+
+// lives appends to the log when it begins and when it ends, which it does after a while.
+const lives = "echo begun >>log; echo one; sleep 60; echo ended >>log; echo two"
+
+func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, *corev1.Pod){
+		"its pod is removed by force": func(t *testing.T, pod *corev1.Pod) {
+			if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its container is killed": func(t *testing.T, pod *corev1.Pod) {
+			localnode.Needed(t)
+			kill(t, pod.Namespace, pod.Name, "tools")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, works(run(lives), run("cat log"), callOf("process_list", map[string]any{})))
+			w.newStoredChat("c", asItIs)
+			lose(t, w.has("log", "begun\n"))
+			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
+			w.ready("c", 8)
+			results := w.results("c")
+			t.Logf("the model read %s", results[0].Output)
+			if ended := w.executed(results[0]); ended.Success || ended.Error == "" {
+				t.Errorf("the lost command's result is %q", results[0].Output)
+			}
+			if log := w.executed(results[1]); log.Output != "begun\n" {
+				t.Errorf("the log says %q: %+v", log.Output, log)
+			}
+			if n := strings.Count(results[2].Output, "sleep 60"); n != 1 {
+				t.Errorf("the workspace remembers %d such commands: %s", n, results[2].Output)
+			}
+		})
+	}
+}
+
+// killServing kills the serving part of the agent, which is the child of process 1, and prints its number.
+const killServing = `for p in /proc/[0-9]*; do
+	if tr '\0' ' ' <$p/cmdline | grep -q '^workspace-agent serve '; then echo ${p#/proc/}; kill -9 ${p#/proc/}; fi
+done; `
+
+func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
+	// It waits to be told, and then writes more than its pipe holds.
+	w := newWorld(t, works(
+		run("echo before; touch begun; until [ -e go ]; do sleep 0.1; done; seq 1 20000; echo after; exit 7"),
+		callOf("process_list", map[string]any{})))
+	w.newStoredChat("c", asItIs)
+	pod := w.has("begun", "")
+	killed, err := w.exec(pod.Name, "tools", killServing+"touch /workspace/go")
+	if err != nil || len(strings.Fields(killed)) != 1 {
+		t.Fatalf("killed %q: %v", killed, err)
+	}
+	w.ready("c", 6)
+	got := w.executed(w.results("c")[0])
+	if got.ExitCode == nil || *got.ExitCode != 7 || got.Error != "" || !strings.HasPrefix(got.Output, "before\n1\n2\n") ||
+		!strings.HasSuffix(got.Output, "\n19999\n20000\nafter\n") {
+		t.Errorf("the command ended with %+v", got)
+	}
+	const written = len("before\n") + 108894 + len("after\n") // seq writes the rest.
+	if list := w.results("c")[1].Output; !strings.Contains(list, fmt.Sprintf(`"output_bytes":%d`, written)) {
+		t.Errorf("it should have written %d bytes: %s", written, list)
+	}
+	if now := w.housing(); now.UID != pod.UID || slices.ContainsFunc(now.Status.ContainerStatuses,
+		func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+		t.Errorf("the pod is another, or was restarted: %+v", now.Status.ContainerStatuses)
+	}
+}
+
+func TestACommandOutlivesTheGenerationPodAndRunsOnce(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, ns, pod string){
+		"its pod is removed by force": func(t *testing.T, ns, pod string) {
+			lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pod}}
+			if err := c.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"its generator is killed": func(t *testing.T, ns, pod string) {
+			localnode.Needed(t)
+			kill(t, ns, pod, "generator")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, works(
+				run("echo begun >>log; echo one; until [ -e go ]; do sleep 0.1; done; echo ended >>log; echo two; exit 3"),
+				run("cat log")))
+			w.newStoredChat("c", asItIs)
+			pod := w.has("log", "begun\n")
+			first := w.chat("c").Status.Generation
+			lose(t, w.ns, first.Pod)
+			w.eventually("another attempt has begun", func() bool {
+				now := w.chat("c").Status.Generation
+				return now != nil && now.Attempt > first.Attempt
+			})
+			if _, err := w.exec(pod.Name, "tools", "touch /workspace/go"); err != nil {
+				t.Fatal(err)
+			}
+			w.ready("c", 6)
+			results := w.results("c")
+			if got := w.executed(results[0]); got.ExitCode == nil || *got.ExitCode != 3 || got.Output != "one\ntwo\n" {
+				t.Errorf("the command ended with %s", results[0].Output)
+			}
+			if log := w.executed(results[1]); log.Output != "begun\nended\n" {
+				t.Errorf("the log says %q", log.Output)
+			}
+		})
+	}
+}
