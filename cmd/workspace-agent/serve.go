@@ -21,6 +21,9 @@ const (
 	maxCPUs = 4
 	// threads is about as many as wait for disks at once.
 	threads = 16
+	// lastQuestions is how long the workspace serves on when it stops: who was just told how a command ended asks what it
+	// has written. Nobody can later, because the pod is gone.
+	lastQuestions = 500 * time.Millisecond
 )
 
 // serve is the serving process. It ends when process 1 wants it to, or is gone.
@@ -66,6 +69,9 @@ func serve(c config) error {
 	case err = <-served: // Without it there is no use in the rest: process 1 starts both again.
 		return err
 	case err = <-managed:
+		if err == nil {
+			<-time.After(lastQuestions)
+		}
 		stop()
 		return errors.Join(err, <-served)
 	}

@@ -71,8 +71,8 @@ type Manager struct {
 	hello   link.Hello
 
 	collectors sync.WaitGroup
-	// stopped is closed when process 1 has said its last.
-	stopped chan struct{}
+	// stopped is closed when process 1 has said its last, and recorded once all of that is on disk.
+	stopped, recorded chan struct{}
 
 	// retaining is held while the oldest are looked for.
 	retaining sync.Mutex
@@ -93,6 +93,7 @@ func Open(conn *link.Conn, options Options) (*Manager, error) {
 		store:    store{dir: options.StateDir},
 		init:     newProcess1(conn),
 		stopped:  make(chan struct{}),
+		recorded: make(chan struct{}),
 		commands: map[int]*command{},
 		keys:     map[string]*command{},
 	}
@@ -156,6 +157,7 @@ func (m *Manager) Run() error {
 		c.nudge()
 	}
 	m.collectors.Wait()
+	close(m.recorded)
 	return err
 }
 
@@ -256,7 +258,7 @@ func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Pro
 		}
 		select {
 		case <-changed:
-		case <-m.stopped:
+		case <-m.recorded: // Until then an end that is known may not be told yet.
 			return c.describe(), nil
 		case <-ctx.Done():
 			return c.describe(), nil
