@@ -150,27 +150,30 @@ func TestStorageThatIsToBeRetainedOutlivesItsChat(t *testing.T) {
 const lives = "echo begun >>log; echo one; sleep 60; echo ended >>log; echo two"
 
 func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
-	for name, lose := range map[string]func(*testing.T, *corev1.Pod){
-		"its pod is removed by force": func(t *testing.T, pod *corev1.Pod) {
+	for name, tc := range map[string]struct {
+		lose func(*testing.T, *corev1.Pod)
+		// says is what the model reads.
+		says string
+	}{
+		"its pod is removed by force": {func(t *testing.T, pod *corev1.Pod) {
 			if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 				t.Fatal(err)
 			}
-		},
-		"its container is killed": func(t *testing.T, pod *corev1.Pod) {
+		}, "the command was ended by SIGTERM"},
+		"its container is killed": {func(t *testing.T, pod *corev1.Pod) {
 			localnode.Needed(t)
 			kill(t, pod.Namespace, pod.Name, "tools")
-		},
+		}, "the workspace was restarted while the command ran, which ended it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, works(run(lives), run("cat log"), callOf("process_list", map[string]any{})))
 			w.newStoredChat("c", asItIs)
-			lose(t, w.has("log", "begun\n"))
+			tc.lose(t, w.has("log", "begun\n"))
 			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
 			w.ready("c", 8)
 			results := w.results("c")
-			t.Logf("the model read %s", results[0].Output)
-			if ended := w.executed(results[0]); ended.Success || ended.Error == "" {
-				t.Errorf("the lost command's result is %q", results[0].Output)
+			if lost := w.executed(results[0]); lost.Success || lost.Error != tc.says || lost.Output != "one\n" {
+				t.Errorf("of the lost command the model read %s", results[0].Output)
 			}
 			if log := w.executed(results[1]); log.Output != "begun\n" {
 				t.Errorf("the log says %q: %+v", log.Output, log)
