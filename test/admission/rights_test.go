@@ -79,7 +79,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		want      []string
 	}{
 		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create",
-			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get", "workspaces: get"}},
+			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get", "podtemplates: list", "workspaces: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
 		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read,

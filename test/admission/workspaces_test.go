@@ -28,7 +28,7 @@ func needs(w *v1alpha1.Workspace) func(context.Context, client.Client) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(w), &now); err != nil {
 			return err
 		}
-		now.Spec.NeededAt = new(metav1.Now())
+		now.Spec.NeededAt = new(metav1.NowMicro())
 		return c.Update(ctx, &now)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
 )
 
 // files are those in the chat's history, with their contents.
@@ -31,7 +32,7 @@ func (w *world) files(chat string) (files []string) {
 }
 
 func TestAModelChoosesItsWorkspaceStopsItAndWorksInItAgain(t *testing.T) {
-	w := newWorld(t, works(
+	script := works(
 		callOf("list_templates", map[string]any{}),
 		callOf("read_template", map[string]any{"template": "shell"}),
 		callOf("create_workspace", map[string]any{"template": "nope"}),
@@ -44,7 +45,12 @@ func TestAModelChoosesItsWorkspaceStopsItAndWorksInItAgain(t *testing.T) {
 		callOf("stop_workspace", map[string]any{}),
 		callOf("start_workspace", map[string]any{}),
 		callOf("execute", map[string]any{"command": "echo again for $WHO"}),
-	))
+	)
+	for i := range script.Rules[:len(script.Rules)-1] {
+		// By its number, because files come from a user: after them there are no results yet.
+		script.Rules[i].Match = modelserver.Match{Call: i + 1}
+	}
+	w := newWorld(t, script)
 	w.template("shell")
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Find a place to work.",
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{}}}})

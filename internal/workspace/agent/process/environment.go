@@ -25,6 +25,15 @@ var forAgents = []string{
 	"GIT_TERMINAL_PROMPT=0", "DEBIAN_FRONTEND=noninteractive",
 }
 
+// trustFiles lets git work in directories that the kubelet has made: they belong to root, and to the group of the
+// commands. A template that configures git by its environment keeps that.
+func trustFiles(container []string) []string {
+	if slices.ContainsFunc(container, func(v string) bool { return strings.HasPrefix(v, "GIT_CONFIG_COUNT=") }) {
+		return nil
+	}
+	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}
+}
+
 // environment is that of a command: of the variables that have the same name the last one counts. PWD is the directory
 // that it runs in, since the container's would be wrong.
 func environment(container []string, dir string, more ...[]string) []string {
