@@ -219,7 +219,8 @@ func TestLife(t *testing.T) {
 			v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "model has stopped", 0},
 		"needed after its model has stopped it: its pod is created": {
 			Facts{Workspace: workspace(old, needed(time.Second)), InUse: true,
-				StoppedAt: new(micro(time.Second + time.Microsecond))}, CreatePod, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
+				StoppedAt: new(micro(time.Second + time.Microsecond))}, CreatePod,
+			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
 		"needed again after it was stopped: its pod is created": {
 			Facts{Workspace: workspace(old, needed(time.Second))}, CreatePod, v1alpha1.WorkspacePhasePending,
 			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},

@@ -49,7 +49,8 @@ func (m *Manager) plan(r *protocol.StartRequest) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{dir: dir, chat: r.Chat, env: environment(m.options.Environment, dir, forAgents, trustFiles(m.options.Environment), r.Env)}
+	container := m.options.Environment
+	p := &plan{dir: dir, chat: r.Chat, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {
 			return nil, refuse(protocol.NoShell, "The workspace's image has no %s: give the program and its arguments as argv.",
