@@ -133,6 +133,11 @@ func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T
 			slices.Equal(rule.APIGroups, []string{""}) {
 			continue
 		}
+		// Among the templates of workspaces a model may choose.
+		if slices.Equal(rule.Resources, []string{"podtemplates"}) && slices.Equal(rule.Verbs, []string{"list"}) &&
+			slices.Equal(rule.APIGroups, []string{""}) {
+			continue
+		}
 		// The policy parley-generation-tokens holds a pod to tokens for one workspace, bound to the pod.
 		if slices.Equal(rule.Resources, []string{"serviceaccounts/token"}) && slices.Equal(rule.Verbs, []string{"create"}) &&
 			slices.Equal(rule.ResourceNames, []string{ServiceAccount}) {
