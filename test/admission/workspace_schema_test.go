@@ -64,7 +64,7 @@ func TestAWrongWorkspaceIsRefusedWithFieldAndAdvice(t *testing.T) {
 		source *v1alpha1.WorkspaceSource
 		says   string
 	}{
-		"made from nothing":              {&v1alpha1.WorkspaceSource{}, "set podTemplateRef: it names the PodTemplate"},
+		"made from nothing":              {&v1alpha1.WorkspaceSource{}, "set podTemplateRef, which names the PodTemplate"},
 		"a template without a name":      {source(named("")), "podTemplateRef.name"},
 		"a template that is a path":      {source(named("../go")), "podTemplateRef.name"},
 		"a template's long name":         {source(named(strings.Repeat("a", 254))), "podTemplateRef.name"},
