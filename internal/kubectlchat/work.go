@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 )
 
 // maxWorkLines is how many lines of a command's output, or of a diff, are shown at most, the last ones: the whole is in
@@ -131,7 +132,7 @@ func (p *printer) command(id, command string) {
 	if more {
 		p.quote("  ", rest)
 	}
-	p.commands[id] = command
+	p.commands[id] = clip.Ellipsis(first, maxToolRunes)
 	p.openCall, p.live = id, ""
 }
 
@@ -158,8 +159,7 @@ func (p *printer) ended(id string, r *ran) {
 	open, live := p.openCall == id, p.live == id
 	p.endLine()
 	if !open {
-		first, _, _ := strings.Cut(p.commands[id], "\n")
-		p.quote("$ ", first)
+		p.quote("$ ", p.commands[id])
 	}
 	if !live {
 		p.lines(*r.Output)

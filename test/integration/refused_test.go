@@ -194,7 +194,7 @@ func denyMessage(t *testing.T, ns, text string) *admissionv1.ValidatingAdmission
 	return policy
 }
 
-// A quota would not do: the API server goes on to refuse for a moment after it is gone, and then Parley may be first.
+// A quota would not do: the API server continues to refuse for a moment after it is gone, and then Parley may be first.
 func TestForgedPromptIsNotAsked(t *testing.T) {
 	ns := namespace(t)
 	policy := denyMessage(t, ns, "what was asked")

@@ -176,7 +176,7 @@ func TestAWorkspaceIsMadeWhenTheFirstCallNeedsIt(t *testing.T) {
 		!equality.Semantic.DeepEqual(w.Spec.Source, *chat.Spec.Workspace) {
 		t.Errorf("the workspace is %+v", w)
 	}
-	stopManager(t)() // The next one goes on where this one was.
+	stopManager(t)() // The next one continues where this one was.
 	runs(t, w)
 	wantTools(t, ns, longName, 2)
 	st := waitForWorkspace(t, w, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "commands run in pod").Status

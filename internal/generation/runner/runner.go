@@ -71,7 +71,7 @@ type Options struct {
 	// Tools that models may call.
 	Tools *tools.Registry
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
-	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile
+	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
 	// HTTP calls providers.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.

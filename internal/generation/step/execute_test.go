@@ -76,23 +76,29 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 	for name, c := range map[string]struct {
 		has     bool
 		history []v1alpha1.ChatMessage
+		silent  bool
 		want    bool
 	}{
-		"the first call in it":            {true, replied("execute"), true},
-		"a call after that":               {true, had, false},
-		"a chat that has no workspace":    {false, replied("execute"), false},
-		"a call that does not work there": {true, replied("other"), false},
+		"the first call in it":            {true, replied("execute"), false, true},
+		"a workspace that is silent":      {true, replied("execute"), true, false},
+		"a call after that":               {true, had, false, false},
+		"a chat that has no workspace":    {false, replied("execute"), false, false},
+		"a call that does not work there": {true, replied("other"), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := performer(tool, &counting{name: "other"})
 			p.chat.Status.Internal.Attempt.HasWorkspace, read = c.has, 0
-			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) []v1alpha1.MessageFile {
+			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
 				read++
-				return []v1alpha1.MessageFile{agents}
+				return []v1alpha1.MessageFile{agents}, !c.silent
 			}
 			o := p.executeTools(t.Context(), c.history, nobody{})
 			marked := o.Content.Workspace != nil && o.Content.Workspace.ContextRead
-			if marked != c.want || (read == 1) != c.want || len(o.Content.Parts) != 1+read {
+			parts := 1
+			if c.want {
+				parts = 2
+			}
+			if marked != c.want || (read == 1) != (c.want || c.silent) || len(o.Content.Parts) != parts {
 				t.Errorf("read %d times, %+v", read, o.Content)
 			}
 		})

@@ -41,8 +41,9 @@ type Options struct {
 	Sources *sources.Reader
 	// Tools that models may call.
 	Tools *tools.Registry
-	// WorkspaceContext reads what the workspace of a chat says about how to work in it. Not required.
-	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile
+	// WorkspaceContext reads what the workspace of a chat says about how to work in it; ok: it has answered.
+	// Not required.
+	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
 	// Now tells the time.
 	Now func() time.Time
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.

@@ -22,9 +22,10 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 		slices.ContainsFunc(compaction.View(messages), hasContext) {
 		return o
 	}
-	with, fits := collect.WithFiles(o.Content, read(ctx, p.chat))
-	if !fits {
-		return o // There will be other calls.
+	files, answered := read(ctx, p.chat)
+	with, fits := collect.WithFiles(o.Content, files)
+	if !answered || !fits {
+		return o // It is read with the results of the next calls.
 	}
 	o.Content = with
 	if o.Content.Workspace == nil {

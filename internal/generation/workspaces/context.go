@@ -41,15 +41,16 @@ const (
 )
 
 // Context is what the workspace says about how to work in it: AGENTS.md, with the files that it includes, and an index
-// of its skills; none of them if it has none, or does not answer in time.
-func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) []v1alpha1.MessageFile {
+// of its skills, as far as it has them. It reports whether the workspace has answered in time.
+func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, contextTime)
 	defer cancel()
 	c, err := w.Of(ctx, chat)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return contextIn(ctx, c)
+	files = contextIn(ctx, c)
+	return files, ctx.Err() == nil // What nobody answers is asked again until then.
 }
 
 func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile) {

@@ -11,6 +11,7 @@ package parameters
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,9 @@ import (
 
 // maxParameters bounds how many parameters a template has, and maxAllowed the values of one.
 const maxParameters, maxAllowed = 64, 256
+
+// parameterName is what the API takes as the name of a parameter: no chat could give a value for another one.
+var parameterName = regexp.MustCompile(`^[A-Za-z][-_A-Za-z0-9]*$`)
 
 // Type is what the values of a parameter are.
 type Type string
@@ -111,8 +115,8 @@ func Of(annotations map[string]string) ([]Parameter, error) {
 // check reports what is wrong with a declaration.
 func (p *Parameter) check() error {
 	switch {
-	case p.Name == "" || len(p.Name) > 63:
-		return fmt.Errorf("its name has 1 to 63 characters")
+	case len(p.Name) > 63 || !parameterName.MatchString(p.Name):
+		return fmt.Errorf("its name has 1 to 63 letters, digits, - and _, and begins with a letter")
 	case !slices.Contains([]Type{String, Integer, Boolean, Quantity}, p.Type):
 		return fmt.Errorf("its type %q is none of string, integer, boolean, quantity", p.Type)
 	case len(p.Places) == 0:

@@ -100,6 +100,8 @@ func TestWrongTemplatesAndValuesAreRefusedWithWhatToDo(t *testing.T) {
 		"no image": {podTemplate("", container(func(c *corev1.Container) { c.Image = "" })), workspace(), "has no image"},
 		"args without a command": {podTemplate("", container(func(c *corev1.Container) { c.Args = []string{"x"} })),
 			workspace(), "give the command, too"},
+		"a name that no chat can give": {podTemplate("- {name: 1x, places: [env/X]}"),
+			workspace(), "begins with a letter"},
 		"a pod that ends": {podTemplate("", func(t *corev1.PodTemplate) {
 			t.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}), workspace(), "restartPolicy is Never"},
