@@ -47,6 +47,7 @@ ON_DEMO = DEVCLUSTER="$(CLUSTER_SUDO) $(DEVCLUSTER)" DEMO_LOCAL=1
 on-cluster: setup image toolbox cluster-up
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/parley.tar
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolbox.tar
+ON_AGENT_SANDBOX = agent-sandbox
 .PHONY: on-cluster-toolchain
 on-cluster-toolchain: on-cluster toolchain
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolchain.tar
@@ -91,6 +92,12 @@ toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for wo
 	@root=$$(go env GOROOT); to=/usr/local/go; \
 	  $(OCIPACK) -o $(BIN)/toolchain.tar -ref $(TOOLCHAIN_IMAGE) -user 65532:65532 -env PATH=$$to/bin:/bin /bin/busybox=/bin/sh \
 	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src
+
+# What gives the sandboxes of the end-to-end tests their pods, as its release is.
+.PHONY: agent-sandbox
+agent-sandbox:
+	@mkdir -p $(BIN)
+	@$(GO_BUILD) -modfile=hack/agent-sandbox/go.mod -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions, docs/status.md and docs/tools.md.
@@ -143,7 +150,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
-test-e2e: on-cluster on-cluster-toolchain ## Run the end-to-end tests on a real cluster with real pods.
+test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)

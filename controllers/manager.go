@@ -17,6 +17,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
+	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +33,8 @@ func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(sandboxes.AddToScheme(scheme))
+	utilruntime.Must(pools.AddToScheme(scheme))
 	return scheme
 }
 
@@ -44,7 +48,8 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 	ofWorkspaces := labels.SelectorFromSet(labels.Set{podspec.LabelComponent: podspec.ComponentWorkspace})
 	ofGenerationPods := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", podspec.ServiceAccount)}
 	o.Cache = cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		// Not by object, which all clusters would have to have.
+		DefaultTransform: index.StripOther,
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}:                {Transform: index.StripChat},
 			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage},

@@ -42,7 +42,9 @@ type Options struct {
 	PodIdle time.Duration
 	// Workspaces says what workspaces are made from, all but the namespace's own.
 	Workspaces template.Settings
-	// IssuerKeys fetches the public keys of the cluster's issuer of service-account tokens, a JWKS.
+	// Issuer of the cluster's service-account tokens.
+	Issuer string
+	// IssuerKeys fetches the issuer's public keys, a JWKS.
 	IssuerKeys func(ctx context.Context) ([]byte, error)
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
@@ -67,6 +69,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
 		Settings: o.Pods, Prepare: access.Ensure, Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
+	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Issuer, Keys: o.IssuerKeys, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
@@ -81,8 +84,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		quotas,
 		access,
 		&generationpod.Reconciler{Client: mgr.GetClient(), Pool: pods, Idle: o.PodIdle, Now: o.Now},
+		workspaceAccess,
 		&workspace.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Settings: o.Workspaces, Now: o.Now,
-			Access: &workspace.Access{Client: mgr.GetClient(), Keys: o.IssuerKeys, Now: o.Now}},
+			Access: workspaceAccess},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			return err

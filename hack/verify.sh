@@ -14,11 +14,15 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
 fi
 go run ./internal/chat/machine/gen -o docs/status.md -check
 go run -tags grpcnotrace ./internal/tools/gen -o docs/tools.md -check
-for module in . test/gitops hack/localcluster; do
+for module in . test/gitops hack/localcluster hack/agent-sandbox; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done
-if [ "$(sed -n 's/^toolchain //p' go.mod test/gitops/go.mod hack/tools/go.mod hack/localcluster{,/binaries}/go.mod | sort | uniq -c | awk '{print $1}')" != 5 ]; then
+if [ "$(sed -n 's/^toolchain //p' go.mod test/gitops/go.mod hack/{tools,agent-sandbox,localcluster,localcluster/binaries}/go.mod | sort | uniq -c | awk '{print $1}')" != 6 ]; then
   echo 'The go.mod files name different toolchains: make their toolchain lines the same.' >&2
+  exit 1
+fi
+if [ "$(grep -ho 'sigs.k8s.io/agent-sandbox v[^ ]*' go.mod hack/agent-sandbox/go.mod | sort -u | wc -l)" != 1 ]; then
+  echo 'go.mod and hack/agent-sandbox/go.mod name different versions of agent-sandbox: make them the same.' >&2
   exit 1
 fi
 unformatted=$(gofmt -l api cmd controllers internal test hack)

@@ -85,7 +85,8 @@ type ChatSpec struct {
 	// workspace is where the model has its files and runs its commands. It is created when the first call needs it, and
 	// shared with the sub-chats. A change counts when the workspace starts the next time.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || !has(self.podTemplateSelector)",message="set podTemplateRef or podTemplateSelector, not both"
+	// +kubebuilder:validation:XValidation:rule="[has(self.podTemplateRef), has(self.podTemplateSelector), has(self.warmPoolRef), has(self.podRef)].filter(s, s).size() <= 1",message="set one of podTemplateRef, podTemplateSelector, warmPoolRef and podRef"
+	// +kubebuilder:validation:XValidation:rule="has(self.podRef) == has(oldSelf.podRef) && has(self.warmPoolRef) == has(oldSelf.warmPoolRef) && (!has(self.warmPoolRef) || self.warmPoolRef == oldSelf.warmPoolRef)",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
 	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
 	// limits bounds what the chat may do.

@@ -39,7 +39,7 @@ type WorkspaceChange struct {
 // what that selects. Nil: it has no workspace, or none yet.
 func (c *Chat) WorkspaceSource() *WorkspaceSource {
 	source := c.Spec.Workspace
-	if source == nil || source.PodTemplateRef != nil {
+	if source == nil || source.PodTemplateSelector == nil {
 		return source
 	}
 	if c.Status.Workspace == nil || c.Status.Workspace.PodTemplateRef == nil {

@@ -14,13 +14,19 @@ const (
 	// ReasonPodStopping surfaces in Ready (Unknown) and Reconciling (True) while the workspace's pod is being removed.
 	ReasonPodStopping ConditionReason = "PodStopping"
 	// ReasonPodLost surfaces in Ready (Unknown) and Reconciling (True) when the workspace's pod failed, or its node does
-	// not answer, until it is replaced.
+	// not answer, until it is replaced. It is False and Stalled where others have to replace it and have not in time.
 	ReasonPodLost ConditionReason = "PodLost"
 	// ReasonPodNotStarting surfaces in Ready (False) and Stalled (True) when the workspace's pod has not started in time;
 	// the message has the words of the scheduler or the kubelet.
 	ReasonPodNotStarting ConditionReason = "PodNotStarting"
-	// ReasonPodRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's pod: a
-	// ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
+	// ReasonPodNotFound surfaces in Ready (False) and Stalled (True) when there is no Pod of the name that podRef has, or
+	// it belongs to another workspace. For the first 10 s it is Unknown and Reconciling.
+	ReasonPodNotFound ConditionReason = "PodNotFound"
+	// ReasonAgentSandboxMissing surfaces in Ready (False) and Stalled (True) while the cluster does not have
+	// agent-sandbox, which warmPoolRef needs.
+	ReasonAgentSandboxMissing ConditionReason = "AgentSandboxMissing"
+	// ReasonPodRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's pod or
+	// SandboxClaim: a ResourceQuota, a LimitRange, Pod Security, a policy, or missing rights.
 	ReasonPodRefused ConditionReason = "PodRefused"
 	// ReasonStorageRefused surfaces in Ready (False) and Stalled (True) while the API server refuses the workspace's
 	// PersistentVolumeClaim.
@@ -35,6 +41,6 @@ const (
 	// parameters, is wrong; the message says what and where.
 	ReasonTemplateInvalid ConditionReason = "TemplateInvalid"
 	// ReasonNameTaken surfaces in Ready (False) and Stalled (True) while another object has the name of the workspace's
-	// pod or claim.
+	// pod, claim or SandboxClaim.
 	ReasonNameTaken ConditionReason = "NameTaken"
 )

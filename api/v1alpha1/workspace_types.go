@@ -131,8 +131,31 @@ type WorkspaceTemplateSelector struct {
 	Storage *WorkspaceStorage `json:"storage,omitempty"`
 }
 
+// WorkspacePodReference names a pod of the namespace that runs Parley's workspace agent.
+type WorkspacePodReference struct {
+	// name of the Pod. It has the label parley.dev/component=workspace, and belongs to no other workspace or sandbox.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+}
+
+// WarmPoolReference names a SandboxWarmPool of the namespace, of the project agent-sandbox.
+type WarmPoolReference struct {
+	// name of the SandboxWarmPool. The pods of its SandboxTemplate run Parley's workspace agent, and have the label
+	// parley.dev/component=workspace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +required
+	Name string `json:"name"`
+}
+
 // WorkspaceSource says what a workspace is made from, and how long it is kept.
-// +kubebuilder:validation:XValidation:rule="has(self.podTemplateRef) || has(self.podTemplateSelector)",message="set podTemplateRef, which names the PodTemplate that the workspace is made from, or podTemplateSelector, among whose PodTemplates the model chooses"
+// +kubebuilder:validation:XValidation:rule="has(self.podTemplateRef) || has(self.podTemplateSelector) || has(self.warmPoolRef) || has(self.podRef)",message="set podTemplateRef, which names the PodTemplate that the workspace is made from, podTemplateSelector, among whose PodTemplates the model chooses, warmPoolRef, whose SandboxWarmPool has it, or podRef, which names a Pod that is there"
+// +kubebuilder:validation:XValidation:rule="!has(self.podRef) || !has(self.idleSeconds)",message="idleSeconds says when Parley stops a pod; that of podRef is not Parley's, so leave it out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.podRef) || has(self.warmPoolRef)) || !has(self.deletionPolicy)",message="deletionPolicy is about storage that Parley creates, which it does for a PodTemplate alone: leave it out"
 type WorkspaceSource struct {
 	// podTemplateRef names the PodTemplate that the workspace's pod is made from.
 	// +optional
@@ -143,14 +166,23 @@ type WorkspaceSource struct {
 	// +optional
 	PodTemplateSelector *WorkspaceTemplateSelector `json:"podTemplateSelector,omitempty"`
 
-	// idleSeconds is how long the workspace runs while no chat of the family is at work; then it is stopped, and started
-	// again by the next call. 0: it is never stopped. Default: 1800.
+	// warmPoolRef names a SandboxWarmPool, which has pods that run already: the workspace is one of its sandboxes. It
+	// needs agent-sandbox (agents.x-k8s.io/v1beta1) in the cluster.
+	// +optional
+	WarmPoolRef *WarmPoolReference `json:"warmPoolRef,omitempty"`
+
+	// podRef names a Pod that somebody else runs, with Parley's workspace agent. It is never stopped or removed.
+	// +optional
+	PodRef *WorkspacePodReference `json:"podRef,omitempty"`
+
+	// idleSeconds is how long the workspace runs after a chat of the family was last at work, or needed it; then it is
+	// stopped, and started again by the next call. 0: it is never stopped. Default: 1800.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	// +optional
 	IdleSeconds *int32 `json:"idleSeconds,omitempty"`
 
-	// deletionPolicy says what becomes of the storage when the chat is deleted. Default: Delete.
+	// deletionPolicy says what becomes of the storage when the chat is deleted. A change counts at once. Default: Delete.
 	// +optional
 	DeletionPolicy WorkspaceDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
@@ -164,7 +196,8 @@ func (s *WorkspaceSource) IdleSecondsOrDefault() int32 {
 }
 
 // WorkspaceSpec is what a workspace is to be.
-// +kubebuilder:validation:XValidation:rule="has(self.source.podTemplateRef)",message="source.podTemplateRef is missing: a workspace is made from one PodTemplate"
+// +kubebuilder:validation:XValidation:rule="[has(self.source.podTemplateRef), has(self.source.warmPoolRef), has(self.source.podRef)].filter(s, s).size() == 1",message="source needs one of podTemplateRef, warmPoolRef and podRef: a workspace is one pod"
+// +kubebuilder:validation:XValidation:rule="has(self.source.podRef) == has(oldSelf.source.podRef) && has(self.source.warmPoolRef) == has(oldSelf.source.warmPoolRef) && (!has(self.source.warmPoolRef) || self.source.warmPoolRef == oldSelf.source.warmPoolRef)",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
 // +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: a workspace belongs to one chat for ever"
 type WorkspaceSpec struct {
 	// chatRef names the chat that the workspace belongs to, the root of its family. It cannot change.
@@ -225,6 +258,11 @@ type WorkspaceStatus struct {
 	// +optional
 	Claim string `json:"claim,omitempty"`
 
+	// sandbox is the name of the Sandbox that the workspace has of its SandboxWarmPool.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Sandbox string `json:"sandbox,omitempty"`
+
 	// template is the hash of what the pod was made from.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
@@ -252,6 +290,7 @@ type WorkspaceStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.pod.name`,priority=1
 // +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.status.claim`,priority=1
+// +kubebuilder:printcolumn:name="Sandbox",type=string,JSONPath=`.status.sandbox`,priority=1
 // +kubebuilder:printcolumn:name="Needed",type=date,JSONPath=`.spec.neededAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Workspace struct {

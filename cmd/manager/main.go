@@ -139,7 +139,7 @@ func run(ctx context.Context, f flags) error {
 	err = controllers.Setup(mgr, controllers.Options{
 		Pods: pods, Tracer: tracer,
 		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers,
-		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement), Issuer: about.issuer},
+		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement)}, Issuer: about.issuer,
 		IssuerKeys: about.keys,
 		Now:        time.Now,
 		Metrics:    metrics.Registry,

@@ -17,12 +17,15 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/workspace/agent/initproc"
+	"parley.dev/parley/internal/workspace/protocol"
 )
 
 func main() {
@@ -92,11 +95,11 @@ func parse(args []string) (config, error) {
 	flags := flag.NewFlagSet("workspace-agent init", flag.ContinueOnError)
 	flags.StringVar(&c.listen, "listen", ":7080", "address for generation pods")
 	flags.StringVar(&c.directory, "directory", "/workspace", "directory of the workspace's files")
-	flags.StringVar(&c.state, "state-dir", "/var/lib/parley-workspace",
+	flags.StringVar(&c.state, "state-dir", protocol.StateDir,
 		"directory that keeps what commands have written, which chat the workspace belongs to, and changes of files")
-	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local",
-		"issuer of the cluster's service-account tokens")
-	flags.StringVar(&c.keys, "issuer-keys", "/etc/parley-workspace/issuer-keys.json",
+	flags.StringVar(&c.issuer, "issuer", "",
+		"issuer of the cluster's service-account tokens; default: what the file "+protocol.IssuerFile+" beside its keys says")
+	flags.StringVar(&c.keys, "issuer-keys", path.Join(protocol.IssuerDir, protocol.IssuerKeysFile),
 		"file with the issuer's keys, a JSON Web Key Set")
 	// Commands inherit no variable whose name begins with PARLEY_.
 	flags.StringVar(&c.namespace, "pod-namespace", os.Getenv("PARLEY_POD_NAMESPACE"),
@@ -119,5 +122,14 @@ func parse(args []string) (config, error) {
 		c.subjects = []string{"system:serviceaccount:" + c.namespace + ":parley-generation"}
 	}
 	c.main = flags.Args()
+	if c.issuer != "" {
+		return c, nil
+	}
+	issuer, err := os.ReadFile(filepath.Join(filepath.Dir(c.keys), protocol.IssuerFile))
+	if err != nil {
+		return c, fmt.Errorf("finding the issuer of service-account tokens: mount the ConfigMap parley-issuer at %s: %w",
+			protocol.IssuerDir, err)
+	}
+	c.issuer = strings.TrimSpace(string(issuer))
 	return c, nil
 }

@@ -94,7 +94,8 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"no such file or directory", []string{"copy-self", "/missing/agent"}},
 		{"--pod-namespace and --pod-uid are required", []string{"init"}},
 		{"flag provided but not defined", []string{"init", "--nothing"}},
-		{"only process 1 starts a serving process", []string{"serve", "--pod-namespace=a", "--pod-uid=b"}},
+		{"mount the ConfigMap parley-issuer", []string{"init", "--pod-namespace=a", "--pod-uid=b"}},
+		{"only process 1 starts a serving process", []string{"serve", "--pod-namespace=a", "--pod-uid=b", "--issuer=c"}},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			out, err := program(t, c.args...).CombinedOutput()
@@ -131,6 +132,9 @@ func newWorkspace(t *testing.T, main ...string) *workspace {
 	if err := os.WriteFile(keys, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, protocol.IssuerFile), []byte("https://issuer\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +151,7 @@ func newWorkspace(t *testing.T, main ...string) *workspace {
 	listen := freeAddress(t)
 	w := &workspace{t: t, url: "http://" + listen, token: token}
 	w.program = program(t, append([]string{"init", "--listen=" + listen, "--directory=" + filepath.Join(dir, "files"),
-		"--state-dir=" + filepath.Join(dir, "state"), "--issuer=https://issuer", "--issuer-keys=" + keys, "--"}, main...)...)
+		"--state-dir=" + filepath.Join(dir, "state"), "--issuer-keys=" + keys, "--"}, main...)...)
 	w.program.Env = append(w.program.Env, "PARLEY_POD_NAMESPACE=team", "PARLEY_POD_UID=uid")
 	w.program.Dir = dir
 	w.program.Stderr = os.Stderr

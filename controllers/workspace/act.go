@@ -31,6 +31,8 @@ func (r *Reconciler) act(ctx context.Context, act life.Act, f *life.Facts, o *te
 		claim, err := create(ctx, r, claimOf(f.Workspace, o), &corev1.PersistentVolumeClaim{})
 		f.Claim = claim
 		return refused(err, act, f)
+	case life.OwnClaim:
+		return r.ownClaim(ctx, f)
 	case life.CreatePod:
 		err := r.Access.Ensure(ctx, f.Workspace.Namespace)
 		if err == nil {
@@ -42,7 +44,7 @@ func (r *Reconciler) act(ctx context.Context, act life.Act, f *life.Facts, o *te
 	case life.ForcePod:
 		return r.removePod(ctx, f, client.GracePeriodSeconds(0))
 	}
-	return nil
+	return r.actInPool(ctx, act, f)
 }
 
 // create creates the object, and returns it, or the one of its name that the cache did not show: the decision is made
@@ -100,14 +102,32 @@ func podOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.Pod {
 	return pod
 }
 
-// claimOf is the claim of the storage. One that is to be kept has no owner.
+// claimOf is the claim of the storage.
 func claimOf(w *v1alpha1.Workspace, o *template.Objects) *corev1.PersistentVolumeClaim {
 	claim := o.Claim.DeepCopy()
 	claim.Annotations = map[string]string{life.AnnotationWorkspace: string(w.UID), annotationName: w.Name}
-	if w.Spec.Source.DeletionPolicy != v1alpha1.WorkspaceRetain {
-		claim.OwnerReferences = []metav1.OwnerReference{owner(w)}
-	}
+	claim.OwnerReferences = ownersOfClaim(w, w.Spec.Source.DeletionPolicy == v1alpha1.WorkspaceRetain)
 	return claim
+}
+
+// ownersOfClaim are those of the claim: one that is to be kept has none.
+func ownersOfClaim(w *v1alpha1.Workspace, retain bool) []metav1.OwnerReference {
+	if retain {
+		return nil
+	}
+	return []metav1.OwnerReference{owner(w)}
+}
+
+// ownClaim has the claim go with the workspace, or stay, and puts it into the facts as it is then.
+func (r *Reconciler) ownClaim(ctx context.Context, f *life.Facts) error {
+	claim := f.Claim.DeepCopy()
+	claim.OwnerReferences = ownersOfClaim(f.Workspace, *f.Retain)
+	from := client.MergeFromWithOptions(f.Claim, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, claim, from); err != nil {
+		return fmt.Errorf("setting the owner of PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	f.Claim = claim
+	return nil
 }
 
 func owner(w *v1alpha1.Workspace) metav1.OwnerReference {

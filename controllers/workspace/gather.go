@@ -6,9 +6,12 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,27 +25,38 @@ import (
 // gather reads what the life of the workspace depends on, and makes of its template what a new pod would be.
 func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.Facts, *template.Objects, error) {
 	f := &life.Facts{Workspace: w, Now: r.Now()}
-	var pod corev1.Pod
-	key := client.ObjectKey{Namespace: w.Namespace, Name: template.Name(w)}
-	found, err := r.find(ctx, key, &pod)
-	if err != nil {
+	if err := r.readFamily(ctx, w, f); err != nil {
 		return nil, nil, err
 	}
-	if found {
-		f.Pod = &pod
+	switch source := &w.Spec.Source; {
+	case source.PodRef != nil:
+		return f, nil, r.gatherPod(ctx, f, source.PodRef.Name)
+	case source.WarmPoolRef != nil:
+		return f, nil, r.gatherPool(ctx, f)
+	}
+	if err := r.gatherPod(ctx, f, template.Name(w)); err != nil {
+		return nil, nil, err
 	}
 	var claim corev1.PersistentVolumeClaim
-	if found, err = r.find(ctx, key, &claim); err != nil {
+	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: template.Name(w)}, &claim)
+	if err != nil {
 		return nil, nil, err
 	}
 	if found {
 		f.Claim = &claim
 	}
-	if err = r.readFamily(ctx, w, f); err != nil {
-		return nil, nil, err
-	}
 	objects, err := r.render(ctx, w, f)
 	return f, objects, err
+}
+
+// gatherPod reads a pod of the namespace into the facts.
+func (r *Reconciler) gatherPod(ctx context.Context, f *life.Facts, name string) error {
+	var pod corev1.Pod
+	found, err := r.find(ctx, client.ObjectKey{Namespace: f.Workspace.Namespace, Name: name}, &pod)
+	if found {
+		f.Pod = &pod
+	}
+	return err
 }
 
 // find reads an object. That the cache does not show it does not prove that there is none: it may have been created a
@@ -96,32 +110,45 @@ const maxFamily = 1000
 func (r *Reconciler) readFamily(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts) error {
 	var root v1alpha1.Chat
 	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.ChatRef.Name}, &root)
-	if err != nil || !found {
+	if err != nil || !found || !metav1.IsControlledBy(w, &root) {
 		return err
 	}
 	f.StoppedAt = root.WorkspaceStoppedAt()
-	f.InUse, err = r.inUse(ctx, w, &root)
+	if root.Spec.Workspace != nil {
+		f.Retain = new(root.Spec.Workspace.DeletionPolicy == v1alpha1.WorkspaceRetain)
+	}
+	f.AtWorkAt, err = r.atWorkAt(ctx, w, &root)
 	return err
 }
 
-// inUse reports whether a chat of the family is at work.
-func (r *Reconciler) inUse(ctx context.Context, w *v1alpha1.Workspace, root *v1alpha1.Chat) (bool, error) {
+// atWorkAt is when a chat of the family was last at work.
+func (r *Reconciler) atWorkAt(ctx context.Context, w *v1alpha1.Workspace, root *v1alpha1.Chat) (last time.Time,
+	_ error) {
 	level := []v1alpha1.Chat{*root}
 	for seen := 0; len(level) > 0 && seen < maxFamily; seen++ {
 		chat := &level[0]
-		if atWork(chat.Status.Phase) {
-			return true, nil
+		at := r.workedAt(chat)
+		if at.After(last) {
+			last = at
 		}
 		var below v1alpha1.ChatList
 		if err := r.Client.List(ctx, &below, client.InNamespace(w.Namespace),
 			client.MatchingFields{index.ChatsByParent: chat.Name}); err != nil {
-			return false, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
+			return last, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
 		}
 		level = append(level[1:], below.Items...)
 	}
-	return false, nil
+	return last, nil
 }
 
-func atWork(phase v1alpha1.ChatPhase) bool {
-	return phase == v1alpha1.ChatRunning || phase == v1alpha1.ChatInterrupting
+// workedAt is when the chat was last at work: its condition Ready says since when it is not.
+func (r *Reconciler) workedAt(chat *v1alpha1.Chat) time.Time {
+	if chat.Status.Phase == v1alpha1.ChatRunning || chat.Status.Phase == v1alpha1.ChatInterrupting {
+		return r.Now()
+	}
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || chat.Status.Turn == nil {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
 }

@@ -23,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 )
 
@@ -43,7 +45,8 @@ func podTemplate() *corev1.PodTemplate {
 func workspace(change ...func(*v1alpha1.Workspace)) *v1alpha1.Workspace {
 	w := &v1alpha1.Workspace{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "w-1", Generation: 1,
-			CreationTimestamp: metav1.NewTime(chattest.Now)},
+			CreationTimestamp: metav1.NewTime(chattest.Now), OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(chattest.Chat("c"), v1alpha1.GroupVersion.WithKind("Chat"))}},
 		Spec: v1alpha1.WorkspaceSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}, Source: v1alpha1.WorkspaceSource{
 			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go", Storage: &v1alpha1.WorkspaceStorage{}}}},
 	}
@@ -62,7 +65,7 @@ func begin(t *testing.T, later time.Duration, objects ...client.Object) (*fakeap
 	now := func() time.Time { return chattest.Now.Add(later) }
 	return s, &Reconciler{
 		Client: s.Client, Live: s.Live, Now: now,
-		Settings: template.Settings{Image: "parley", Placement: template.ImageVolume, Issuer: "https://issuer"},
+		Settings: template.Settings{Image: "parley", Placement: template.ImageVolume},
 		Access: &Access{Client: s.Client, Now: now,
 			Keys: func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil }},
 	}
@@ -233,6 +236,60 @@ func TestAnIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 	}
 }
 
+func TestAnIdleTimeBeginsWhenTheLastOfTheFamilyIsDone(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.Status.Phase, chat.Status.Turn = v1alpha1.ChatWaiting, &v1alpha1.TurnStatus{}
+	chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
+		Reason: "TurnCompleted", LastTransitionTime: metav1.NewTime(chattest.Now.Add(2 * time.Hour))}}
+	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
+	reconciled(t, r)
+	runs(t, s)
+	for later, want := range map[time.Duration]v1alpha1.ConditionReason{
+		2*time.Hour + 29*time.Minute: v1alpha1.ReasonWorkspaceReady, 2*time.Hour + 30*time.Minute: v1alpha1.ReasonPodStopping,
+	} {
+		r.Now = func() time.Time { return chattest.Now.Add(later) }
+		f, _, err := r.gather(t.Context(), fakeapi.Read(t, s, workspace()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan := life.Decide(f); plan.Summary.Reason != want {
+			t.Errorf("%s after its creation it says %s", later, plan.Summary.Reason)
+		}
+	}
+}
+
+func TestTheClaimFollowsWhatTheChatSaysOfItsStorage(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{}
+	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
+	for _, step := range []struct {
+		says  v1alpha1.WorkspaceDeletionPolicy
+		owned bool
+	}{{"", true}, {v1alpha1.WorkspaceRetain, false}, {v1alpha1.WorkspaceDelete, true}, {v1alpha1.WorkspaceRetain, false}} {
+		before := fakeapi.Read(t, s, chat.DeepCopy())
+		after := before.DeepCopy()
+		after.Spec.Workspace.DeletionPolicy = step.says
+		if err := s.Direct.Update(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		if got := decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
+			t.Errorf("that it says %q requeues: %t", step.says, got)
+		}
+		reconciled(t, r)
+		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
+			t.Errorf("when it says %q the claim's owners are %+v", step.says, claim.OwnerReferences)
+		}
+	}
+	// The claim is not taken back when the chat goes, before its workspace.
+	if err := s.Direct.Delete(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	reconciled(t, r)
+	if _, claim := own(t, s); len(claim.OwnerReferences) != 0 {
+		t.Errorf("without its chat the claim's owners are %+v", claim.OwnerReferences)
+	}
+}
+
 func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase = v1alpha1.ChatRunning
@@ -246,8 +303,8 @@ func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) 
 	if err := s.Direct.Status().Update(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
-	if !stops().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
-		stops().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
+	if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
+		decides().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
 		t.Error("the event that stops it does not requeue it, or another one does")
 	}
 	reconciled(t, r)
@@ -314,17 +371,35 @@ func TestATemplateThatComesRequeuesTheWorkspacesThatWaitForIt(t *testing.T) {
 	}
 }
 
-func TestTheIssuersKeysAreRenewedEveryHour(t *testing.T) {
-	s, r := begin(t, time.Second, workspace(func(w *v1alpha1.Workspace) { w.Spec.Source.IdleSeconds = new(int32(0)) }),
-		podTemplate())
-	reconciled(t, r)
-	runs(t, s)
-	reconciled(t, r)
-	before := len(s.Writes())
-	r.Now = func() time.Time { return chattest.Now.Add(time.Hour + time.Minute) }
-	r.Access.Now = r.Now
-	if reconciled(t, r); !slices.Equal(s.Writes()[before:], []string{"apply networkpolicy", "apply configmap"}) {
-		t.Errorf("it writes %v", s.Writes()[before:])
+func TestWhatWorkspacesRunWithIsAppliedWhereTheyHavePodsAndEveryHour(t *testing.T) {
+	s, r := begin(t, 0)
+	applied := []string{"apply networkpolicy", "apply configmap"}
+	for _, step := range []struct {
+		later time.Duration
+		pod   *corev1.Pod
+		want  []string
+	}{
+		{0, nil, nil},
+		{0, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "any"}}, nil},
+		{0, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "mine",
+			Labels: map[string]string{podspec.LabelComponent: podspec.ComponentWorkspace}}}, applied},
+		{59 * time.Minute, nil, nil},
+		{time.Hour, nil, applied},
+	} {
+		if step.pod != nil {
+			if err := s.Direct.Create(t.Context(), step.pod); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Access.Now = func() time.Time { return chattest.Now.Add(step.later) }
+		before := len(s.Writes())
+		namespace := ctrl.Request{NamespacedName: types.NamespacedName{Name: "ns"}}
+		if _, err := r.Access.Reconcile(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Writes()[before:]; !slices.Equal(got, step.want) {
+			t.Errorf("%s later, with pod %v, it writes %v", step.later, step.pod, got)
+		}
 	}
 }
 

@@ -26,10 +26,14 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	next := w.DeepCopy()
 	next.Status.Phase = p.Phase
 	next.Status.Pod, next.Status.Claim, next.Status.Directory, next.Status.Template = nil, "", "", ""
+	next.Status.Sandbox = ""
+	if f.Pool != nil && f.Pool.Sandbox != nil {
+		next.Status.Sandbox = f.Pool.Sandbox.Name
+	}
 	if f.OwnsClaim() {
 		next.Status.Claim = f.Claim.Name
 	}
-	if pod := f.Pod; f.OwnsPod() {
+	if pod := f.Pod; f.WorksIn() {
 		next.Status.Pod = &v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
 		next.Status.Directory = template.DirectoryIn(pod)
 		next.Status.Template = pod.Annotations[annotationTemplate]

@@ -4,6 +4,9 @@
 package index
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/content"
 )
@@ -71,6 +74,17 @@ func StripChat(o any) (any, error) {
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}
+	}
+	return o, nil
+}
+
+// StripOther leaves out of the cache who manages the fields of an object, and of a Sandbox what it is made from.
+func StripOther(o any) (any, error) {
+	if object, ok := o.(metav1.Object); ok {
+		object.SetManagedFields(nil)
+	}
+	if sandbox, ok := o.(*sandboxes.Sandbox); ok {
+		sandbox.Spec = sandboxes.SandboxSpec{OperatingMode: sandbox.Spec.OperatingMode}
 	}
 	return o, nil
 }

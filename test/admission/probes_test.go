@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -100,6 +101,21 @@ var probes = []probe{
 	}},
 	{"parley-manager-pods", func(ctx context.Context) bool {
 		return says(dryAs(ctx, manager, plainPod()), "generation pods and workspaces alone")
+	}},
+	{"parley-workspaces", func(ctx context.Context) bool {
+		w := workspace()
+		w.Name = "probe"
+		_ = cluster.Client.Create(ctx, w) // It may be there.
+		c, err := owner.client(ctx)
+		return err == nil && says(needs(w)(ctx, client.NewDryRunClient(c)), "people change spec.suspend alone")
+	}},
+	{"parley-manager-claims", func(ctx context.Context) bool {
+		return says(dryAs(ctx, manager, workspaceClaim(func(c *corev1.PersistentVolumeClaim) { c.Name = "any" })),
+			"claims of workspaces alone")
+	}},
+	{"parley-manager-sandboxes", func(ctx context.Context) bool {
+		return says(dryAs(ctx, manager, sandboxClaim(func(c *pools.SandboxClaim) { c.OwnerReferences = nil })),
+			"the SandboxClaim of a workspace is controlled by that Workspace")
 	}},
 	{"parley-manager-bindings", func(ctx context.Context) bool {
 		c, err := manager.client(ctx)

@@ -32,6 +32,7 @@ var (
 		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas",
 		"parley.dev/clusterchatquotas/status",
 		"parley.dev/chatdebugsteps", "parley.dev/workspaces", "parley.dev/workspaces/status",
+		"agents.x-k8s.io/sandboxes", "extensions.agents.x-k8s.io/sandboxclaims",
 		"/secrets", "/configmaps", "/persistentvolumeclaims", "/podtemplates", "/pods", "/pods/exec", "/serviceaccounts",
 		"/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",
@@ -95,7 +96,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read,
 			"chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
-			"workspaces: " + read,
+			"workspaces: " + read + " update patch",
 		}},
 		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
 	} {
@@ -115,7 +116,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status,
 			"chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status,
 			"clusterchatquotas/status: " + status, "workspaces/status: " + status, "workspaces: create update",
-			"persistentvolumeclaims: create", "pods: create delete"} {
+			"persistentvolumeclaims: create patch", "pods: create delete", "agents.x-k8s.io/sandboxes: patch",
+			"extensions.agents.x-k8s.io/sandboxclaims: create"} {
 			if !slices.Contains(got, want) {
 				t.Errorf("it may not %q, but %q", want, got)
 			}

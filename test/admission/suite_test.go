@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/agentsandbox"
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
@@ -65,13 +66,15 @@ func runAll(m *testing.M) int {
 	}
 	defer func() { _ = cluster.Stop() }()
 	kubeconfig = filepath.Join(dir, "kubeconfig")
-	for _, step := range []func(context.Context) error{writeKubeconfig, install, populate, inForce} {
+	for _, step := range []func(context.Context) error{writeKubeconfig, install, installAgentSandbox, populate, inForce} {
 		if err := step(ctx); err != nil {
 			return failed(err)
 		}
 	}
 	return m.Run()
 }
+
+func installAgentSandbox(ctx context.Context) error { return agentsandbox.Install(ctx, cluster.Config) }
 
 func failed(err error) int {
 	fmt.Fprintln(os.Stderr, err)

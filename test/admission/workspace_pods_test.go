@@ -22,7 +22,7 @@ func workspacePod(change ...func(*corev1.Pod)) *corev1.Pod {
 	w := workspace()
 	w.UID = uuid.NewUUID()
 	o, err := template.Render(w, toolTemplate(), template.Settings{Image: "parley:test", Placement: template.InitContainer,
-		Issuer: "https://issuer.test", Subject: podA.username()})
+		Subject: podA.username()})
 	if err != nil {
 		panic(err)
 	}
@@ -91,6 +91,53 @@ func TestTheManagersWorkspacesHaveNothingOfTheirNode(t *testing.T) {
 				EphemeralContainerCommon{Name: "debug", Image: "busybox",
 				SecurityContext: &privileged}}}
 		})), "cannot be set on create"},
+	))
+}
+
+func TestTheManagersWorkspacesAreConfinedAsPodSecurityBaselineHasIt(t *testing.T) {
+	const confined = "a pod that the manager creates is confined as Pod Security baseline has it"
+	inPod := func(s corev1.PodSecurityContext) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Spec.SecurityContext = &s }
+	}
+	inContainer := func(s corev1.SecurityContext) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { allowed(p.Spec.InitContainers, s) }
+	}
+	noSeccomp := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	noAppArmor := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
+	user, role := &corev1.SELinuxOptions{User: "a"}, &corev1.SELinuxOptions{Role: "a"}
+	super := &corev1.SELinuxOptions{Type: "spc_t"}
+	var writes []write
+	for name, change := range map[string]func(*corev1.Pod){
+		"without seccomp":                 inPod(corev1.PodSecurityContext{SeccompProfile: noSeccomp}),
+		"without seccomp in a container":  inContainer(corev1.SecurityContext{SeccompProfile: noSeccomp}),
+		"without AppArmor":                inPod(corev1.PodSecurityContext{AppArmorProfile: noAppArmor}),
+		"without AppArmor in a container": inContainer(corev1.SecurityContext{AppArmorProfile: noAppArmor}),
+		"of a super privileged type":      inPod(corev1.PodSecurityContext{SELinuxOptions: super}),
+		"of such a type in a container":   inContainer(corev1.SecurityContext{SELinuxOptions: super}),
+		"of another SELinux user":         inPod(corev1.PodSecurityContext{SELinuxOptions: user}),
+		"of another SELinux role":         inContainer(corev1.SecurityContext{SELinuxOptions: role}),
+		"with a sysctl of its node": inPod(corev1.PodSecurityContext{
+			Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}),
+		"with all of /proc": func(p *corev1.Pod) {
+			p.Spec.HostUsers = new(false)
+			allowed(p.Spec.Containers, corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)})
+		},
+	} {
+		writes = append(writes, write{manager, "creates one " + name, creates(workspacePod(change)), confined})
+	}
+	inNamespace := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = name } }
+	const clusters = ", which is the cluster's or its own"
+	try(t, append(writes,
+		write{manager, "creates one as confined as can be", creates(workspacePod(inPod(corev1.PodSecurityContext{
+			SeccompProfile:  &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault},
+			SELinuxOptions:  &corev1.SELinuxOptions{Type: "container_t", Level: "s0:c1,c2"},
+			Sysctls:         []corev1.Sysctl{{Name: "net.ipv4.tcp_syncookies", Value: "1"}}}))), ""},
+		write{manager, "creates one before all others", creates(workspacePod(func(p *corev1.Pod) {
+			p.Spec.PriorityClassName = "system-cluster-critical"
+		})), "none of the cluster's own priority classes"},
+		write{manager, "creates one among the cluster's own", creates(workspacePod(inNamespace("kube-system"))), clusters},
+		write{manager, "creates one beside itself", creates(workspacePod(inNamespace("parley-system"))), clusters},
 	))
 }
 

@@ -50,6 +50,21 @@ func named(template string) func(*v1alpha1.WorkspaceSource) {
 	return func(s *v1alpha1.WorkspaceSource) { s.PodTemplateRef.Name = template }
 }
 
+// pooled is a sandbox of the warm pool, and ofPod works in the pod.
+func pooled(pool string) func(*v1alpha1.WorkspaceSource) {
+	return func(s *v1alpha1.WorkspaceSource) { s.WarmPoolRef = &v1alpha1.WarmPoolReference{Name: pool} }
+}
+
+func ofPod(pod string) func(*v1alpha1.WorkspaceSource) {
+	return func(s *v1alpha1.WorkspaceSource) { s.PodRef = &v1alpha1.WorkspacePodReference{Name: pod} }
+}
+
+// alone is a source without a template.
+func alone(change ...func(*v1alpha1.WorkspaceSource)) *v1alpha1.WorkspaceSource {
+	return source(append([]func(*v1alpha1.WorkspaceSource){
+		func(s *v1alpha1.WorkspaceSource) { s.PodTemplateRef = nil }}, change...)...)
+}
+
 // many are values for so many parameters.
 func many(n int) (values []string) {
 	for i := range n {
@@ -65,6 +80,13 @@ func TestAWrongWorkspaceIsRefusedWithFieldAndAdvice(t *testing.T) {
 		says   string
 	}{
 		"made from nothing":              {&v1alpha1.WorkspaceSource{}, "set podTemplateRef, which names the PodTemplate"},
+		"of a template and a pool":       {source(pooled("a")), "one of podTemplateRef, "},
+		"of a template and a pod":        {source(ofPod("a")), "one of podTemplateRef, "},
+		"of a pool that is a path":       {alone(pooled("../a")), "warmPoolRef.name"},
+		"of a pod that is a path":        {alone(ofPod("a/b")), "podRef.name"},
+		"of a pod that is to stop":       {alone(ofPod("a"), kept(60)), "that of podRef is not Parley's"},
+		"of a pod whose storage is kept": {alone(ofPod("a"), deletion("Retain")), "deletionPolicy is about storage"},
+		"of a pool that keeps storage":   {alone(pooled("a"), deletion("Delete")), "deletionPolicy is about storage"},
 		"a template without a name":      {source(named("")), "podTemplateRef.name"},
 		"a template that is a path":      {source(named("../go")), "podTemplateRef.name"},
 		"a template's long name":         {source(named(strings.Repeat("a", 254))), "podTemplateRef.name"},
@@ -109,6 +131,8 @@ func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
 		"of 64 parameters":              source(with(many(64)...)),
 		"of values that are not simple": source(with("a", "", "B-1_c", "$(X) \"y\" 'z' \\ \n- {a: [b]} # é 🙂")),
 		"never stopped":                 source(kept(0)),
+		"of a pool":                     alone(pooled(strings.Repeat("a", 253)), kept(60)),
+		"of a pod":                      alone(ofPod(strings.Repeat("a", 253))),
 		"kept for a week":               source(kept(604800)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +143,36 @@ func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
 					t.Errorf("%T: %v", o, err)
 				}
 			}
+		})
+	}
+}
+
+func TestAWorkspaceStaysWhatItIs(t *testing.T) {
+	const stays = "cannot move between a template, a pool and a pod"
+	for name, c := range map[string]struct {
+		was   *v1alpha1.WorkspaceSource
+		patch string
+		says  string
+	}{
+		"another template":              {source(), `{"podTemplateRef":{"name":"rust"}}`, ""},
+		"a pool in place of the other":  {source(), `{"podTemplateRef":null,"warmPoolRef":{"name":"a"}}`, stays},
+		"a pod in place of a template":  {source(), `{"podTemplateRef":null,"podRef":{"name":"a"}}`, stays},
+		"a template in place of a pool": {alone(pooled("a")), `{"warmPoolRef":null,"podTemplateRef":{"name":"a"}}`, stays},
+		"a pod in place of a pool":      {alone(pooled("a")), `{"warmPoolRef":null,"podRef":{"name":"a"}}`, stays},
+		"another pool":                  {alone(pooled("a")), `{"warmPoolRef":{"name":"b"}}`, stays},
+		"the pool's idle time":          {alone(pooled("a")), `{"idleSeconds":7}`, ""},
+		"another pod":                   {alone(ofPod("a")), `{"podRef":{"name":"b"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat, w := newChat(unique("chat")), workspace()
+			chat.Spec.Workspace, w.Spec.Source = c.was, *c.was
+			mustCreate(t, chatter, chat)
+			mustCreate(t, manager, w)
+			try(t, []write{
+				{chatter, "changes the chat", patches(chat, `{"spec":{"workspace":`+c.patch+`}}`), c.says},
+				{manager, "changes the workspace", patches(w, `{"spec":{"source":`+c.patch+`}}`), noRight},
+				{root, "changes the workspace", patches(w, `{"spec":{"source":`+c.patch+`}}`), c.says},
+			})
 		})
 	}
 }

@@ -60,7 +60,7 @@ func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
 		{manager, "gives it to another chat", moves(w), "chatRef cannot change: a workspace belongs to one chat for ever"},
 		{manager, "deletes it, though it goes with its chat", deletes(w), noRight},
 	}
-	for _, who := range []actor{chatter, owner, viewer, approver, governor, debugger, gateway, podA} {
+	for _, who := range []actor{chatter, viewer, approver, governor, debugger, gateway, podA} {
 		writes = append(writes,
 			write{who, "creates one", creates(workspace()), noRight},
 			write{who, "suspends one", patches(w, suspends), noRight},
@@ -79,6 +79,29 @@ func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
 		)
 	}
 	try(t, writes)
+}
+
+func TestWhoLooksAfterChatsSuspendsWorkspacesAndChangesNothingElse(t *testing.T) {
+	w := workspace()
+	mustCreate(t, manager, w)
+	const suspendAlone = "of a Workspace, people change spec.suspend alone"
+	try(t, []write{
+		{owner, "creates one", creates(workspace()), noRight},
+		{owner, "suspends one", patches(w, suspends), ""},
+		{owner, "lets it run", patches(w, `{"spec":{"suspend":false}}`), ""},
+		{owner, "labels it", patches(w, `{"metadata":{"labels":{"team":"a"}}}`), ""},
+		{owner, "has it made from another template", patches(w, `{"spec":{"source":{"podTemplateRef":{"name":"c"}}}}`),
+			suspendAlone},
+		{owner, "gives a parameter", patches(w,
+			`{"spec":{"source":{"podTemplateRef":{"parameters":[{"name":"a","value":"b"}]}}}}`), suspendAlone},
+		{owner, "says that it is needed", needs(w), suspendAlone},
+		{owner, "gives it to another chat", moves(w), "chatRef cannot change"},
+		{owner, "takes it from its chat", patches(w, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod",
+			"name":"a","uid":"b"}]}}`), suspendAlone},
+		{owner, "keeps it from being deleted", patches(w, `{"metadata":{"finalizers":["example.com/keep"]}}`), suspendAlone},
+		{owner, "says how it stands", patchesStatus(w, readies), noRight},
+		{owner, "deletes it", deletes(w), noRight},
+	})
 }
 
 // moves makes the workspace another chat's.

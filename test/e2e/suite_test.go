@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "PARLEY_BIN and KUBECONFIG must be set: run make test-e2e")
 		os.Exit(1)
 	}
+	ctrl.SetLogger(logr.Discard())
 	cfg, err := ctrl.GetConfig()
 	if err == nil {
 		cfg.QPS = -1

@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
 )
 
@@ -224,7 +225,7 @@ func TestThePodOfAWorkspaceIsWhatItsTemplateSays(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if keys.Data[template.IssuerKey] != `{"keys":[]}` ||
+	if keys.Data[protocol.IssuerKeysFile] != `{"keys":[]}` ||
 		!equality.Semantic.DeepEqual(policy.Spec, template.NetworkPolicy(ns).Spec) {
 		t.Errorf("it runs with the keys %v and %+v", keys.Data, policy.Spec)
 	}

@@ -40,7 +40,8 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		Controllers: controllers.Options{
 			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
 			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-			Workspaces: template.Settings{Image: "parley:test", Placement: template.ImageVolume, Issuer: "https://issuer.test"},
+			Workspaces: template.Settings{Image: "parley:test", Placement: template.ImageVolume},
+			Issuer:     "https://issuer.test",
 			IssuerKeys: func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		},
 	}

@@ -13,11 +13,12 @@ import (
 )
 
 // offeredAbove is to which chats the tools for the workspace itself are offered.
-const offeredAbove = "chats that have a workspace and are no sub-chats"
+const offeredAbove = "chats that have a workspace, not by podRef, and are no sub-chats"
 
 // suitsAbove reports whether the chat may start and stop its workspace: that of a sub-chat is its parent's.
 func (c *common) suitsAbove(chat *v1alpha1.Chat) bool {
-	return chat.Spec.ParentRef == nil && c.Suits(chat)
+	own := chat.Spec.Workspace
+	return chat.Spec.ParentRef == nil && (own == nil || own.PodRef == nil) && c.Suits(chat)
 }
 
 // start starts the workspace: the operator does, before it has the call run.

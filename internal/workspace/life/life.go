@@ -25,9 +25,6 @@ const (
 	LostPatience = 60 * time.Second
 	// StopPatience is how long a pod may take to stop beyond its own grace before it is removed by force.
 	StopPatience = 30 * time.Second
-	// Renewal is how often a workspace with a pod is looked at although nothing has happened: an hour. What it runs with
-	// is brought up to date then, the issuer's keys among it.
-	Renewal = time.Hour
 )
 
 // Act is what has to be done next; Nothing, or one call of the API server.
@@ -38,12 +35,20 @@ const (
 	Nothing Act = ""
 	// CreateClaim creates the claim of the storage.
 	CreateClaim Act = "CreateClaim"
+	// OwnClaim has the claim go with the workspace, or stay, as the deletion policy says now.
+	OwnClaim Act = "OwnClaim"
 	// CreatePod creates the pod.
 	CreatePod Act = "CreatePod"
 	// RemovePod deletes the pod, with its grace.
 	RemovePod Act = "RemovePod"
 	// ForcePod deletes the pod without waiting for its kubelet.
 	ForcePod Act = "ForcePod"
+	// CreateSandboxClaim asks the warm pool for a sandbox.
+	CreateSandboxClaim Act = "CreateSandboxClaim"
+	// SuspendSandbox has the sandbox stopped.
+	SuspendSandbox Act = "SuspendSandbox"
+	// ResumeSandbox has the sandbox started again.
+	ResumeSandbox Act = "ResumeSandbox"
 )
 
 // Facts are what the life of a workspace depends on.
@@ -56,15 +61,20 @@ type Facts struct {
 	// NeedsClaim is true when the files outlive the pod.
 	NeedsClaim bool
 
-	// Pod of the workspace's name; nil: there is none. Claim likewise.
-	Pod   *corev1.Pod
+	// Pod of the workspace: the one of its name, that of its sandbox, or the one that podRef names; nil: there is none.
+	Pod *corev1.Pod
+	// Claim of the workspace's name; nil: there is none.
 	Claim *corev1.PersistentVolumeClaim
+	// Pool is what the workspace has of its warm pool; nil unless its source is one.
+	Pool *Pool
 	// Refused is what the API server has against the act that was to be done, and RefusedAct which it was.
 	Refused    string
 	RefusedAct Act
 
-	// InUse is true while a chat of the family is at work.
-	InUse bool
+	// AtWorkAt is when a chat of the family was last at work: now, if one is; zero: none was.
+	AtWorkAt time.Time
+	// Retain is what the chat says now of the storage: whether it stays when the workspace goes; nil: there is no chat.
+	Retain *bool
 	// StoppedAt is when the model last stopped the workspace; nil: it never did.
 	StoppedAt *metav1.MicroTime
 	// Now is the time.
@@ -85,10 +95,23 @@ type Plan struct {
 
 // Decide says what becomes of the workspace.
 func Decide(f *Facts) Plan {
+	switch source := &f.Workspace.Spec.Source; {
+	case source.PodRef != nil:
+		return f.ofOthers()
+	case source.WarmPoolRef != nil:
+		return f.pooled()
+	}
+	return f.own()
+}
+
+// own is what becomes of a workspace that is made from a template.
+func (f *Facts) own() Plan {
 	switch {
 	case f.foreign() != "":
 		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it",
 			retry)
+	case f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() && f.claimGoes() == *f.Retain:
+		return pending(OwnClaim, "the owner of its storage is being set")
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
 		return f.stopping()
 	case !f.runs():
@@ -117,12 +140,12 @@ func (f *Facts) idleIn() time.Duration {
 	if seconds == 0 {
 		return forever
 	}
-	if f.InUse {
-		return idle
-	}
 	since := f.Workspace.CreationTimestamp.Time
 	if needed := f.Workspace.Spec.NeededAt; needed != nil && needed.After(since) {
 		since = needed.Time
+	}
+	if f.Pod != nil && f.AtWorkAt.After(since) { // That a chat is at work does not mean that it needs a pod.
+		since = f.AtWorkAt
 	}
 	return max(0, idle-f.Now.Sub(since))
 }
@@ -144,13 +167,32 @@ func (f *Facts) foreign() string {
 // AnnotationWorkspace on a claim names the workspace by UID: a claim that is kept has no owner.
 const AnnotationWorkspace = "parley.dev/workspace-uid"
 
-// OwnsPod reports whether there is a pod, and it is the workspace's own.
-func (f *Facts) OwnsPod() bool { return f.Pod != nil && metav1.IsControlledBy(f.Pod, f.Workspace) }
+// OwnsPod reports whether there is a pod, and it is the workspace's own: of its template, or of its sandbox.
+func (f *Facts) OwnsPod() bool {
+	switch {
+	case f.Pod == nil:
+		return false
+	case f.Pool != nil:
+		return f.Pool.Sandbox != nil && metav1.IsControlledBy(f.Pod, f.Pool.Sandbox)
+	}
+	return metav1.IsControlledBy(f.Pod, f.Workspace)
+}
+
+// WorksIn reports whether there is a pod that the workspace may use: its own, or the one that podRef names.
+func (f *Facts) WorksIn() bool {
+	if f.Workspace.Spec.Source.PodRef != nil {
+		return f.Pod != nil && !f.Workspace.Spec.Suspend && f.notOffered() == ""
+	}
+	return f.OwnsPod()
+}
 
 // OwnsClaim reports whether there is a claim, and it is the workspace's own.
 func (f *Facts) OwnsClaim() bool {
 	return f.Claim != nil && f.Claim.Annotations[AnnotationWorkspace] == string(f.Workspace.UID)
 }
+
+// claimGoes reports whether the claim goes with the workspace.
+func (f *Facts) claimGoes() bool { return metav1.IsControlledBy(f.Claim, f.Workspace) }
 
 // start is what a workspace without a pod does that is to have one.
 func (f *Facts) start() Plan {
@@ -215,6 +257,11 @@ func (f *Facts) stop() Plan {
 	if f.Pod != nil {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
 	}
+	return f.rests()
+}
+
+// rests is what a workspace says that has no pod and is to have none.
+func (f *Facts) rests() Plan {
 	why := "it has no pod, because nobody needs one; the next call that needs it starts it"
 	if f.stopped() {
 		why = "it has no pod, because its model has stopped it; the next call that needs it starts it"

@@ -16,25 +16,43 @@ import (
 
 // running is what becomes of a pod that is to run.
 func (f *Facts) running() Plan {
-	if phase := f.Pod.Status.Phase; phase == corev1.PodFailed || phase == corev1.PodSucceeded {
+	if f.ended() {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
 			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
 	}
+	p, lost := f.observed()
+	if lost != "" && p.After <= 0 {
+		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
+			"its pod does not answer and is replaced: "+lost)
+	}
+	return p
+}
+
+// ended reports whether the pod runs no more.
+func (f *Facts) ended() bool {
+	return f.Pod.Status.Phase == corev1.PodFailed || f.Pod.Status.Phase == corev1.PodSucceeded
+}
+
+// observed is what a workspace says of a pod that is to run. Of one that was ready and is not any more, lost says why;
+// once LostPatience is over, the plan has no time to look again.
+func (f *Facts) observed() (p Plan, lost string) {
 	ready := podstate.Condition(f.Pod, corev1.PodReady)
 	switch {
 	case ready != nil && ready.Status == corev1.ConditionTrue:
-		return f.ready()
+		return f.ready(), ""
 	case f.wasReady(ready):
 		return f.lost(ready)
 	}
-	return f.starting()
+	return f.starting(), ""
 }
 
 // ready is what a workspace says whose pod is; it looks again when the pod may be idle.
 func (f *Facts) ready() Plan {
 	p := Plan{Phase: v1alpha1.WorkspacePhaseReady,
 		Summary: conditions.Done(v1alpha1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
-	p.After = min(f.idleIn(), Renewal)
+	if left := f.idleIn(); left < forever {
+		p.After = left
+	}
 	return p
 }
 
@@ -46,20 +64,15 @@ func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
 		(status.Phase == v1alpha1.WorkspacePhaseReady || said == v1alpha1.ReasonPodLost)
 }
 
-// lost is what becomes of a pod that was ready and is not.
-func (f *Facts) lost(ready *corev1.PodCondition) Plan {
+// lost is what a workspace says of a pod that was ready and is not, and why that is so.
+func (f *Facts) lost(ready *corev1.PodCondition) (Plan, string) {
 	why := podstate.Trouble(f.Pod)
 	if why == "" {
 		why = podstate.Words(ready.Reason, ready.Message)
 	}
-	left := LostPatience - f.Now.Sub(ready.LastTransitionTime.Time)
-	if left <= 0 {
-		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
-			"its pod does not answer and is replaced: "+why)
-	}
 	p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodLost, "its pod does not answer: "+why)
-	p.After = left
-	return p
+	p.After = max(0, LostPatience-f.Now.Sub(ready.LastTransitionTime.Time))
+	return p, why
 }
 
 // starting is what a workspace says whose pod is not ready yet.

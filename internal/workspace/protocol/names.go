@@ -12,6 +12,17 @@ const (
 	// Port that the agent listens on.
 	Port = 7080
 
+	// AgentDir is where the agent's program is in a workspace.
+	AgentDir = "/run/parley/agent"
+	// StateDir holds what the agent remembers: commands, their output, and which chat the workspace belongs to.
+	StateDir = "/var/lib/parley-workspace"
+	// IssuerDir is where the agent finds what it knows of the issuer of the cluster's service-account tokens.
+	IssuerDir = "/run/parley/issuer"
+	// IssuerFile names the issuer.
+	IssuerFile = "issuer"
+	// IssuerKeysFile has the issuer's public keys, a JWKS.
+	IssuerKeysFile = "jwks.json"
+
 	// HeaderChat names the chat that a request is made for: the UID of the root of its family.
 	HeaderChat = "Parley-Chat"
 	// HeaderCall is the key of a call that changes files. A change whose key was seen before is not made again: what was

@@ -44,9 +44,9 @@ func component(name string) metav1.LabelSelector {
 
 // IssuerConfigMap brings the public keys of the cluster's issuer, a JWKS, to the agents of a namespace: they have no
 // credentials to fetch them with.
-func IssuerConfigMap(namespace string, keys []byte) *corev1.ConfigMap {
+func IssuerConfigMap(namespace, issuer string, keys []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: IssuerKeys, Namespace: namespace, Labels: marks},
-		Data:       map[string]string{IssuerKey: string(keys)},
+		Data:       map[string]string{protocol.IssuerFile: issuer, protocol.IssuerKeysFile: string(keys)},
 	}
 }

@@ -20,16 +20,8 @@ const (
 	filesVolume, filesPath = volumePrefix + "files", "files"
 	// agentRoot is where what belongs to the agent is mounted.
 	agentRoot = "/run/parley"
-	// agentDir holds the agent's program.
-	agentDir = agentRoot + "/agent"
-	// issuerDir holds the public keys of the cluster's issuer.
-	issuerDir = agentRoot + "/issuer"
-	// stateDir holds what the agent remembers: commands, their output, and which chat the workspace belongs to.
-	stateDir = "/var/lib/parley-workspace"
-	// IssuerKeys is the ConfigMap of a namespace that holds the public keys of the cluster's issuer.
+	// IssuerKeys is the ConfigMap of a namespace that holds the cluster's issuer and its public keys.
 	IssuerKeys = "parley-issuer"
-	// IssuerKey is the key of its data that is a JWKS.
-	IssuerKey = "jwks.json"
 )
 
 // harden fills in what keeps a workspace within its bounds, where the template says nothing: what Pod Security calls
@@ -84,9 +76,8 @@ func restrict(c *corev1.Container) {
 func (r *rendering) placeAgent() {
 	c := r.container()
 	main := slices.Concat(c.Command, c.Args)
-	c.Command = []string{agentDir + "/workspace-agent"}
+	c.Command = []string{protocol.AgentDir + "/workspace-agent"}
 	c.Args = []string{"init", "--listen=:" + strconv.Itoa(protocol.Port), "--directory=" + r.directory,
-		"--state-dir=" + stateDir, "--issuer=" + r.settings.Issuer, "--issuer-keys=" + issuerDir + "/" + IssuerKey,
 		"--allow-subject=" + r.settings.Subject}
 	if len(main) > 0 {
 		c.Args = append(append(c.Args, "--"), main...)
@@ -110,10 +101,10 @@ func (r *rendering) placeAgent() {
 // mount adds the volumes of the agent and of the workspace's files.
 func (r *rendering) mount(c *corev1.Container) {
 	c.VolumeMounts = append(c.VolumeMounts,
-		corev1.VolumeMount{Name: volumePrefix + "agent", MountPath: agentDir, ReadOnly: true},
-		corev1.VolumeMount{Name: volumePrefix + "issuer", MountPath: issuerDir, ReadOnly: true},
+		corev1.VolumeMount{Name: volumePrefix + "agent", MountPath: protocol.AgentDir, ReadOnly: true},
+		corev1.VolumeMount{Name: volumePrefix + "issuer", MountPath: protocol.IssuerDir, ReadOnly: true},
 		corev1.VolumeMount{Name: filesVolume, MountPath: r.directory, SubPath: filesPath},
-		corev1.VolumeMount{Name: filesVolume, MountPath: stateDir, SubPath: "state"})
+		corev1.VolumeMount{Name: filesVolume, MountPath: protocol.StateDir, SubPath: "state"})
 	files := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	if r.storage != "" {
 		files = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
@@ -127,8 +118,8 @@ func (r *rendering) mount(c *corev1.Container) {
 	if r.settings.Placement == InitContainer {
 		copier := corev1.Container{
 			Name: volumePrefix + "agent", Image: r.settings.Image,
-			Command:      []string{"/workspace-agent", "copy-self", agentDir + "/workspace-agent"},
-			VolumeMounts: []corev1.VolumeMount{{Name: volumePrefix + "agent", MountPath: agentDir}},
+			Command:      []string{"/workspace-agent", "copy-self", protocol.AgentDir + "/workspace-agent"},
+			VolumeMounts: []corev1.VolumeMount{{Name: volumePrefix + "agent", MountPath: protocol.AgentDir}},
 		}
 		restrict(&copier)
 		copier.SecurityContext.ReadOnlyRootFilesystem = new(true)

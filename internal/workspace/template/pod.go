@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/workspace/parameters"
+	"parley.dev/parley/internal/workspace/protocol"
 )
 
 const (
@@ -48,8 +49,6 @@ type Settings struct {
 	Image string
 	// Placement of the agent.
 	Placement Placement
-	// Issuer of the cluster's service-account tokens.
-	Issuer string
 	// Subject is who may call the agent, such as system:serviceaccount:team-a:parley-generation.
 	Subject string
 }
@@ -155,7 +154,7 @@ func (r *rendering) checkVolumes() error {
 		}
 	}
 	for _, m := range c.VolumeMounts {
-		if m.MountPath == r.directory || under(m.MountPath, agentRoot) || under(m.MountPath, stateDir) {
+		if m.MountPath == r.directory || under(m.MountPath, agentRoot) || under(m.MountPath, protocol.StateDir) {
 			return fmt.Errorf("container %q mounts something at %s, which is Parley's", c.Name, m.MountPath)
 		}
 	}

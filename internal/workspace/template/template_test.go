@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-var settings = Settings{Image: "parley:test", Placement: ImageVolume, Issuer: "https://issuer.test",
+var settings = Settings{Image: "parley:test", Placement: ImageVolume,
 	Subject: "system:serviceaccount:ns:parley-generation"}
 
 // podTemplate has one container, and the parameters that the text declares.

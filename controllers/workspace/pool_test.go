@@ -1,0 +1,210 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
+	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
+)
+
+// installed is a cluster that has agent-sandbox, or has not.
+type installed bool
+
+func (i installed) Installed() (bool, error) { return bool(i), nil }
+
+func pooled(w *v1alpha1.Workspace) {
+	w.Spec.Source = v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "pool"}}
+}
+
+func named(w *v1alpha1.Workspace) {
+	w.Spec.Source = v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "mine"}}
+}
+
+func workspacePod(name string, owner client.Object, kind string) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "p-1",
+			Labels: map[string]string{podspec.LabelComponent: podspec.ComponentWorkspace}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.9",
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+	}
+	if owner != nil {
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, schema.GroupVersionKind{Kind: kind})}
+	}
+	return pod
+}
+
+// gives lets agent-sandbox give the claim a sandbox of the pool, whose pod has another name.
+func gives(t *testing.T, s *fakeapi.Server) *sandboxes.Sandbox {
+	t.Helper()
+	claim := fakeapi.Read(t, s, &pools.SandboxClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+		Name: "parley-workspace-w-1"}})
+	sandbox := &sandboxes.Sandbox{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pool-x7", UID: "s-1",
+		Annotations: map[string]string{sandboxes.SandboxPodNameAnnotation: "pool-x7-pod"},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(claim,
+			pools.GroupVersion.WithKind("SandboxClaim"))}}}
+	claim.Status.SandboxStatus.Name = sandbox.Name
+	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
+		if err := s.Direct.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Direct.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	return sandbox
+}
+
+func TestAWorkspaceOfAWarmPoolIsASandboxThatIsSuspendedAndResumed(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(pooled))
+	r.Sandboxes = installed(true)
+	reconciled(t, r)
+	if want := []string{"apply networkpolicy", "apply configmap", "create sandboxclaim", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
+		t.Errorf("it writes %v", s.Writes())
+	}
+	sandbox := gives(t, s)
+	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
+		requeued := r.ofSandbox
+		if _, ok := o.(*corev1.Pod); ok {
+			requeued = r.ofPod
+		}
+		if got := requeued(t.Context(), o); !slices.Equal(got, []reconcile.Request{request}) {
+			t.Errorf("%T requeues %v", o, got)
+		}
+	}
+	reconciled(t, r)
+	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Sandbox != "pool-x7" ||
+		st.Pod.Address != "10.0.0.9" || st.Pod.Name != "pool-x7-pod" {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+
+	r.Now = func() time.Time { return chattest.Now.Add(time.Hour) }
+	reconciled(t, r)
+	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeSuspended {
+		t.Errorf("the idle sandbox is %s", mode)
+	}
+	needed := fakeapi.Read(t, s, workspace())
+	needed.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
+	if err := s.Direct.Update(t.Context(), needed); err != nil {
+		t.Fatal(err)
+	}
+	reconciled(t, r)
+	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeRunning {
+		t.Errorf("the sandbox that is needed is %s", mode)
+	}
+}
+
+func TestASandboxThatIsNotTheClaimsIsNone(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(pooled))
+	r.Sandboxes = installed(true)
+	reconciled(t, r)
+	sandbox := gives(t, s)
+	sandbox.OwnerReferences[0].UID = "another"
+	if err := s.Direct.Update(t.Context(), sandbox); err != nil {
+		t.Fatal(err)
+	}
+	reconciled(t, r)
+	if st, reason := status(t, s); reason != v1alpha1.ReasonPodStarting || st.Sandbox != "" || st.Pod != nil {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+}
+
+func TestWithoutAgentSandboxAWorkspaceSaysSoAndAsksAgain(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(pooled))
+	r.Sandboxes = installed(false)
+	if result := reconciled(t, r); result.RequeueAfter == 0 {
+		t.Error("it does not ask again")
+	}
+	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
+		t.Errorf("it says %s", reason)
+	}
+}
+
+func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(pooled))
+	r.Sandboxes = installed(true)
+	s.Fail = func(call string) error {
+		if call == "create sandboxclaim" {
+			return fakeapi.NotFound.Err()
+		}
+		return nil
+	}
+	reconciled(t, r)
+	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
+		t.Errorf("it says %s", reason)
+	}
+}
+
+func TestThePodThatPodRefNamesIsTakenAsItIs(t *testing.T) {
+	s, r := begin(t, time.Second, workspace(named))
+	r.Sandboxes = installed(false)
+	reconciled(t, r)
+	if _, reason := status(t, s); reason != v1alpha1.ReasonPodNotFound {
+		t.Errorf("without it, it says %s", reason)
+	}
+	pod := workspacePod("mine", nil, "")
+	if err := s.Direct.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.ofPod(t.Context(), pod); !slices.Equal(got, []reconcile.Request{request}) {
+		t.Errorf("the pod requeues %v", got)
+	}
+	reconciled(t, r)
+	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Pod.UID != "p-1" ||
+		st.Pod.Name != "mine" {
+		t.Errorf("%s: the status is %+v", reason, st)
+	}
+	if want := []string{"update status of workspace", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
+		t.Errorf("it writes %v", s.Writes())
+	}
+}
+
+// mapper knows agent-sandbox's kinds once they are installed.
+type mapper struct {
+	meta.RESTMapper
+	kinds []string
+	err   error
+}
+
+func (m *mapper) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+	if m.err != nil || slices.Contains(m.kinds, kind.Kind) {
+		return nil, m.err
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: kind}
+}
+
+func TestAgentSandboxIsWatchedOnceTheClusterHasAllOfIt(t *testing.T) {
+	m, watches := &mapper{}, 0
+	d := &discovered{mapper: m, watch: func() error { watches++; return nil }}
+	for _, step := range []struct {
+		kinds   []string
+		err     error
+		has     bool
+		watches int
+	}{
+		{nil, nil, false, 0}, {[]string{"Sandbox"}, nil, false, 0}, {nil, errors.New("busy"), false, 0},
+		{[]string{"Sandbox", "SandboxClaim"}, nil, true, 1}, {nil, nil, true, 1},
+	} {
+		m.kinds, m.err = step.kinds, step.err
+		has, err := d.Installed()
+		if has != step.has || watches != step.watches || (err != nil) != (step.err != nil) {
+			t.Errorf("with %v: %t, %v, watched %d times", step.kinds, has, err, watches)
+		}
+	}
+}

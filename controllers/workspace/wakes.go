@@ -1,0 +1,109 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/workspace/template"
+)
+
+// ofClaim is the workspace that a claim belongs to.
+func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
+	name := o.GetAnnotations()[annotationName]
+	if name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// ofChat is the workspace of a chat, which has its name.
+func ofChat(_ context.Context, o client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// decides are the events by which the model of a chat stops its workspace, or people say whether its storage is kept.
+func decides() predicate.Funcs {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is looked at when the manager starts.
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Chat)
+			after, too := e.ObjectNew.(*v1alpha1.Chat)
+			return ok && too && (!after.WorkspaceStoppedAt().Equal(before.WorkspaceStoppedAt()) ||
+				deletionPolicy(after) != deletionPolicy(before))
+		},
+	}
+}
+
+func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
+	if chat.Spec.Workspace == nil {
+		return ""
+	}
+	return chat.Spec.Workspace.DeletionPolicy
+}
+
+// ofTemplate are the namespace's workspaces that are made from the template and wait for one.
+func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+		ref := w.Spec.Source.PodTemplateRef
+		return ref != nil && ref.Name == o.GetName() && w.Status.Pod == nil
+	})
+}
+
+// ofPod are the workspaces whose podRef names the pod, or whose sandbox has it.
+func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
+	if o.GetLabels()[podspec.LabelComponent] != podspec.ComponentWorkspace {
+		return nil
+	}
+	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Sandbox" {
+		var sandbox sandboxes.Sandbox
+		key := client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}
+		if installed, err := r.Sandboxes.Installed(); err != nil || !installed || r.Client.Get(ctx, key, &sandbox) != nil {
+			return nil // It says when its pod is ready.
+		}
+		return r.ofSandbox(ctx, &sandbox)
+	}
+	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+		ref := w.Spec.Source.PodRef
+		return ref != nil && ref.Name == o.GetName()
+	})
+}
+
+// ofSandbox is the workspace whose claim has the sandbox.
+func (r *Reconciler) ofSandbox(ctx context.Context, o client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil || owner.Kind != "SandboxClaim" {
+		return nil // It is in the pool.
+	}
+	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+		return w.Spec.Source.WarmPoolRef != nil && template.Name(w) == owner.Name
+	})
+}
+
+// those are the namespace's workspaces of that kind.
+func (r *Reconciler) those(ctx context.Context, namespace string, are func(*v1alpha1.Workspace) bool) (
+	requests []reconcile.Request) {
+	var all v1alpha1.WorkspaceList
+	if !requeue.List(ctx, r.Client, &all, client.InNamespace(namespace)) {
+		return nil
+	}
+	for i := range all.Items {
+		if are(&all.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
