@@ -23,7 +23,8 @@ func (f *Facts) ofOthers() Plan {
 			"Pod "+name+" is not used until spec.suspend is false")}
 	case f.Pod == nil:
 		return f.awaited(v1alpha1.ReasonPodNotFound, v1alpha1.ReasonPodNotFound, Patience, "there is no Pod "+name+
-			" with the label parley.dev/component=workspace in this namespace: create it, with Parley's workspace agent, or name another one")
+			" with the label parley.dev/component=workspace in this namespace: create it, with Parley's workspace agent, or "+
+			"name another one")
 	case f.notOffered() != "":
 		return stalled(v1alpha1.ReasonPodNotFound, f.notOffered(), 0)
 	case !f.Pod.DeletionTimestamp.IsZero():
