@@ -225,6 +225,20 @@ func TestAChangeOfFilesHasTheKeyOfItsCall(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsLargerThanAskedForIsRefused(t *testing.T) {
+	agent := fakeworkspace.Start(t)
+	c := agent.Client()
+	if _, err := c.Write(t.Context(), "k", "f", []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Content(t.Context(), "f", 7); err != nil || string(got) != "content" {
+		t.Errorf("as large as it may be: %q, %v", got, err)
+	}
+	if got, err := c.Content(t.Context(), "f", 6); !isCode(err, protocol.TooLarge) {
+		t.Errorf("one byte more: %q, %v", got, err)
+	}
+}
+
 func TestWhatIsTooLargeIsNotSent(t *testing.T) {
 	agent := fakeworkspace.Start(t)
 	c := agent.Client()

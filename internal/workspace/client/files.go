@@ -35,9 +35,13 @@ func (c *Client) Content(ctx context.Context, file string, most int64) ([]byte, 
 		return nil, err
 	}
 	most = min(most, protocol.MaxFileBytes)
-	got, err := c.do(ctx, request{method: http.MethodGet, path: where, most: most, wait: contentTime})
-	if err != nil {
+	got, err := c.do(ctx, request{method: http.MethodGet, path: where, most: most + 1, partly: true, wait: contentTime})
+	switch {
+	case err != nil:
 		return nil, err
+	case int64(len(got.body)) > most:
+		return nil, &protocol.Error{Code: protocol.TooLarge, Message: fmt.Sprintf(
+			"the file %.200q has more than %d bytes", file, most)}
 	}
 	return got.body, nil
 }

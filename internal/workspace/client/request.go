@@ -43,6 +43,8 @@ type request struct {
 	bodyType string
 	// most is how many bytes the answer may have; default: maxAnswerBytes.
 	most int64
+	// partly takes the first most bytes of an answer that is longer, which would else be none that agents give.
+	partly bool
 	// wait is how long the answer may take besides Options.Timeout.
 	wait time.Duration
 	// once is for what would be done twice if it was asked for twice.
@@ -137,6 +139,8 @@ func (c *Client) try(ctx context.Context, r request) (*answer, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case int64(len(body)) > most && r.partly:
+		body = body[:most]
 	case int64(len(body)) > most:
 		return nil, &AnswerError{Status: response.StatusCode, Problem: fmt.Sprintf("longer than %d bytes", most)}
 	}
