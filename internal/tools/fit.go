@@ -32,6 +32,26 @@ func Fit(chat *v1alpha1.Chat, most int, shrunk func(most int) any) (string, erro
 	}
 }
 
+// FitLines encodes the result that shrunk returns for as many of the lines as fit into what the model of the chat can
+// read, and where not even one fits, for so many bytes of that. Halving would throw away up to half of what fits, so lines
+// go one by one, from an upper bound on.
+func FitLines(chat *v1alpha1.Chat, lines int, shrunk func(lines, bytes int) any) (string, error) {
+	for {
+		text, err := Encode(shrunk(lines, MaxResultBytes))
+		if err != nil {
+			return "", err
+		}
+		over := len(text) - ResultLimitOf(chat)
+		switch {
+		case over <= 0:
+			return text, nil
+		case lines <= 1:
+			return Fit(chat, MaxResultBytes, func(bytes int) any { return shrunk(lines, bytes) })
+		}
+		lines = max(1, lines-max(1, over*lines/len(text)))
+	}
+}
+
 // Encode is compact JSON. Characters that HTML gives a meaning stay as they are: nobody reads it as HTML.
 func Encode(result any) (string, error) {
 	var b bytes.Buffer

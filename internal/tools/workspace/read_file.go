@@ -92,30 +92,15 @@ func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", notText(given.Path)
 	}
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	lines := linesOf(got.Content)
 	first := given.Offset
 	if got.FirstLine > 0 && got.FirstLine <= maxLineNumber {
 		first = got.FirstLine
 	}
-	// Halving would throw away up to half of what fits, so lines go one by one, from an upper bound on.
-	most := len(lines)
-	for {
-		text, err := tools.Encode(t.result(got, lines[:most], first, tools.MaxResultBytes))
-		if err != nil {
-			return "", err
-		}
-		over := len(text) - tools.ResultLimitOf(call.Chat)
-		switch {
-		case over <= 0:
-			return text, nil
-		case most <= 1:
-			return tools.Fit(call.Chat, tools.MaxResultBytes,
-				func(room int) any { return t.result(got, lines[:most], first, room) })
-		}
-		most = max(1, most-max(1, over*most/len(text)))
-	}
+	return tools.FitLines(call.Chat, len(lines),
+		func(most, room int) any { return t.result(got, lines[:most], first, room) })
 }
 
 // result is the result with these lines, of which none has more bytes than there is room for.
