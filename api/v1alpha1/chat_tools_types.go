@@ -76,7 +76,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace'])",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 
@@ -102,7 +102,7 @@ type BuiltInTools struct {
 }
 
 // BuiltInTool is the name of a tool that Parley brings.
-// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files;attach_file;start_workspace;stop_workspace;list_templates;read_template;create_workspace
+// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files;attach_file;start_workspace;stop_workspace;list_templates;read_template;create_workspace;read_skill;read_skill_file
 // +kubebuilder:validation:MaxLength=64
 type BuiltInTool string
 
@@ -135,6 +135,14 @@ const (
 	BuiltInSearchFiles BuiltInTool = "search_files"
 	// BuiltInAttachFile brings a file into the conversation.
 	BuiltInAttachFile BuiltInTool = "attach_file"
+)
+
+// Tools that read skills. They are offered to chats with skillsFrom, and to those that have a workspace.
+const (
+	// BuiltInReadSkill reads a skill: its instructions, and which files it has.
+	BuiltInReadSkill BuiltInTool = "read_skill"
+	// BuiltInReadSkillFile reads a file of a skill.
+	BuiltInReadSkillFile BuiltInTool = "read_skill_file"
 )
 
 // Tools for the workspace itself. They are offered to the chat at the top of a family.

@@ -64,6 +64,14 @@ type ChatSpec struct {
 	// +optional
 	InstructionsFrom []InstructionsSource `json:"instructionsFrom,omitempty"`
 
+	// skillsFrom names ConfigMaps that are skills: instructions and files for tasks of a kind, which the model reads when
+	// it has such a task. What they are called and are for stands after the texts of instructionsFrom in every call of the
+	// model. They are read anew at each step, and each time the model reads one. Those of a sub-chat are its own.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	SkillsFrom []SkillSource `json:"skillsFrom,omitempty"`
+
 	// modelConfigRef names the ChatModelConfig that answers. Default: the namespace's ChatModelConfig with default: true.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`

@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigInvalid;InstructionsNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -73,9 +73,9 @@ const (
 	ErrorModelConfigDisabled ErrorReason = "ModelConfigDisabled"
 	// ErrorModelConfigInvalid surfaces when the ChatModelConfig cannot be used as it is.
 	ErrorModelConfigInvalid ErrorReason = "ModelConfigInvalid"
-	// ErrorInstructionsNotFound surfaces when a ConfigMap or its key that instructionsFrom names, and that is not
-	// optional, does not exist.
-	ErrorInstructionsNotFound ErrorReason = "InstructionsNotFound"
+	// ErrorConfigMapNotFound surfaces when a ConfigMap that instructionsFrom or skillsFrom of the chat names, or its key,
+	// does not exist, and the entry is not optional.
+	ErrorConfigMapNotFound ErrorReason = "ConfigMapNotFound"
 	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"parley.dev/parley/internal/generation/keyfile"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/workspaces"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
@@ -38,6 +40,7 @@ import (
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/tools/workspace"
 )
@@ -160,13 +163,15 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 		Mint: mintFor(client, namespace, os.Getenv("POD_SERVICE_ACCOUNT"), pod, uid), Now: time.Now,
 	})
 	housed := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now, Workspaces: found})
+	texts := sources.New(sources.Options{Client: client, Forbidden: runner.DefaultForbidden, Now: time.Now})
+	learned := skills.Tools(skills.Options{OfChat: texts.SkillsOf, Has: workspaces.Has, Workspaces: found})
 	chosen := templates.Tools(templates.Options{List: workspaces.Templates{Namespace: namespace, Client: client}.List})
 	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
-		Tools: tools.NewRegistry(append(append(housed, chosen...),
+		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},

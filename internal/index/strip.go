@@ -70,7 +70,7 @@ func StripChat(o any) (any, error) {
 		chat.ManagedFields = nil
 		chat.Annotations = requestsOnly(chat.Annotations)
 		chat.Spec.SystemPrompt = ""
-		chat.Spec.InstructionsFrom = nil
+		chat.Spec.InstructionsFrom, chat.Spec.SkillsFrom = nil, nil
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}

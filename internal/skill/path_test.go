@@ -12,7 +12,8 @@ func TestAPathStaysWithinItsSkill(t *testing.T) {
 	for file, want := range map[string]string{
 		"SKILL.md": "SKILL.md", "scripts/fill.py": "scripts/fill.py", "./a/b": "a/b", "a b/ü.md": "a b/ü.md",
 		"a..b/c.": "a..b/c.",
-		"":        "", ".": "", "./": "", "/etc/passwd": "", "..": "", "../x": "", "a/../b": "", "a/..": "", "a//b": "", "a/": "",
+		"":        "", ".": "", "./": "", "/etc/passwd": "", "..": "", "../x": "", "a/../b": "", "a/..": "",
+		"a//b": "", "a/": "",
 		".env": "", "a/.git/config": "", "./.env": "", `a\b`: "", "a\x00b": "", "a\nb": "", "\xff": "",
 		strings.Repeat("a", maxPath+1): "",
 	} {

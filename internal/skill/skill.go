@@ -63,9 +63,9 @@ func (s *Skill) FullName() string { return string(s.Source) + "/" + s.Name }
 // Names gives names to the skills of one source. The zero value has given none.
 type Names struct{ taken map[string]bool }
 
-// Next is the name of the next skill: what its SKILL.md says; where that says none, or an earlier skill has it, the name
-// of the ConfigMap or folder that it is in; where that is taken, too, the same with a number. A name is one printable
-// line of at most 64 characters without a slash, so that none looks like one of another source.
+// Next is the name of the next skill: what its SKILL.md says; where that says none, or an earlier skill has it, the
+// name of the ConfigMap or folder that it is in; where that is taken, too, the same with a number. A name is one
+// printable line of at most 64 characters without a slash, so that none looks like one of another source.
 func (n *Names) Next(said, home string) string {
 	name := nameOf(said)
 	if name == "" || n.taken[name] {

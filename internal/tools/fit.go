@@ -33,8 +33,8 @@ func Fit(chat *v1alpha1.Chat, most int, shrunk func(most int) any) (string, erro
 }
 
 // FitLines encodes the result that shrunk returns for as many of the lines as fit into what the model of the chat can
-// read, and where not even one fits, for so many bytes of that. Halving would throw away up to half of what fits, so lines
-// go one by one, from an upper bound on.
+// read, and where not even one fits, for so many bytes of that. Halving would throw away up to half of what fits, so
+// lines go one by one, from an upper bound on.
 func FitLines(chat *v1alpha1.Chat, lines int, shrunk func(lines, bytes int) any) (string, error) {
 	for {
 		text, err := Encode(shrunk(lines, MaxResultBytes))

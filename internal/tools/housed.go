@@ -16,10 +16,26 @@ type Housed interface {
 	NeedsWorkspace()
 }
 
+// PartlyHoused is a Tool of which some calls work in the workspace of the chat's family, and others need none.
+type PartlyHoused interface {
+	Tool
+	// NeedsWorkspaceFor reports whether a call of the chat with these arguments works there. It depends on nothing else,
+	// so that each step comes to the same answer.
+	NeedsWorkspaceFor(chat *v1alpha1.Chat, input string) bool
+}
+
 // NeedWorkspace reports whether one of the calls, if the chat allows it, needs the workspace.
-func (r *Registry) NeedWorkspace(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) bool {
+func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall) bool {
 	return slices.ContainsFunc(calls, func(call v1alpha1.ToolCall) bool {
-		_, housed := r.tools[call.Name].(Housed)
-		return housed && allows(spec, call.Name)
+		if !allows(chat.Spec.Tools, call.Name) {
+			return false
+		}
+		switch tool := r.tools[call.Name].(type) {
+		case Housed:
+			return true
+		case PartlyHoused:
+			return tool.NeedsWorkspaceFor(chat, call.Input)
+		}
+		return false
 	})
 }

@@ -18,11 +18,13 @@ import (
 
 // Input is everything that a prompt is made of.
 type Input struct {
-	// SystemPrompt, Instructions, a standing text for sub-chats, and Extra are the blocks of the system message, in this
-	// order, each after a blank line. Blank ones are left out.
+	// SystemPrompt, Instructions, Skills, a standing text for sub-chats, and Extra are the blocks of the system message,
+	// in this order, each after a blank line. Blank ones are left out.
 	SystemPrompt string
 	// Instructions are the texts of Chat.spec.instructionsFrom, in its order.
 	Instructions []string
+	// Skills is the index of the skills of Chat.spec.skillsFrom.
+	Skills string
 	// SubChat is true for a chat that has a parent.
 	SubChat bool
 	// Extra are further blocks, such as guidance about a tool. What changes most often goes last, for caches' sake.

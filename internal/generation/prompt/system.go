@@ -24,6 +24,7 @@ func (in Input) system() string {
 	for _, text := range in.Instructions {
 		blocks = append(blocks, cutInstructions(text))
 	}
+	blocks = append(blocks, in.Skills)
 	if in.SubChat {
 		blocks = append(blocks, subChat)
 	}

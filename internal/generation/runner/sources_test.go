@@ -4,15 +4,22 @@
 package runner_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/skills"
 )
 
 func says(text string) modelserver.Script {
@@ -72,7 +79,7 @@ func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 			s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("rules", "a"), from}
 		})
 		c.ask(name+"-u", "hello")
-		e := c.failure(v1alpha1.ErrorInstructionsNotFound)
+		e := c.failure(v1alpha1.ErrorConfigMapNotFound)
 		want := map[string]string{
 			"absent": `ConfigMap absent, key "a", which chat absent names in instructionsFrom, ` +
 				`cannot be used: it does not exist. Create it`,
@@ -80,6 +87,92 @@ func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
 				`cannot be used: it has no key "b". Create it`,
 		}[name]
 		if !strings.HasPrefix(e.Text(), want) {
+			t.Errorf("the message is %s", e.Text())
+		}
+	}
+	if n := len(p.models.Requests()); n != 0 {
+		t.Errorf("the model was called %d times", n)
+	}
+}
+
+// learns lets the models of the pod read the skills of chats that have no workspace.
+func learns(_ *pod, o *runner.Options) {
+	texts := sources.New(sources.Options{Client: o.Client, Now: time.Now})
+	o.Tools = tools.NewRegistry(skills.Tools(skills.Options{OfChat: texts.SkillsOf,
+		Has: func(*v1alpha1.Chat) bool { return false }})...)
+}
+
+func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
+	return v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}, Items: items}
+}
+
+func TestTheIndexOfSkillsFollowsTheInstructions(t *testing.T) {
+	p := startPod(t, says("Fine."), learns)
+	forms := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "forms"}, Data: map[string]string{
+		"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\nSecret of the trade.", "rules": "Be brief."}}
+	create(t, forms)
+	absent := skillIn("absent")
+	absent.Optional = true
+	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
+		s.SystemPrompt = "You are a clerk."
+		s.ParentRef = &v1alpha1.ChatReference{Name: "parent"}
+		s.InstructionsFrom = []v1alpha1.InstructionsSource{instructions("forms", "rules")}
+		s.SkillsFrom = []v1alpha1.SkillSource{absent, skillIn("forms")}
+	})
+	c.ask("one", "hello")
+	c.commit(c.result(), "")
+	body := p.asked()
+	if want := `You are a clerk.\n\nBe brief.\n\n` + encoded(t, skill.OfChat); !strings.Contains(body, want) ||
+		!strings.Contains(body, `\n- configmap/pdf: Fills in forms.\n\nAnother agent gave you this task`) ||
+		strings.Contains(body, "Secret") || !strings.Contains(body, `"read_skill_file"`) {
+		t.Errorf("the model was asked %s", body)
+	}
+	forms.Data["SKILL.md"] = "---\nname: pdf\ndescription: Fills in all forms.\n---\n"
+	if err := cluster.Client.Update(t.Context(), forms); err != nil {
+		t.Fatal(err)
+	}
+	c.ask("two", "hello")
+	c.result()
+	if body := p.asked(); !strings.Contains(body, `- configmap/pdf: Fills in all forms.\n`) {
+		t.Errorf("the model was asked %s", body)
+	}
+}
+
+// encoded is a text as it stands in the body of a request.
+func encoded(t *testing.T, text string) string {
+	t.Helper()
+	raw, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Trim(string(raw), `"`)
+}
+
+func TestAModelThatMayNotReadSkillsIsToldOfNone(t *testing.T) {
+	p := startPod(t, says("Fine."), learns)
+	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
+		s.SkillsFrom = []v1alpha1.SkillSource{skillIn("absent")}
+		s.Tools = &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{}}}
+	})
+	c.ask("one", "hello")
+	c.result()
+	if body := p.asked(); strings.Contains(body, "kill") {
+		t.Errorf("the model was asked %s", body)
+	}
+}
+
+func TestMissingSkillsSayWhatToCreate(t *testing.T) {
+	p := startPod(t, says("Fine."), learns)
+	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
+		Data: map[string]string{"a": "x"}})
+	for name, want := range map[string]string{
+		"absent": `ConfigMap absent, which chat absent names in skillsFrom, cannot be used: it does not exist. Create it`,
+		"rules": `ConfigMap rules, key "SKILL.md", which chat rules names in skillsFrom, cannot be used: it has no key ` +
+			`"SKILL.md". Create it`,
+	} {
+		c := p.newChat(name, func(s *v1alpha1.ChatSpec) { s.SkillsFrom = []v1alpha1.SkillSource{skillIn(name)} })
+		c.ask(name+"-u", "hello")
+		if e := c.failure(v1alpha1.ErrorConfigMapNotFound); !strings.HasPrefix(e.Text(), want) {
 			t.Errorf("the message is %s", e.Text())
 		}
 	}

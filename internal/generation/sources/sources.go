@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names,
-// and the contents of files that messages only name. It reads anew for each step, so that a change takes effect with
-// the next one; what was fetched from a URL is kept for a while.
+// the skills that its skillsFrom names, and the contents of files that messages only name. It reads anew for each step,
+// so that a change takes effect with the next one; what was fetched from a URL is kept for a while.
 //
 // A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is
 // not that of who wrote the URL. Of a public URL of another host it says so, for the provider to fetch.
@@ -24,7 +24,7 @@ import (
 	"parley.dev/parley/internal/hostlist"
 )
 
-// Options of a Reader. All are required but Hosts.
+// Options of a Reader. All are required but Hosts, and HTTP where no files are read.
 type Options struct {
 	// Client reaches the API server as this pod.
 	Client *apiclient.Client
@@ -48,15 +48,23 @@ type Reader struct {
 // New returns a reader.
 func New(o Options) *Reader { return &Reader{options: o} }
 
-// MissingError means that there is no such text, and that the chat cannot go on without it.
+// The fields of a chat that name ConfigMaps.
+const (
+	instructionsFrom = "instructionsFrom"
+	skillsFrom       = "skillsFrom"
+)
+
+// MissingError means that a ConfigMap or its key is not there, and that the chat cannot go on without it.
 type MissingError struct {
-	// Ref that names the text.
-	Ref v1alpha1.ConfigMapKeyReference
+	// Field of the chat that names the ConfigMap.
+	Field string
+	// ConfigMap, and the key that matters; empty: the ConfigMap as a whole.
+	ConfigMap, Key string
 	// Why is what is wrong, such as "it has no key x".
 	Why string
 }
 
-func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.Ref.Name, e.Why) }
+func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.ConfigMap, e.Why) }
 
 // Instructions reads the texts in order; one that is optional and not there is left out. The error is a *MissingError,
 // or that of ctx.
@@ -73,7 +81,7 @@ func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1al
 		case why == "":
 			texts = append(texts, string(value))
 		case !from[i].Optional:
-			return nil, &MissingError{Ref: ref, Why: why}
+			return nil, &MissingError{Field: instructionsFrom, ConfigMap: ref.Name, Key: ref.Key, Why: why}
 		}
 	}
 	return texts, nil

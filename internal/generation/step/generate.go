@@ -57,8 +57,9 @@ func (p *Performer) withRequired(t *models.Target, s collect.Step) collect.Step 
 			calls = append(calls, *call)
 		}
 	}
-	registry, allowed := p.steps.options.Tools, p.chat.Spec.Tools
-	s.WaitingFor, s.NeedsWorkspace = registry.WaitingCalls(allowed, calls), registry.NeedWorkspace(allowed, calls)
+	registry := p.steps.options.Tools
+	s.WaitingFor = registry.WaitingCalls(p.chat.Spec.Tools, calls)
+	s.NeedsWorkspace = registry.NeedWorkspace(p.chat, calls)
 	return s
 }
 

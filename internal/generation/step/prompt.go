@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"charm.land/fantasy"
 
@@ -15,6 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/skill"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -33,26 +35,45 @@ func (p *Performer) prompt(
 	var err error
 	in.Instructions, err = from.Instructions(ctx, namespace, spec.InstructionsFrom)
 	if err == nil {
+		in.Skills, err = p.skills(ctx)
+	}
+	if err == nil {
 		in.Files = from.Files(ctx, namespace, view)
 	}
 	switch {
 	case Interrupted(ctx):
 		return nil, &Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	case err != nil:
-		return nil, new(Failed(instructionsError(p.chat, err)))
+		return nil, new(Failed(sourcesError(p.chat, err)))
 	}
 	return prompt.Build(in), nil
 }
 
-func instructionsError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
+// skills is the index of the skills that the chat names, for a model that can read them: not for an advisor.
+func (p *Performer) skills(ctx context.Context) (string, error) {
+	reads := func(t tools.Tool) bool { return t.Name() == string(v1alpha1.BuiltInReadSkill) }
+	if len(p.chat.Spec.SkillsFrom) == 0 || p.action() == v1alpha1.ActionExecuteTools ||
+		!slices.ContainsFunc(tools.Suited(p.steps.options.Tools.Active(p.chat.Spec.Tools), p.chat), reads) {
+		return "", nil
+	}
+	all, err := p.steps.options.Sources.Skills(ctx, p.steps.options.Namespace, p.chat.Spec.SkillsFrom)
+	return skill.Index(skill.OfChat, all, false), err
+}
+
+// sourcesError is why what the chat names in ConfigMaps could not be read.
+func sourcesError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name),
 		Advice: "Send a message to try again",
 	}
 	if missing, ok := errors.AsType[*sources.MissingError](err); ok {
-		e.Reason = v1alpha1.ErrorInstructionsNotFound
-		e.Message = fmt.Sprintf("ConfigMap %s, key %q, which chat %s names in instructionsFrom, cannot be used: %s",
-			missing.Ref.Name, missing.Ref.Key, chat.Name, missing.Why)
+		key := ""
+		if missing.Key != "" {
+			key = fmt.Sprintf(", key %q", missing.Key)
+		}
+		e.Reason = v1alpha1.ErrorConfigMapNotFound
+		e.Message = fmt.Sprintf("ConfigMap %s%s, which chat %s names in %s, cannot be used: %s",
+			missing.ConfigMap, key, chat.Name, missing.Field, missing.Why)
 		e.Advice = "Create it, or mark the entry as optional, then send a message to continue"
 	}
 	return e

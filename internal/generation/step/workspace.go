@@ -18,7 +18,7 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 	calls []v1alpha1.ToolCall) Outcome {
 	read := p.steps.options.WorkspaceContext
 	if read == nil || ctx.Err() != nil || o.Kind != v1alpha1.OutcomeCompleted ||
-		!p.chat.Status.Internal.Attempt.HasWorkspace || !p.steps.options.Tools.NeedWorkspace(p.chat.Spec.Tools, calls) ||
+		!p.chat.Status.Internal.Attempt.HasWorkspace || !p.steps.options.Tools.NeedWorkspace(p.chat, calls) ||
 		slices.ContainsFunc(compaction.View(messages), hasContext) {
 		return o
 	}

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/skill"
+	toolskills "parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -24,19 +24,15 @@ import (
 const (
 	// contextTime is how long reading the context may take.
 	contextTime = 5 * time.Second
-	// maxContext is how much of the instructions, and of the index of skills, the model reads: 64 KiB.
+	// maxContext is how much of the instructions the model reads: 64 KiB.
 	maxContext = v1alpha1.MaxInstructionsBytes
 	// maxSource is how large a file may be that is read for it.
 	maxSource = 256 << 10
 	// maxIncludes is how many files the instructions may include.
 	maxIncludes = 16
-	// maxSkills is how many skills the index names.
-	maxSkills = 50
-	// maxSkillText is how many characters the index has of a description.
-	maxSkillText = 500
 
 	instructionsFile = "AGENTS.md"
-	skillsDirectory  = ".agents/skills"
+	indexFile        = "SKILLS.md"
 	contextCut       = "\n\n[This is longer than 64 KiB; the rest was cut off.]\n"
 )
 
@@ -53,9 +49,12 @@ func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []
 	return files, ctx.Err() == nil // What nobody answers is asked again until then.
 }
 
+// IsContext reports whether a file of that name is one that Context returns.
+func IsContext(name string) bool { return name == instructionsFile || name == indexFile }
+
 func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile) {
 	for _, f := range []struct{ name, text string }{
-		{instructionsFile, instructions(ctx, c)}, {"SKILLS.md", skills(ctx, c)},
+		{instructionsFile, instructions(ctx, c)}, {indexFile, skills(ctx, c)},
 	} {
 		if strings.TrimSpace(f.text) != "" {
 			files = append(files, asFile(f.name, f.text))
@@ -128,41 +127,11 @@ func included(line string) string {
 	return to
 }
 
-// skills is the index of the skills: folders with a SKILL.md, which says at its beginning what the skill is for.
+// skills is the index of the skills in the workspace.
 func skills(ctx context.Context, c *client.Client) string {
-	found, err := c.Search(ctx, protocol.SearchRequest{Path: skillsDirectory, Glob: "*/SKILL.md", Hidden: true,
-		Limit: maxSkills})
-	if err != nil || len(found.Matches) == 0 {
+	all, more, err := toolskills.InWorkspace(ctx, c)
+	if err != nil {
 		return ""
 	}
-	var text strings.Builder
-	text.WriteString("Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
-		"task, read its SKILL.md with read_file, and follow it.\n\n")
-	for _, match := range found.Matches {
-		content, err := c.Content(ctx, match.Path, maxSource)
-		if err != nil {
-			continue
-		}
-		name, description := skillOf(string(content))
-		if name == "" {
-			name = path.Base(path.Dir(match.Path))
-		}
-		fmt.Fprintf(&text, "- %s (%s): %s\n", clip.Ellipsis(printable.Line(name), 64), printable.Line(match.Path),
-			clip.Ellipsis(printable.Line(description), maxSkillText))
-	}
-	return text.String()
-}
-
-// skillOf is the name and the description that a SKILL.md begins with, between lines of ---.
-func skillOf(content string) (name, description string) {
-	content = strings.ReplaceAll(content, "\r\n", "\n")
-	head, _, ok := strings.Cut(strings.TrimPrefix(content, "---\n"), "\n---")
-	var said struct {
-		Name        string `json:"name"`
-		Description string `json:"description"`
-	}
-	if !ok || !strings.HasPrefix(content, "---\n") || yaml.Unmarshal([]byte(head), &said) != nil {
-		return "", ""
-	}
-	return said.Name, said.Description
+	return skill.Index(skill.OfWorkspace, all, more)
 }

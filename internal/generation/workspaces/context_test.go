@@ -51,7 +51,7 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 }
 
 const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
-	"task, read its SKILL.md with read_file, and follow it.\n\n"
+	"task, read the skill with read_skill, and follow it; read_skill_file reads a file of it.\n\n"
 
 func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
@@ -66,11 +66,11 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 			"AGENTS.md": "[x.md was not read: there is no such file]\nOne.\n"}},
 		"blank instructions": {map[string]string{"AGENTS.md": " \n"}, map[string]string{}},
 		"a skill": {map[string]string{skill: "---\r\nname: pdf\r\ndescription: \"Fills\\e[31m in forms.\"\r\n---\r\nDo it."},
-			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): Fills [31m in forms.\n"}},
+			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + "): Fills [31m in forms.\n"}},
 		"a skill that says nothing": {map[string]string{skill: "Do it."},
-			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): \n"}},
+			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + ")\n"}},
 		"a skill that is no YAML": {map[string]string{skill: "---\nname: [\n---\n"},
-			map[string]string{"SKILLS.md": index + "- pdf (" + skill + "): \n"}},
+			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + ")\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, contextOf(t, c.files)); diff != "" {

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/tools/workspace"
 )
@@ -23,6 +24,7 @@ import (
 // builtIn are the tools that Parley brings.
 func builtIn() []tools.Tool {
 	all := append(workspace.Tools(workspace.Options{}), templates.Tools(templates.Options{})...)
+	all = append(all, skills.Tools(skills.Options{})...)
 	all = append(all, advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
 	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all

@@ -84,7 +84,7 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	case isCode(err, protocol.TooLarge) || len(content) > maxAttached:
 		return "", fmt.Errorf("%.200q is too large: a file may have %d KiB", given.Path, maxAttached>>10)
 	case err != nil:
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	case len(content) == 0:
 		return "", fmt.Errorf("%.200q is empty", given.Path)
 	}

@@ -92,7 +92,7 @@ func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	got, err := workspace.Edit(ctx, call.Key, r)
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	return tools.Fit(call.Chat, tools.ResultLimitOf(call.Chat), func(most int) any { return edited(got.Files, most) })
 }

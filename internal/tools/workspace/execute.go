@@ -166,7 +166,7 @@ func (t execute) start(
 	case tools.Interrupted(ctx):
 		return t.startedBefore(ctx, call)
 	}
-	return nil, nil, problem(ctx, err)
+	return nil, nil, Problem(ctx, err)
 }
 
 // startedBefore is what an earlier life of this process has started by the key of a call that was interrupted.
@@ -183,7 +183,7 @@ func (t execute) startedBefore(ctx context.Context, call tools.Call) (*client.Cl
 	p, err := begun(looking, workspace, call.Key)
 	switch {
 	case err != nil:
-		return nil, nil, problem(looking, err)
+		return nil, nil, Problem(looking, err)
 	case p == nil:
 		return nil, nil, ctx.Err()
 	}
@@ -261,7 +261,7 @@ func (t execute) lost(
 		return "", ctx.Err()
 	}
 	r := executeResult{DurationMS: t.lasted(p, began), Background: p.ID}
-	r.Error = problem(ctx, err).Error()
+	r.Error = Problem(ctx, err).Error()
 	r.Note = fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, goOn)
 	return tools.Fit(call.Chat, 0, func(int) any { return r })
 }

@@ -26,8 +26,8 @@ var notForModels = map[protocol.ErrorCode]bool{
 	protocol.Unauthenticated: true, protocol.Forbidden: true, protocol.Unbound: true, protocol.BoundToAnother: true,
 }
 
-// problem is an error of the client as the model reads it, without addresses.
-func problem(ctx context.Context, err error) error {
+// Problem is an error of the client as the model reads it, without addresses.
+func Problem(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

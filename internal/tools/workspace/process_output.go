@@ -79,11 +79,11 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 		p, err = t.attend(ctx, workspace, p, time.Duration(given.Wait)*time.Second, from, call.Show)
 	}
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	written, err := read(ctx, workspace, p)
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	result := processOutputResult{
 		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes, Note: p.Note,

@@ -77,7 +77,7 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	all, err := workspace.Processes(ctx)
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	slices.SortStableFunc(all, func(a, b protocol.Process) int { return rank(&a) - rank(&b) })
 	return tools.Fit(call.Chat, maxListed, func(most int) any {
@@ -165,7 +165,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		p, err = t.attend(ctx, workspace, p, settle, p.OutputBytes, call.Show)
 	}
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	if p.State == protocol.Running {
 		note = "It has not ended yet: process_output waits for that, and the signal kill ends it."

@@ -113,7 +113,7 @@ func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 		Context: given.Context, Hidden: given.Hidden, Limit: given.Limit,
 	})
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	return tools.Fit(call.Chat, given.Limit, func(most int) any { return found(got, most) })
 }

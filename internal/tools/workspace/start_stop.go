@@ -62,7 +62,7 @@ func (t start) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	info, err := workspace.Info(ctx)
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	return tools.Encode(startResult{Directory: info.Directory, OS: info.OS, Arch: info.Arch, Shell: info.Shell,
 		Running: info.Running})

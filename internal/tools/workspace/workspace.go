@@ -73,7 +73,12 @@ const maxWhy = 2 << 10
 
 // of is the workspace of the chat that calls.
 func (c *common) of(ctx context.Context, call tools.Call) (*client.Client, error) {
-	workspace, err := c.options.Workspaces.Of(ctx, call.Chat)
+	return Open(ctx, c.options.Workspaces, call.Chat)
+}
+
+// Open is a client of the agent in the chat's workspace. The error is for the model.
+func Open(ctx context.Context, all Workspaces, chat *v1alpha1.Chat) (*client.Client, error) {
+	workspace, err := all.Of(ctx, chat)
 	switch {
 	case err == nil:
 		return workspace, nil

@@ -66,7 +66,7 @@ func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	info, err := workspace.Write(ctx, call.Key, given.Path, []byte(given.Content))
 	if err != nil {
-		return "", problem(ctx, err)
+		return "", Problem(ctx, err)
 	}
 	result := writeFileResult{OK: true, Path: info.Path, Size: int64(len(given.Content)), Created: info.Created}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })

@@ -1,0 +1,128 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package sources
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/skill"
+)
+
+// configMaps is an API server with these ConfigMaps.
+func configMaps(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		config := all[path.Base(r.URL.Path)]
+		if config == nil {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(config)
+	}))
+	t.Cleanup(server.Close)
+	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Client: client, Now: time.Now})
+}
+
+func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
+	return v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}, Items: items}
+}
+
+func optional(s v1alpha1.SkillSource) v1alpha1.SkillSource {
+	s.Optional = true
+	return s
+}
+
+func item(key, path string) v1alpha1.SkillItem { return v1alpha1.SkillItem{Key: key, Path: path} }
+
+func TestAConfigMapIsASkill(t *testing.T) {
+	r := configMaps(t, map[string]*apiclient.ConfigMap{
+		"forms": {Data: map[string]string{"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\n", "fill.py": "x",
+			"mail.md": "---\nname: mail\n---\n", ".hidden": "x", "..x": "x"}, BinaryData: map[string][]byte{"logo.png": {0}}},
+		"bare":  {Data: map[string]string{"SKILL.md": "Do it."}},
+		"empty": {Data: map[string]string{"a": "x"}},
+	})
+	for name, c := range map[string]struct {
+		from []v1alpha1.SkillSource
+		want []string
+		err  string
+	}{
+		"each key is a file of its name": {[]v1alpha1.SkillSource{skillIn("forms")},
+			[]string{"pdf: Fills in forms. [SKILL.md fill.py logo.png mail.md]"}, ""},
+		"it has the name of its ConfigMap if it says none": {[]v1alpha1.SkillSource{skillIn("bare")},
+			[]string{"bare:  [SKILL.md]"}, ""},
+		"items put keys in folders": {[]v1alpha1.SkillSource{skillIn("forms", item("fill.py", "scripts/fill.py"))},
+			[]string{"pdf: Fills in forms. [SKILL.md scripts/fill.py]"}, ""},
+		"items name another SKILL.md": {[]v1alpha1.SkillSource{skillIn("forms", item("mail.md", "SKILL.md")),
+			skillIn("forms")},
+			[]string{"mail:  [SKILL.md]", "pdf: Fills in forms. [SKILL.md fill.py logo.png mail.md]"}, ""},
+		"items that lead elsewhere are no files": {[]v1alpha1.SkillSource{skillIn("bare", item("SKILL.md", "../x"),
+			item("SKILL.md", "/x"), item("SKILL.md", "./x"), item("SKILL.md", "a/.x"))}, []string{"bare:  [SKILL.md]"}, ""},
+		"two of the same name": {[]v1alpha1.SkillSource{skillIn("bare"), skillIn("bare")},
+			[]string{"bare:  [SKILL.md]", "bare-2:  [SKILL.md]"}, ""},
+		"a ConfigMap that is not there": {[]v1alpha1.SkillSource{skillIn("none")}, nil, "ConfigMap none: it does not exist"},
+		"a ConfigMap without SKILL.md": {[]v1alpha1.SkillSource{skillIn("empty")}, nil,
+			`ConfigMap empty: it has no key "SKILL.md"`},
+		"an item that is not there": {[]v1alpha1.SkillSource{skillIn("bare", item("x", "y"))}, nil,
+			`ConfigMap bare: it has no key "x"`},
+		"optional ones that are not there": {[]v1alpha1.SkillSource{optional(skillIn("none")), optional(skillIn("empty")),
+			optional(skillIn("bare", item("x", "y")))}, []string{"bare:  [SKILL.md]"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := r.Skills(t.Context(), "ns", c.from)
+			if said := fmt.Sprint(err); err == nil && c.err != "" || err != nil && said != c.err {
+				t.Fatalf("the error is %v, want %s", err, c.err)
+			}
+			var got []string
+			for _, s := range all {
+				files, _, err := s.Files(t.Context())
+				if err != nil || s.Source != skill.FromConfigMap || s.Dir != "" {
+					t.Errorf("%+v: %v", s, err)
+				}
+				got = append(got, fmt.Sprintf("%s: %s %v", s.Name, s.Description, files))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("the skills are %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAFileOfASkillIsReadWhenItIsAskedFor(t *testing.T) {
+	config := &apiclient.ConfigMap{Data: map[string]string{"SKILL.md": "Do it.", "a": "first"},
+		BinaryData: map[string][]byte{"large": []byte(strings.Repeat("x", skill.MaxFileBytes+1))}}
+	chat := &v1alpha1.Chat{}
+	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{skillIn("gone"), skillIn("s")}
+	all, err := configMaps(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("of one that is there and one that is not: %+v, %v", all, err)
+	}
+	config.Data["a"] = "second"
+	if got, err := all[0].File(t.Context(), "a"); err != nil || string(got) != "second" {
+		t.Errorf("after a change it is %q, %v", got, err)
+	}
+	for path, want := range map[string]error{"b": skill.ErrNoFile, "large": skill.ErrTooLarge} {
+		if _, err := all[0].File(t.Context(), path); !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
