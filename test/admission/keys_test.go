@@ -5,6 +5,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,16 @@ func instructed(configMaps ...string) *v1alpha1.Chat {
 	for _, name := range configMaps {
 		chat.Spec.InstructionsFrom = append(chat.Spec.InstructionsFrom,
 			v1alpha1.InstructionsSource{ConfigMapKeyRef: inConfigMap(name, "a")})
+	}
+	return chat
+}
+
+// skilled is a chat whose skills are the ConfigMaps.
+func skilled(configMaps ...string) *v1alpha1.Chat {
+	chat := newChat(unique("chat"))
+	for _, name := range configMaps {
+		chat.Spec.SkillsFrom = append(chat.Spec.SkillsFrom,
+			v1alpha1.SkillSource{ConfigMapRef: v1alpha1.ConfigMapReference{Name: name}})
 	}
 	return chat
 }
@@ -133,6 +144,57 @@ func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 			""},
 		{chatter, "says something without a file", creates(inParts("any", "see")), ""},
 	})
+}
+
+func TestASkillIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+	const library = "library"
+	mayGet(t, chatter, "configmaps", library)
+	awaitAllowed(t.Context(), t, chatter, creates(skilled(library)))
+	foreign, own := skilled("internal"), skilled(library)
+	mustCreate(t, administrator, foreign)
+	mustCreate(t, chatter, own)
+	const refusal = "chatter may not get every ConfigMap that is named here, and so cannot show it to a model"
+	many := slices.Repeat([]string{library}, 16)
+	try(t, []write{
+		{chatter, "names skills that it may read", creates(skilled(many...)), ""},
+		{chatter, "names one that it may not read", creates(skilled("internal")), refusal},
+		{chatter, "hides one that it may not read behind 15 others", creates(skilled(append(many[:15:15], "internal")...)),
+			refusal},
+		{chatter, "names 17 skills", creates(skilled(append(many, library)...)), "at most 16 skills can be named at a time"},
+		{administrator, "names 32 skills", creates(skilled(append(many, many...)...)), ""},
+		{chatter, "adds one that it may not read",
+			patches(own, `{"spec":{"skillsFrom":[{"configMapRef":{"name":"library"}},{"configMapRef":{"name":"internal"}}]}}`),
+			refusal},
+		{chatter, "has other keys read of one that somebody else named", patches(foreign,
+			`{"spec":{"skillsFrom":[{"configMapRef":{"name":"internal"},"items":[{"key":"a","path":"a"}]}]}}`), refusal},
+		{chatter, "changes a chat whose skills somebody else named", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
+		{chatter, "takes a skill away that somebody else named", patches(foreign, `{"spec":{"skillsFrom":[]}}`), ""},
+	})
+}
+
+func TestAFileOfASkillStaysWithinIt(t *testing.T) {
+	at := func(items ...v1alpha1.SkillItem) *v1alpha1.Chat {
+		chat := skilled("any")
+		chat.Spec.SkillsFrom[0].Items = items
+		return chat
+	}
+	const refusal = "path must be relative, such as scripts/fill.py"
+	writes := []write{
+		{administrator, "puts keys into folders", creates(at(v1alpha1.SkillItem{Key: "fill.py", Path: "scripts/fill.py"},
+			v1alpha1.SkillItem{Key: "pdf.SKILL.md", Path: "SKILL.md"}, v1alpha1.SkillItem{Key: "a", Path: "a..b/c."})), ""},
+		{administrator, "puts two keys at one path", creates(at(v1alpha1.SkillItem{Key: "a", Path: "x"},
+			v1alpha1.SkillItem{Key: "b", Path: "x"})), "Duplicate value"},
+		{administrator, "names a key that is a path", creates(at(v1alpha1.SkillItem{Key: "..", Path: "x"})),
+			"a key is neither . nor begins with .."},
+		{administrator, "names a ConfigMap that is a path", creates(skilled("../secrets")), "should match"},
+		{administrator, "names 33 skills", creates(skilled(slices.Repeat([]string{"any"}, 33)...)), "must have at most 32 items"},
+	}
+	for _, path := range []string{"/a", "..", "../a", "a/../b", "a/..", ".", "./a", "a/./b", ".git/config", "a/.env", "a//b", "a/",
+		"a\\b", "a b", "a\nb"} {
+		writes = append(writes, write{administrator, fmt.Sprintf("puts a file at %q", path),
+			creates(at(v1alpha1.SkillItem{Key: "a", Path: path})), refusal})
+	}
+	try(t, writes)
 }
 
 func instructedAs(t *testing.T, configMap string) *v1alpha1.Chat {

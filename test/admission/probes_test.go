@@ -73,6 +73,9 @@ var probes = []probe{
 	{"parley-configmaps-of-chats", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, instructed("probed")), "may not get every ConfigMap")
 	}},
+	{"parley-skills-of-chats", func(ctx context.Context) bool {
+		return says(dryAs(ctx, chatter, skilled("probed")), "may not get every ConfigMap")
+	}},
 	{"parley-configmaps-of-messages", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, withFiles("probed")), "may not get every ConfigMap")
 	}},
