@@ -30,6 +30,12 @@ type ChatInternalStatus struct {
 	// +optional
 	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
 
+	// contextRefreshedVersion is the version that the history had when it was last asked to read the workspace's context
+	// again: what results of that version or an earlier one hold of it may be older than the request. 0: nobody asked.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ContextRefreshedVersion int64 `json:"contextRefreshedVersion,omitempty"`
+
 	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
 	// +optional
 	Compaction CompactionSource `json:"compaction,omitempty"`

@@ -17,10 +17,13 @@ const (
 	AnnotationCompact = "parley.dev/compact"
 	// AnnotationTitle has a model write another title, beside the next reply.
 	AnnotationTitle = "parley.dev/title"
+	// AnnotationRefreshContext has what the workspace says about how to work in it read again, with the results of the
+	// next calls that work there.
+	AnnotationRefreshContext = "parley.dev/refresh-context"
 )
 
 // RequestKind is what an annotation asks for.
-// +kubebuilder:validation:Enum=Interrupt;Clear;Compact;Title
+// +kubebuilder:validation:Enum=Interrupt;Clear;Compact;Title;RefreshContext
 type RequestKind string
 
 const (
@@ -32,19 +35,22 @@ const (
 	RequestCompact RequestKind = "Compact"
 	// RequestTitle is asked for with the annotation parley.dev/title.
 	RequestTitle RequestKind = "Title"
+	// RequestRefreshContext is asked for with the annotation parley.dev/refresh-context.
+	RequestRefreshContext RequestKind = "RefreshContext"
 )
 
 // requestAnnotations are the annotations that ask for something.
 var requestAnnotations = map[RequestKind]string{
-	RequestInterrupt: AnnotationInterrupt,
-	RequestClear:     AnnotationClear,
-	RequestCompact:   AnnotationCompact,
-	RequestTitle:     AnnotationTitle,
+	RequestInterrupt:      AnnotationInterrupt,
+	RequestClear:          AnnotationClear,
+	RequestCompact:        AnnotationCompact,
+	RequestTitle:          AnnotationTitle,
+	RequestRefreshContext: AnnotationRefreshContext,
 }
 
 // RequestKinds lists what can be asked for, in the order in which requests that come together are acted on.
 func RequestKinds() []RequestKind {
-	return []RequestKind{RequestInterrupt, RequestClear, RequestCompact, RequestTitle}
+	return []RequestKind{RequestInterrupt, RequestClear, RequestCompact, RequestTitle, RequestRefreshContext}
 }
 
 // Annotation that asks for it.

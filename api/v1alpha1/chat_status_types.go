@@ -113,7 +113,7 @@ type ChatStatus struct {
 	Workspace *ChatWorkspaceStatus `json:"workspace,omitempty"`
 
 	// requests are the newest requests that annotations made, one of a kind, and what became of them.
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	// +listType=map
 	// +listMapKey=kind
 	// +optional

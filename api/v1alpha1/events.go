@@ -43,6 +43,8 @@ const (
 	// EventTitleNotWritten surfaces when no model is to write another title:
 	// spec.title says it, or no model writes titles.
 	EventTitleNotWritten EventReason = "TitleNotWritten"
+	// EventContextNotRefreshed surfaces when there is no workspace whose context could be read again.
+	EventContextNotRefreshed EventReason = "ContextNotRefreshed"
 )
 
 // EventAction is what an Event says was being done.
@@ -64,4 +66,6 @@ const (
 	EventActionClear = EventAction(RequestClear)
 	// EventActionTitle is the request for another title.
 	EventActionTitle = EventAction(RequestTitle)
+	// EventActionRefreshContext is the request to read again what the workspace says about how to work in it.
+	EventActionRefreshContext = EventAction(RequestRefreshContext)
 )

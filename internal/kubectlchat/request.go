@@ -26,6 +26,8 @@ var (
 	clearRequest     = request{v1alpha1.RequestClear, "cleared"}
 	compactRequest   = request{v1alpha1.RequestCompact, "is being compacted"}
 	titleRequest     = request{v1alpha1.RequestTitle, "gets another title beside its next reply"}
+	refreshRequest   = request{v1alpha1.RequestRefreshContext,
+		"reads the context of its workspace again with its next calls there"}
 )
 
 func newInterrupt(o *options) *cobra.Command {
@@ -67,6 +69,17 @@ func newTitle(o *options) *cobra.Command {
 			"another title, of the whole conversation. Ends with 1 if no model writes titles for the chat (spec.titles of " +
 			"its ChatModelConfig), or spec.title says the title.",
 		Example: "  kubectl chat title triage",
+	})
+}
+
+func newRefreshContext(o *options) *cobra.Command {
+	return newRequest(o, refreshRequest, &cobra.Command{
+		Use:   "refresh-context CHAT",
+		Short: "Have AGENTS.md and the index of skills of the workspace read again",
+		Long: "Annotates the chat with parley.dev/refresh-context and waits until it has acted on it: with the results of " +
+			"the next calls that work in the workspace, the model is shown anew what that says about how to work in it. " +
+			"Ends with 1 if the chat has no workspace.",
+		Example: "  kubectl chat refresh-context fix-the-build",
 	})
 }
 

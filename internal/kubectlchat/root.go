@@ -62,7 +62,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "",
 		"json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug")
 	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o),
-		newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
+		newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newDebug(o))
 	return root
 }
 

@@ -49,6 +49,8 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 			"chat.parley.dev/triage is being compacted: Done\n"},
 		"title": {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle,
 			"chat.parley.dev/triage gets another title beside its next reply: Done\n"},
+		"refresh-context": {v1alpha1.RequestRefreshContext, v1alpha1.AnnotationRefreshContext,
+			"chat.parley.dev/triage reads the context of its workspace again with its next calls there: Done\n"},
 		"clear": {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
 	} {
 		t.Run(verb, func(t *testing.T) {

@@ -35,6 +35,11 @@ func contextBegins(at int64) condition {
 	}}
 }
 
+// contextAskedFor means that the chat has taken a request to read the context of its workspace again.
+var contextAskedFor = condition{"the context is asked for again", func(s *snapshot) bool {
+	return s.chat != nil && s.chat.Status.Internal.ContextRefreshedVersion > 0
+}}
+
 // summary means that the chat says this of its turn.
 func summary(says string) condition {
 	return condition{"the turn is summarised as " + says, func(s *snapshot) bool {

@@ -93,6 +93,10 @@ var steering = []scenario{
 		annotates(v1alpha1.AnnotationCompact, "1"), answers(chattest.Compacts("They greeted.")), awaits(contextBegins(4)),
 		says("m2"), answers(chattest.Says("Go on.")),
 	}},
+	{name: "the context of a workspace is asked for again", does: []step{
+		prompts("hello", inWorkspace), awaits(beingAnswered), fromHere(),
+		annotates(v1alpha1.AnnotationRefreshContext, "1"), awaits(contextAskedFor), answers(chattest.Says("Hi.")),
+	}},
 	{name: "a new context hides the old one", does: []step{
 		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		annotates(v1alpha1.AnnotationClear, "1"), awaits(contextBegins(2)), says("m1"),

@@ -52,6 +52,11 @@ func prompts(prompt string, change ...func(*v1alpha1.Chat)) step {
 	}
 }
 
+// inWorkspace gives the chat a workspace, which no call needs.
+func inWorkspace(chat *v1alpha1.Chat) {
+	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "any"}}
+}
+
 // says creates a User message, with what change makes of it.
 func says(name string, change ...func(*v1alpha1.ChatMessage)) step {
 	return creates(chattest.User(chatName, name, change...))

@@ -123,6 +123,11 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			Spec: v1alpha1.ChatSpec{InstructionsFrom: []v1alpha1.InstructionsSource{
 				{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "a", Key: "."}},
 			}}}, "a key is neither . nor begins with .."},
+		"a skill without a ConfigMap": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{SkillsFrom: []v1alpha1.SkillSource{{}}}}, "spec.skillsFrom[0].configMapRef.name"},
+		"a tool of a name that skills have": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "read_skill"}}}}},
+			"this is the name of a built-in tool"},
 		"a parent that is no name": {&v1alpha1.Chat{ObjectMeta: meta("t"),
 			Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "A b"}}}, "spec.parentRef.name"},
 		"a region that is a host": {config(func(s *v1alpha1.ChatModelConfigSpec) {

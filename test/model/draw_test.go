@@ -95,6 +95,7 @@ func (d *drawer) next() operation {
 		{7, func() operation { return op("interrupt", d.newToken()) }},
 		{4, func() operation { return op("clear", d.newToken()) }},
 		{5, func() operation { return op("compact", d.newToken()) }},
+		{2, func() operation { return op("refresh", d.newToken()) }},
 		{3, func() operation { return op("suspend") }},
 		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
 		{2, func() operation { return op("label", d.name("l")) }},

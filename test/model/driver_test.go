@@ -89,6 +89,8 @@ func (d *driver) begin(ctx context.Context, o operation) error {
 	if limits.StopsAfterClient {
 		chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"client"}}
 	}
+	// No call needs it, so that there never is one.
+	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "any"}}
 	chat.Spec.Suspend = slices.Contains(o.args, "suspended")
 	if slices.Contains(o.args, "prompt") {
 		chat.Spec.Prompt = "hello"

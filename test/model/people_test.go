@@ -78,6 +78,13 @@ var steerVerbs = map[string]verb{
 			return d.annotate(ctx, v1alpha1.AnnotationCompact, o.arg(0))
 		},
 	},
+	"refresh": {
+		able:  always,
+		model: func(c *reference.Chat, o operation) { c.RefreshContext(o.arg(0)) },
+		real: func(ctx context.Context, d *driver, o operation) error {
+			return d.annotate(ctx, v1alpha1.AnnotationRefreshContext, o.arg(0))
+		},
+	},
 	"suspend": {
 		able:  func(c *reference.Chat, _ operation) bool { return !c.Suspended },
 		model: func(c *reference.Chat, _ operation) { c.Suspend() },

@@ -73,8 +73,11 @@ var requested = map[v1alpha1.RequestKind]machine.Event{
 
 // answerRequest does what is asked, or says why not.
 func (p steering) answerRequest(kind v1alpha1.RequestKind) (reason v1alpha1.EventReason, why string) {
-	if kind == v1alpha1.RequestTitle {
+	switch kind {
+	case v1alpha1.RequestTitle:
 		return v1alpha1.EventTitleNotWritten, p.captions().askTitle()
+	case v1alpha1.RequestRefreshContext:
+		return v1alpha1.EventContextNotRefreshed, p.refreshContext()
 	}
 	refused := p.try(requested[kind], subject{compaction: v1alpha1.CompactionManual})
 	return v1alpha1.EventReason(refused), refused.Meaning()

@@ -44,3 +44,14 @@ func (p attempt) changeWorkspace(change *v1alpha1.WorkspaceChange) {
 		st.Workspace = &decided
 	}
 }
+
+// refreshContext has what the workspace says about how to work in it read again. It is no transition: it changes what
+// comes with the results of the next calls, and waits for none.
+func (p steering) refreshContext() (refusal string) {
+	if !p.facts.HasWorkspace {
+		return "the chat has no workspace whose context could be read again: set spec.workspace of the chat at the top. " +
+			"The context is then read with the results of the first calls that work there"
+	}
+	p.status().Internal.ContextRefreshedVersion = p.status().History.Version
+	return ""
+}

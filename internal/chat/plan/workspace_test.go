@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -105,5 +106,57 @@ func TestWhatTheModelDecidesAboutItsWorkspaceIsInTheStatus(t *testing.T) {
 				t.Errorf("the status has %+v", got)
 			}
 		})
+	}
+}
+
+func TestTheContextOfTheWorkspaceIsReadAgainOnRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		w       func(*testing.T) *world
+		version int64
+	}{
+		"before the start": {func(t *testing.T) *world { return newWorld(t).pass(nil) }, 0},
+		"at rest":          {func(t *testing.T) *world { return newWorld(t).say("a").answer(chattest.Says("hi")) }, 2},
+		"in a turn":        {func(t *testing.T) *world { return newWorld(t).say("a") }, 1},
+		"in an error": {func(t *testing.T) *world {
+			return newWorld(t).say("a").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+		}, 1},
+		"while it is interrupted": {func(t *testing.T) *world {
+			w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
+			w.chat.Status.Requests = nil
+			return w
+		}, 1},
+		"while a client is waited for": {func(t *testing.T) *world {
+			return newWorld(t).say("a").answer(chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
+		}, 2},
+		"while it is archived": {func(t *testing.T) *world {
+			return newWorld(t).say("a").answer(chattest.Says("hi")).pass(func(f *Facts) { f.Archive = true })
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := c.w(t)
+			before := w.chat.Status.DeepCopy()
+			archived := w.chat.Status.Archived
+			w.facts = func(f *Facts) { f.HasWorkspace, f.Archive = true, archived }
+			w.ask(v1alpha1.RequestRefreshContext).requested(v1alpha1.RequestDone)
+			after := w.chat.Status
+			if after.Internal.ContextRefreshedVersion != c.version || after.Phase != before.Phase ||
+				!equality.Semantic.DeepEqual(after.Generation, before.Generation) ||
+				after.History != before.History {
+				t.Errorf("it is asked for at version %d of %+v", after.Internal.ContextRefreshedVersion, after)
+			}
+		})
+	}
+}
+
+func TestWithoutAWorkspaceNoContextIsReadAgain(t *testing.T) {
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1alpha1.RequestRefreshContext).
+		requested(v1alpha1.RequestRefused)
+	if st := w.chat.Status; st.Internal.ContextRefreshedVersion != 0 ||
+		!strings.HasPrefix(st.Requests[0].Message, "the chat has no workspace") {
+		t.Errorf("the status has %+v", st)
+	}
+	if got := w.last.Notices; len(got) != 1 || got[0].Reason != v1alpha1.EventContextNotRefreshed ||
+		got[0].Action != v1alpha1.EventActionRefreshContext {
+		t.Errorf("noticed are %+v", got)
 	}
 }

@@ -5,6 +5,8 @@ package step
 
 import (
 	"context"
+	"encoding/base64"
+	"slices"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -72,7 +74,8 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
 	had := replied("execute")
 	had = append([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
-		Generation: &v1alpha1.MessageGeneration{Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}}}}}, had...)
+		Generation: &v1alpha1.MessageGeneration{HistoryVersion: 3, Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}},
+	}}}, had...)
 	for name, c := range map[string]struct {
 		has     bool
 		history []v1alpha1.ChatMessage
@@ -100,6 +103,63 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 			}
 			if marked != c.want || (read == 1) != (c.want || c.silent) || len(o.Content.Parts) != parts {
 				t.Errorf("read %d times, %+v", read, o.Content)
+			}
+		})
+	}
+}
+
+func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
+	tool := living{&counting{name: "execute"}}
+	file := func(name, data string) v1alpha1.MessageFile {
+		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
+	}
+	marked := func(version int64, files ...v1alpha1.MessageFile) v1alpha1.ChatMessage {
+		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
+			Generation: &v1alpha1.MessageGeneration{HistoryVersion: version,
+				Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}}}}
+		for _, f := range files {
+			m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &f})
+		}
+		return m
+	}
+	agents, skills, photo := file("AGENTS.md", "b2xk"), file("SKILLS.md", "c2s="), file("photo.png", "iVBO")
+	for name, c := range map[string]struct {
+		shown []v1alpha1.ChatMessage
+		asked int64
+		now   []v1alpha1.MessageFile
+		want  []string
+	}{
+		"nobody has asked": {[]v1alpha1.ChatMessage{marked(3, agents)}, 0, []v1alpha1.MessageFile{agents}, nil},
+		"it was read before the request": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5,
+			[]v1alpha1.MessageFile{agents}, []string{"AGENTS.md b2xk"}},
+		"it was being read when the request came": {[]v1alpha1.ChatMessage{marked(5, agents)}, 5,
+			[]v1alpha1.MessageFile{agents}, []string{"AGENTS.md b2xk"}},
+		"it was read after the request": {[]v1alpha1.ChatMessage{marked(3, agents), marked(6, agents)}, 5,
+			[]v1alpha1.MessageFile{agents}, nil},
+		"there is more than before": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5,
+			[]v1alpha1.MessageFile{agents, skills}, []string{"AGENTS.md b2xk", "SKILLS.md c2s="}},
+		"something is gone, and a file that was attached is not meant": {
+			[]v1alpha1.ChatMessage{marked(2, photo, agents, skills), marked(3, agents)}, 5, []v1alpha1.MessageFile{skills},
+			[]string{"SKILLS.md c2s=", "AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))}},
+		"all is gone": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5, nil,
+			[]string{"AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := performer(tool)
+			p.chat.Status.Internal.Attempt.HasWorkspace = true
+			p.chat.Status.Internal.ContextRefreshedVersion = c.asked
+			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
+				return c.now, true
+			}
+			o := p.executeTools(t.Context(), append(c.shown, replied("execute")...), nobody{})
+			var got []string
+			for _, part := range o.Content.Parts {
+				if part.File != nil {
+					got = append(got, part.File.Name+" "+part.File.Data)
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("it reads %q, want %q", got, c.want)
 			}
 		})
 	}

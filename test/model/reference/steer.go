@@ -50,6 +50,12 @@ func (c *Chat) Clear(token string) {
 	c.Phase, c.Error = v1alpha1.ChatWaiting, "" // The error belonged to the old context.
 }
 
+// RefreshContext is the annotation parley.dev/refresh-context. The chat has a workspace, and so takes it in every
+// state; nothing else that people see of the chat changes.
+func (c *Chat) RefreshContext(token string) {
+	c.Requests[v1alpha1.RequestRefreshContext] = Request{token, v1alpha1.RequestDone}
+}
+
 // Suspend sets spec.suspend: the attempt under way is finished and committed, no other begins.
 func (c *Chat) Suspend() { c.Suspended = true }
 

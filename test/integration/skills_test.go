@@ -1,0 +1,91 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+func TestAChatWhoseSkillIsMissingSaysWhatToCreateAndGoesOnThen(t *testing.T) {
+	ns := namespace(t)
+	chat := newChat(ns, "c", "first")
+	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "pdf"}}}
+	create(t, chat)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorConfigMapNotFound))
+	waitForPhase(t, ns, "c", v1alpha1.ChatError)
+	ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ErrorConfigMapNotFound) {
+		t.Errorf("Ready is %+v", ready)
+	}
+	create(t, say(ns, "c", "again"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Says("Fine."))
+	waitForMessage(t, ns, "again", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}
+
+// handled waits until the chat has handled the newest request of the kind, and returns what became of it.
+func handled(t *testing.T, ns, chat string, kind v1alpha1.RequestKind, token string) (r v1alpha1.HandledRequest) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("chat %s has handled %s %s", chat, kind, token), func() bool {
+		for _, r = range chatIn(t, ns, chat).Status.Requests {
+			if r.Kind == kind && r.Token == token {
+				return true
+			}
+		}
+		return false
+	})
+	return r
+}
+
+func TestTheContextOfAWorkspaceIsAskedForAgain(t *testing.T) {
+	ns := namespace(t)
+	create(t, toolTemplate(ns))
+	create(t, working(ns, "root"))
+	begun := assigned(t, ns, "root", 1, 1)
+	create(t, subChat(ns, "sub", "root"))
+	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "now")
+	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
+		t.Errorf("in a turn: %+v", r)
+	}
+	answers(t, begun, chattest.Says("Fine."))
+	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
+	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "again")
+	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "again"); r.Outcome != v1alpha1.RequestDone {
+		t.Errorf("at rest: %+v", r)
+	}
+	chat := chatIn(t, ns, "root")
+	if st := chat.Status; st.Internal.ContextRefreshedVersion != st.History.Version || st.Phase != v1alpha1.ChatWaiting {
+		t.Errorf("the status is %+v", st)
+	}
+	// A sub-chat has a conversation of its own, and asks for itself.
+	if got := chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion; got != 0 {
+		t.Errorf("the sub-chat was asked at version %d", got)
+	}
+	assigned(t, ns, "sub", 1, 1)
+	annotate(t, ns, "sub", v1alpha1.AnnotationRefreshContext, "now")
+	if r := handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
+		t.Errorf("in a sub-chat: %+v", r)
+	}
+}
+
+func TestEachKindOfRequestHasItsRecord(t *testing.T) {
+	ns := namespace(t)
+	answered(t, ns)
+	for _, kind := range v1alpha1.RequestKinds() {
+		annotate(t, ns, "c", kind.Annotation(), "u")
+		handled(t, ns, "c", kind, "u")
+	}
+	if got := chatIn(t, ns, "c").Status.Requests; len(got) != len(v1alpha1.RequestKinds()) {
+		t.Errorf("the status has %+v", got)
+	}
+	if r := handled(t, ns, "c", v1alpha1.RequestRefreshContext, "u"); r.Outcome != v1alpha1.RequestRefused {
+		t.Errorf("without a workspace: %+v", r)
+	}
+}
