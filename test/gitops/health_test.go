@@ -105,7 +105,7 @@ func TestHealthIsOpenUntilTheGenerationIsObserved(t *testing.T) {
 		"edited since":        func(o *unstructured.Unstructured) { o.SetGeneration(2) },
 		"about to be deleted": func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) },
 	} {
-		for _, kind := range kinds {
+		for _, kind := range append([]string{"Workspace"}, kinds...) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				o := &unstructured.Unstructured{Object: map[string]any{
 					"spec": map[string]any{}, "status": map[string]any{"observedGeneration": int64(1), "conditions": answered},
@@ -142,7 +142,11 @@ func TestArgoCDHealthFollowsSuspensionAndOutcome(t *testing.T) {
 	}{
 		"a suspended chat": {"Chat", map[string]any{"suspend": true}, ready("Suspended"),
 			health.HealthStatusSuspended},
-		"a chat at work": {"Chat", nil, ready("Generating"), health.HealthStatusProgressing},
+		"a suspended workspace": {"Workspace", map[string]any{"suspend": true}, map[string]any{
+			"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True",
+				"reason": "WorkspaceStopped", "message": "why"}}}, health.HealthStatusSuspended},
+		"a workspace whose pod starts": {"Workspace", nil, ready("PodStarting"), health.HealthStatusProgressing},
+		"a chat at work":               {"Chat", nil, ready("Generating"), health.HealthStatusProgressing},
 		"a step": {"ChatMessage", map[string]any{"generation": map[string]any{"outcome": "Completed"}},
 			nil, health.HealthStatusHealthy},
 		"a report of a failed attempt": {"ChatMessage",
