@@ -45,22 +45,28 @@ func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []
 	if err != nil {
 		return nil, false
 	}
-	files = contextIn(ctx, c)
-	return files, ctx.Err() == nil // What nobody answers is asked again until then.
+	return contextIn(ctx, c)
 }
 
 // IsContext reports whether a file of that name is one that Context returns.
 func IsContext(name string) bool { return name == instructionsFile || name == indexFile }
 
-func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile) {
-	for _, f := range []struct{ name, text string }{
-		{instructionsFile, instructions(ctx, c)}, {indexFile, skills(ctx, c)},
-	} {
+// contextIn reads the context of a workspace. It reports whether all of it was answered.
+func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile, ok bool) {
+	told, answered := instructions(ctx, c)
+	index, found := skills(ctx, c)
+	for _, f := range []struct{ name, text string }{{instructionsFile, told}, {indexFile, index}} {
 		if strings.TrimSpace(f.text) != "" {
 			files = append(files, asFile(f.name, f.text))
 		}
 	}
-	return files
+	return files, answered && found
+}
+
+// refusal is the agent's, if the error is one: the workspace has answered all the same.
+func refusal(err error) (refused *protocol.Error, answered bool) {
+	refused, ok := errors.AsType[*protocol.Error](err)
+	return refused, err == nil || ok
 }
 
 func asFile(name, text string) v1alpha1.MessageFile {
@@ -73,10 +79,10 @@ func asFile(name, text string) v1alpha1.MessageFile {
 
 // instructions are those of AGENTS.md. A line "@PATH" in it stands for the file at that path, relative to the file that
 // it is in.
-func instructions(ctx context.Context, c *client.Client) string {
+func instructions(ctx context.Context, c *client.Client) (text string, answered bool) {
 	r := &including{ctx: ctx, client: c, seen: map[string]bool{}}
 	r.include(instructionsFile)
-	return r.text.String()
+	return r.text.String(), !r.unanswered
 }
 
 // including puts files together.
@@ -85,6 +91,8 @@ type including struct {
 	client *client.Client
 	seen   map[string]bool
 	text   strings.Builder
+	// unanswered is true once the workspace has not answered.
+	unanswered bool
 }
 
 // include adds a file, and what that includes. Each is added once.
@@ -108,9 +116,12 @@ func (r *including) include(file string) {
 // read is the content of a file, or says why there is none.
 func (r *including) read(file string) string {
 	content, err := r.client.Content(r.ctx, file, maxSource)
-	refused, ok := errors.AsType[*protocol.Error](err)
+	refused, answered := refusal(err)
 	switch {
-	case ok && refused.Code == protocol.NotFound && file == instructionsFile:
+	case !answered:
+		r.unanswered = true
+		return ""
+	case refused != nil && refused.Code == protocol.NotFound && file == instructionsFile:
 		return ""
 	case err != nil:
 		return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
@@ -128,10 +139,11 @@ func included(line string) string {
 }
 
 // skills is the index of the skills in the workspace.
-func skills(ctx context.Context, c *client.Client) string {
+func skills(ctx context.Context, c *client.Client) (index string, answered bool) {
 	all, more, err := toolskills.InWorkspace(ctx, c)
 	if err != nil {
-		return ""
+		_, answered = refusal(err)
+		return "", answered
 	}
-	return skill.Index(skill.OfWorkspace, all, more)
+	return skill.Index(skill.OfWorkspace, all, more), true
 }

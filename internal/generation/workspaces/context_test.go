@@ -5,6 +5,7 @@ package workspaces
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -40,7 +41,11 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 		}
 	}
 	said := map[string]string{}
-	for _, file := range contextIn(t.Context(), client) {
+	read, ok := contextIn(t.Context(), client)
+	if !ok {
+		t.Error("it counts as not answered")
+	}
+	for _, file := range read {
 		content, err := file.Content()
 		if err != nil || file.MediaType != "text/markdown" {
 			t.Errorf("%s is %s, %v", file.Name, file.MediaType, err)
@@ -91,5 +96,35 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 	}
 	if got := contextOf(t, chain)["AGENTS.md"]; !strings.Contains(got, "15\n") || strings.Contains(got, "16\n") {
 		t.Errorf("of a long chain it reads %q", got)
+	}
+}
+
+func TestAWorkspaceThatDoesNotAnswerIsAskedAgainLater(t *testing.T) {
+	const skill = ".agents/skills/pdf/SKILL.md"
+	for name, path := range map[string]string{
+		"its instructions": "/v1/files/AGENTS.md", "what they include": "/v1/files/more.md", "its skills": "/v1/search",
+		"a skill": "/v1/files/" + skill,
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := fakeworkspace.Start(t)
+			agent.Search = func(protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
+				return &protocol.SearchResponse{Matches: []protocol.Match{{Path: skill}}}, nil
+			}
+			agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPut && r.URL.Path == path {
+					panic(http.ErrAbortHandler)
+				}
+				return false
+			}
+			client := agent.Client()
+			for file, content := range map[string]string{"AGENTS.md": "One.\n@more.md\n", "more.md": "Two.", skill: "Do it."} {
+				if _, err := client.Write(t.Context(), "k-"+fmt.Sprint(len(file)), file, []byte(content)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if files, ok := contextIn(t.Context(), client); ok {
+				t.Errorf("it counts as read: %+v", files)
+			}
+		})
 	}
 }

@@ -79,7 +79,8 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	}
 	audience := protocol.Audience(w.options.Namespace, pod.UID)
 	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Transport: w.transport,
-		Token: func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) }})
+		Token: func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) },
+		Gone:  func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
 
@@ -123,6 +124,22 @@ func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.Wo
 		return nil, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
 	}
 	return pod, nil
+}
+
+// gone reports whether the root's workspace has lost the pod. What cannot be read is not known to be gone.
+func (w *Workspaces) gone(ctx context.Context, root *v1alpha1.Chat, pod string) bool {
+	workspace, err := w.options.Workspace(ctx, root.Name)
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return !belongsTo(workspace, root.UID) || lost(&workspace.Status, pod)
+}
+
+// lost reports whether a workspace has another pod by now, or none, or removes it. A pod that only does not answer may be
+// back: its container is restarted.
+func lost(status *v1alpha1.WorkspaceStatus, pod string) bool {
+	return status.Pod == nil || status.Pod.UID != pod ||
+		status.Phase == v1alpha1.WorkspacePhaseStopping || status.Phase == v1alpha1.WorkspacePhaseStopped
 }
 
 func belongsTo(w *v1alpha1.Workspace, chat types.UID) bool {

@@ -41,7 +41,8 @@ type Agent struct {
 	// Before is asked before each request is served, and serves it itself if it returns true.
 	Before func(w http.ResponseWriter, r *http.Request) bool
 
-	server *httptest.Server
+	handler http.Handler
+	options client.Options
 
 	mu        sync.Mutex
 	processes []*Process
@@ -53,7 +54,46 @@ type Agent struct {
 // Start starts an agent, which is stopped with the test.
 func Start(t testing.TB) *Agent {
 	t.Helper()
+	a := newAgent()
+	server := httptest.NewServer(a.handler)
+	a.options = OptionsOf(server.URL, Chat)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		a.stop()
+	})
+	return a
+}
+
+// StartInMemory starts an agent that is reached without a network, so that a test may run in a bubble of package
+// synctest, where hours pass in a moment.
+func StartInMemory(t testing.TB) *Agent {
+	t.Helper()
+	a := newAgent()
+	a.options = OptionsOf("http://workspace.invalid:7080", Chat)
+	a.options.Transport = inMemory{a.handler}
+	t.Cleanup(a.stop)
+	return a
+}
+
+func newAgent() *Agent {
 	a := &Agent{files: map[string]string{}, Run: func(p *Process) { p.Exit(0) }}
+	mux := a.routes()
+	a.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a.note(r)
+		if a.Before != nil && a.Before(w, r) {
+			return
+		}
+		if r.Header.Get("Authorization") != "Bearer "+Token || r.Header.Get(protocol.HeaderChat) != Chat {
+			refuse(w, http.StatusUnauthorized, protocol.Unauthenticated, "the token proves nothing")
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+	return a
+}
+
+func (a *Agent) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/info", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, protocol.Info{OS: "linux", Directory: "/workspace", Shell: "/bin/sh"})
@@ -72,31 +112,20 @@ func Start(t testing.TB) *Agent {
 			return a.Edit(r.Header.Get(protocol.HeaderCall), edits)
 		})
 	})
-	a.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a.note(r)
-		if a.Before != nil && a.Before(w, r) {
-			return
-		}
-		if r.Header.Get("Authorization") != "Bearer "+Token || r.Header.Get(protocol.HeaderChat) != Chat {
-			refuse(w, http.StatusUnauthorized, protocol.Unauthenticated, "the token proves nothing")
-			return
-		}
-		mux.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() {
-		a.server.CloseClientConnections()
-		a.server.Close()
-		for _, p := range a.Processes() {
-			p.Kill("SIGKILL")
-			close(p.signals)
-		}
-		a.running.Wait()
-	})
-	return a
+	return mux
+}
+
+// stop kills all processes.
+func (a *Agent) stop() {
+	for _, p := range a.Processes() {
+		p.Kill("SIGKILL")
+		close(p.signals)
+	}
+	a.running.Wait()
 }
 
 // Options are those of a client of the agent, which gives up soon.
-func (a *Agent) Options() client.Options { return OptionsOf(a.server.URL, Chat) }
+func (a *Agent) Options() client.Options { return a.options }
 
 // OptionsOf are those of a client of what listens at the URL.
 func OptionsOf(base, chat string) client.Options {

@@ -263,6 +263,10 @@ func (t execute) lost(
 	r := executeResult{DurationMS: t.lasted(p, began), Background: p.ID}
 	r.Error = Problem(ctx, err).Error()
 	r.Note = fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, goOn)
+	if errors.Is(err, client.ErrGone) {
+		r.Background, r.Error = "", "the workspace's pod was lost while the command ran, and what became of it is not known"
+		r.Note = fmt.Sprintf("It was process %s. The next call starts the workspace again: look there how far it came.", p.ID)
+	}
 	return tools.Fit(call.Chat, 0, func(int) any { return r })
 }
 

@@ -52,7 +52,12 @@ const second = 20 * time.Millisecond
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	agent := fakeworkspace.Start(t)
+	return newBenchAt(t, fakeworkspace.Start(t))
+}
+
+// newBenchAt is the tools at the workspace of this agent.
+func newBenchAt(t *testing.T, agent *fakeworkspace.Agent) *bench {
+	t.Helper()
 	b := &bench{t: t, agent: agent, chat: &v1alpha1.Chat{}}
 	b.chat.UID = fakeworkspace.Chat
 	b.use(Options{Workspaces: only{client: agent.Client()}, Now: time.Now})
@@ -63,11 +68,26 @@ func newBench(t *testing.T) *bench {
 }
 
 // use makes the tools again, with seconds that pass quickly.
-func (b *bench) use(o Options) {
+func (b *bench) use(o Options) { b.have(quick(Tools(o))) }
+
+// have gives the bench these tools.
+func (b *bench) have(all []tools.Tool) {
 	b.tools = map[string]tools.Tool{}
-	for _, tool := range quick(Tools(o)) {
+	for _, tool := range all {
 		b.tools[tool.Name()] = tool
 	}
+}
+
+// inHours is the tools at a workspace in a bubble of package synctest: seconds are as long as ever, and pass in a moment.
+func inHours(t *testing.T, change func(*client.Options)) *bench {
+	t.Helper()
+	agent := fakeworkspace.StartInMemory(t)
+	b := newBenchAt(t, agent)
+	o := agent.Options()
+	o.Pauses = nil // As they are by default.
+	change(&o)
+	b.have(Tools(Options{Workspaces: only{client: client.New(o)}, Now: time.Now}))
+	return b
 }
 
 // quick has the waits of the tools pass quickly.

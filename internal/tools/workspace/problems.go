@@ -45,6 +45,10 @@ func Problem(ctx context.Context, err error) error {
 		return fmt.Errorf("%w. What answers there is not the workspace's agent, or not as it should be: "+
 			"a person has to look into it", strange)
 	}
+	if errors.Is(err, client.ErrGone) {
+		return errors.New("the workspace's pod is gone, and whether this was done is not known; the next call starts the " +
+			"workspace again: look before you do it again")
+	}
 	if errors.Is(err, client.ErrUnreachable) {
 		return errors.New("the workspace cannot be reached at the moment, and whether this was done is not known; " +
 			"try again later")

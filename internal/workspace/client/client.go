@@ -9,9 +9,9 @@
 // of files, their names and output are exact. Requests use no proxy of the environment.
 //
 // An error is one of: a *protocol.Error, which is the agent's refusal; one that is ErrUnreachable, when nobody answered
-// or an answer broke off; an *AnswerError, when what answered does not speak the protocol; or that of the caller's
-// context. A request that cannot do harm twice is made again for a while when nobody answers: an agent that crashed is
-// back within a second, and its commands run on meanwhile.
+// or an answer broke off; ErrGone, when the pod is gone that was to answer; an *AnswerError, when what answered does not
+// speak the protocol; or that of the caller's context. A request that cannot do harm twice is made again for a while when
+// nobody answers: an agent that crashed is back within a second, and its commands run on meanwhile.
 package client
 
 import (
@@ -44,6 +44,9 @@ type Options struct {
 	// Token returns the token for one request. It is called for each of them, and what it returns is not kept. The token
 	// must be good for this agent alone: it is shown to whatever answers there.
 	Token func(ctx context.Context) (string, error)
+	// Gone reports whether the pod is gone for good. It is asked while nobody answers, at most every 2 s; nil: nobody
+	// knows.
+	Gone func(ctx context.Context) bool
 	// Transport carries the requests; clients may share one of NewTransport. Default: one of its own.
 	Transport http.RoundTripper
 	// Timeout bounds a request with all its tries, besides what it waits for. Default: 30 s.
@@ -62,6 +65,9 @@ type Client struct {
 	mu sync.Mutex
 	// directory of the workspace; empty while it is not known.
 	directory string
+	// gone is what Options.Gone said when it was asked last.
+	gone    bool
+	askedAt time.Time
 }
 
 // New returns a client.

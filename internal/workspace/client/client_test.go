@@ -67,7 +67,7 @@ func TestAWaitLastsUntilTheCommandEndsOrTheCallerDoes(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if !slices.Contains(agent.Requests(), "GET /v1/processes/p1?wait=60") {
+	if !slices.Contains(agent.Requests(), "GET /v1/processes/p1?wait=15") {
 		t.Errorf("asked were %q", agent.Requests())
 	}
 }

@@ -20,6 +20,9 @@ import (
 // same.
 var ErrUnreachable = errors.New("the workspace cannot be reached")
 
+// ErrGone means that the pod is gone that the client speaks to. What was asked for may have been done all the same.
+var ErrGone = errors.New("the pod of the workspace is gone")
+
 // AnswerError is an answer that agents do not give.
 type AnswerError struct {
 	// Status of HTTP.

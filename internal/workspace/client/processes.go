@@ -74,7 +74,7 @@ func (c *Client) look(ctx context.Context, id string, wait time.Duration) (*prot
 	}
 	r := request{method: http.MethodGet, path: path, wait: wait}
 	if wait > 0 {
-		r.query = url.Values{"wait": {seconds(wait)}}
+		r.query = url.Values{"wait": {seconds(min(wait, longPoll))}}
 	}
 	return c.process(ctx, r, nil)
 }
@@ -109,7 +109,7 @@ type Output struct {
 func (o *Output) Next() int64 { return o.From + int64(len(o.Data)) }
 
 // Output reads what a command has written from the offset on, at most limit bytes. If that is nothing yet, it waits
-// for more, at most so long and at most protocol.MaxWait, or until the command has ended.
+// for more, at most so long and at most 15 s, or until the command has ended.
 func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait time.Duration) (*Output, error) {
 	path, err := processPath(id)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait 
 	wait = min(wait, protocol.MaxWait)
 	query := url.Values{"from": {strconv.FormatInt(from, 10)}, "limit": {strconv.FormatInt(limit, 10)}}
 	if wait > 0 {
-		query.Set("wait", seconds(wait))
+		query.Set("wait", seconds(min(wait, longPoll)))
 	}
 	got, err := c.do(ctx, request{
 		method: http.MethodGet, path: path + "/output", query: query, most: limit, wait: wait,

@@ -86,8 +86,10 @@ func (c *Client) json(ctx context.Context, r request, body, into any) error {
 func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout+r.wait)
 	defer cancel()
+	asking := c.lookOut(bounded, r.wait)
+	defer asking.end()
 	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
-		got, err := c.try(bounded, r)
+		got, err := c.try(asking, r)
 		if err == nil {
 			return got, nil
 		}
@@ -96,12 +98,12 @@ func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 		if isBusy {
 			err, asked = busy.error, busy.after
 		}
+		if errors.Is(err, ErrUnreachable) {
+			asking.unanswered()
+		}
 		passes := isBusy || errors.Is(err, ErrUnreachable)
-		if r.once || !passes || len(pauses) == 0 || !rest(bounded, cmp.Or(asked, pauses[0])) {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			return nil, err
+		if r.once || !passes || len(pauses) == 0 || !rest(asking, cmp.Or(asked, pauses[0])) {
+			return nil, c.final(ctx, asking, err)
 		}
 	}
 }
