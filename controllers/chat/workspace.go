@@ -75,7 +75,7 @@ func (a *actuator) needWorkspace(ctx context.Context, root *v1alpha1.Chat) (*v1a
 		return &w, nil // That of a former chat of the name is on its way out, or a stranger's: see life.Starting.
 	}
 	now := a.now()
-	if known(&w, root, now) {
+	if known(&w, root, now) || life.StopsFirst(&w, root) {
 		return &w, nil
 	}
 	w.Spec.Source, w.Spec.NeededAt = *root.WorkspaceSource(), neededAt(root, now)

@@ -5,10 +5,12 @@ package chat
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/fakeapi"
@@ -120,14 +122,34 @@ func TestASuspendedWorkspaceHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// become gives the workspace of chat c this status.
+func become(w *world, phase v1alpha1.WorkspacePhase, ready metav1.ConditionStatus) {
+	w.Helper()
+	var got v1alpha1.Workspace
+	if err := w.Direct.Get(w.Context(), client.ObjectKey{Namespace: "ns", Name: "c"}, &got); err != nil {
+		w.Fatal(err)
+	}
+	got.Status = v1alpha1.WorkspaceStatus{Phase: phase, ObservedGeneration: got.Generation, Conditions: []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: ready, Message: "as it is"}}}
+	if err := w.Direct.Status().Update(w.Context(), &got); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// stop has the model of chat c stop the workspace at that time.
+func stop(chat *v1alpha1.Chat, at time.Time) *metav1.MicroTime {
+	chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(at))}
+	return chat.Status.Workspace.StoppedAt
+}
+
 func TestAWorkspaceThatItsModelStoppedIsNeededAgainAfterThat(t *testing.T) {
 	for name, stopped := range map[string]time.Duration{"a moment ago": -time.Second, "now": 0, "ahead of our clock": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			chat := withWorkspace(w, 1800)
 			need(w, chat)
-			at := metav1.NewMicroTime(now.Add(stopped))
-			chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &at}
+			become(w, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue)
+			at := stop(chat, now.Add(stopped))
 			w.actuator.now = func() time.Time { return now.Add(time.Millisecond) }
 			got, writes := need(w, chat)
 			if len(writes) != 1 && stopped >= 0 || !got.Spec.NeededAt.After(at.Time) {
@@ -135,6 +157,40 @@ func TestAWorkspaceThatItsModelStoppedIsNeededAgainAfterThat(t *testing.T) {
 			}
 			if _, writes := need(w, chat); len(writes) != 0 {
 				t.Errorf("needed once more, it writes %v", writes)
+			}
+		})
+	}
+}
+
+func TestAWorkspaceThatItsModelStoppedIsNotNeededBeforeItHas(t *testing.T) {
+	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
+	for name, c := range map[string]struct {
+		phase v1alpha1.WorkspacePhase
+		ready metav1.ConditionStatus
+		waits bool
+	}{
+		"it still runs":             {v1alpha1.WorkspacePhaseReady, yes, true},
+		"it does not start":         {v1alpha1.WorkspacePhaseStarting, unknown, true},
+		"its pod is being removed":  {v1alpha1.WorkspacePhaseStopping, unknown, true},
+		"it has stopped":            {v1alpha1.WorkspacePhaseStopped, yes, false},
+		"only a person can mend it": {v1alpha1.WorkspacePhaseFailed, no, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			chat := withWorkspace(w, 1800)
+			need(w, chat)
+			become(w, c.phase, c.ready)
+			stop(chat, now.Add(time.Second))
+			got, writes := need(w, chat)
+			if waits := len(writes) == 0; waits != c.waits {
+				t.Errorf("it writes %v", writes)
+			}
+			if why := life.Starting(got, chat); strings.Contains(why, "its model said so") != c.waits {
+				t.Errorf("the call is told: %q", why)
+			}
+			got.Spec.Suspend = true
+			if why := life.Starting(got, chat); why != "" {
+				t.Errorf("a suspended one is waited for: %s", why)
 			}
 		})
 	}
