@@ -5,7 +5,6 @@ package chat
 
 import (
 	"context"
-	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
@@ -27,11 +26,6 @@ func (g *gatherer) readAttempt(ctx context.Context, s *scope) error {
 	return g.readPod(ctx, s)
 }
 
-// attemptDeadline is the age at which an attempt counts as lost whatever its pod says: a day. A generator that answers
-// its probes is trusted to be at work: it ends calls that are silent for too long, and its probe fails when it hangs.
-// What is left to bound is a provider that never stops sending something.
-const attemptDeadline = 24 * time.Hour
-
 // readPod finds out whether the pod of the attempt can still answer.
 func (g *gatherer) readPod(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
@@ -39,18 +33,10 @@ func (g *gatherer) readPod(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	age := s.facts.Now.Sub(chat.Status.Generation.StartedAt.Time)
-	s.podGone = state.Gone
-	s.facts.PodLost, s.facts.PodLostBy, s.facts.PodStarting = state.Lost || age > attemptDeadline, state.By, state.Starting
-	if age > attemptDeadline && !state.Lost {
-		s.facts.PodLostBy = "it was given the attempt more than a day ago"
-	}
-	s.lookAgain = attemptDeadline - age
-	if state.LostIn > 0 {
-		s.lookAgain = state.LostIn
-	}
+	s.podGone, s.lookAgain = state.Gone, state.LostIn
+	s.facts.PodLost, s.facts.PodLostBy, s.facts.PodStarting = state.Lost, state.By, state.Starting
 	if state.Starting != "" || state.Gone { // Its event may come before the cache shows which chats it has.
-		s.lookAgain = min(s.lookAgain, placement.MaxUnseen)
+		s.lookAgain = plan.Sooner(s.lookAgain, placement.MaxUnseen)
 	}
 	return nil
 }
@@ -59,7 +45,7 @@ func (g *gatherer) readPod(ctx context.Context, s *scope) error {
 // been lost and then is none.
 func (g *gatherer) podWithHistory(ctx context.Context, s *scope) (string, error) {
 	chat := s.facts.Chat
-	if s.facts.PodLost || chat.Status.History.Head == "" {
+	if s.facts.PodLost || plan.Overdue(&chat.Status, s.facts.Now) || chat.Status.History.Head == "" {
 		return "", nil
 	}
 	if chat.Status.Generation != nil {

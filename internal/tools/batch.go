@@ -21,6 +21,9 @@ type Batch struct {
 	Calls []v1alpha1.ToolCall
 	// Known are the results of those calls, by their ids, that are not to be run.
 	Known map[string]v1alpha1.ToolResult
+	// Expect is told of each call, which is to end soon after its context does; what it returns is called when the call is
+	// over. nil: nobody is.
+	Expect func(ctx context.Context) (over func())
 	// Attach is told of files that come with results; nil: nobody is.
 	Attach func(file v1alpha1.MessageFile)
 }
@@ -36,8 +39,9 @@ func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx)
 var errCutOff = errors.New("the call was interrupted before it produced a result")
 
 // Execute runs the calls of a batch at the same time and returns their results in the order of the calls; if one is of
-// an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted. The
-// observer is told of each call that is not known yet; nil: nobody is.
+// an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted; one that
+// gives no sign of life for Silence is told to end. The observer is told of each call that is not known yet; nil: nobody
+// is.
 func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
 	results := make([]v1alpha1.ToolResult, len(b.Calls))
 	run := r.run
@@ -48,6 +52,10 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 	if attach == nil {
 		attach = func(v1alpha1.MessageFile) {}
 	}
+	expect := b.Expect
+	if expect == nil {
+		expect = func(context.Context) func() { return func() {} }
+	}
 	var running sync.WaitGroup
 	for i, call := range b.Calls {
 		if known, ok := b.Known[call.ID]; ok {
@@ -57,14 +65,18 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 		running.Go(func() {
 			ctx, watch := observe.begin(ctx, &call, r.Has(call.Name))
 			defer watch.End(&results[i])
+			ctx, alive, end := r.guard(ctx, call.Name)
+			defer end()
+			defer expect(ctx)()
 			output, err := run(ctx, call.Name, Call{
-				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Show: watch.Show, Attach: attach,
+				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Alive: alive, Attach: attach,
+				Show: func(piece string) {
+					alive()
+					watch.Show(piece)
+				},
 			})
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
-			if err != nil && ctx.Err() != nil {
-				err = errCutOff
-			}
-			if err != nil {
+			if err := failure(ctx, err); err != nil {
 				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
 			}
 		})

@@ -41,6 +41,8 @@ type Call struct {
 	Chat *v1alpha1.Chat
 	// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only the result counts.
 	Show func(piece string)
+	// Alive says that the tool is at work: see Silence. Show says so, too.
+	Alive func()
 	// Attach puts a file beside the result: see Attaching.
 	Attach func(file v1alpha1.MessageFile)
 }

@@ -17,7 +17,39 @@ func Deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
 		return st.Retry.At.Sub(now)
 	}
-	return Sooner(interruptionEnds(st, now), waitingEnds(st, now))
+	return Sooner(Sooner(interruptionEnds(st, now), waitingEnds(st, now)), attemptEnds(st, now))
+}
+
+const (
+	// replyTime is how long an attempt at a reply or a summary may take: a day. A provider's silence ends a call much
+	// earlier; this bounds one that never stops sending something.
+	replyTime = 24 * time.Hour
+	// ToolsTime is how long an attempt at calls of tools may take: 5 hours, one more than a call may wait for a command.
+	ToolsTime = 5 * time.Hour
+)
+
+// attemptTime is how long an attempt at the action may take, whatever its pod says. A generator that answers its probes
+// is trusted to be at work until then: it ends by itself what shows no sign of life, and its probe fails when that does
+// not end.
+func attemptTime(action v1alpha1.GenerationAction) time.Duration {
+	if action == v1alpha1.ActionExecuteTools {
+		return ToolsTime
+	}
+	return replyTime
+}
+
+// attemptEnds is how long the attempt under way may still take; zero if there is none.
+func attemptEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+	if st.Generation == nil {
+		return 0
+	}
+	return max(attemptTime(st.Generation.Action)-now.Sub(st.Generation.StartedAt.Time), time.Nanosecond)
+}
+
+// Overdue reports whether the attempt under way has taken longer than it may.
+func Overdue(st *v1alpha1.ChatStatus, now time.Time) bool {
+	g := st.Generation
+	return g != nil && now.Sub(g.StartedAt.Time) >= attemptTime(g.Action)
 }
 
 // interruptionEnds is how long an attempt that was told to stop has to hand over what it has; zero if there is none.

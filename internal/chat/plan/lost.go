@@ -51,6 +51,9 @@ func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, 
 			clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name",
 				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
+	if p.overdue() {
+		message = fmt.Sprintf("Attempt %d was not over after %s, and was given up", lost.Attempt, attemptTime(lost.Action))
+	}
 	if !p.facts.PodLost && p.resultDeleted() {
 		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history",
 			lost.Attempt, p.facts.Deleted.Name)
@@ -63,8 +66,11 @@ func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, 
 
 // gone reports whether the attempt under way has no result and will have none.
 func (p attempt) gone() bool {
-	return p.facts.PodLost || p.resultDeleted() || attempts.NameTaken(p.chat, p.status(), p.facts.Result)
+	return p.facts.PodLost || p.overdue() || p.resultDeleted() || attempts.NameTaken(p.chat, p.status(), p.facts.Result)
 }
+
+// overdue reports whether the pod of the attempt under way is there, and has had all the time for it.
+func (p attempt) overdue() bool { return !p.facts.PodLost && Overdue(p.status(), p.facts.Now) }
 
 // resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The
 // pod gives none again.

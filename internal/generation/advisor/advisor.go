@@ -78,6 +78,9 @@ func on(chat *v1alpha1.Chat) bool {
 // Exclusive because an advice is worth nothing to calls that are made at the same time.
 func (Tool) Exclusive() {}
 
+// Guarded because the silence of its provider ends a call.
+func (Tool) Guarded() {}
+
 // Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
 func (t Tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	if t.Consult == nil {

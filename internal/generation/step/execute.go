@@ -35,7 +35,7 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 func (p *Performer) run(
 	ctx context.Context, messages []v1alpha1.ChatMessage, calls tools.Batch, live *batch,
 ) []v1alpha1.ToolResult {
-	defer p.steps.options.Expect(ctx)()
+	calls.Expect = p.steps.options.Expect
 	registry := p.steps.options.Tools.With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
 	return registry.Execute(ctx, calls, p.task.Observed.Tools(live.observe))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -27,8 +28,9 @@ const (
 // attend waits for the end of a process, at most so long, and shows what it writes meanwhile, from the offset on. A
 // process that is still running when the time is up is no error.
 func (c *common) attend(
-	ctx context.Context, workspace *client.Client, p *protocol.Process, most time.Duration, from int64, show func(string),
+	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, most time.Duration, from int64,
 ) (*protocol.Process, error) {
+	defer call.Alive() // What follows has its own time.
 	if p.State != protocol.Running || most <= 0 {
 		return p, nil
 	}
@@ -36,8 +38,8 @@ func (c *common) attend(
 	defer done()
 	following, stop := context.WithCancel(waiting)
 	var running sync.WaitGroup
-	running.Go(func() { follow(following, workspace, p.ID, from, show) })
-	ended, err := workspace.Wait(waiting, p.ID)
+	running.Go(func() { follow(following, workspace, p.ID, from, call.Show) })
+	ended, err := workspace.Wait(waiting, p.ID, call.Alive)
 	stop()
 	running.Wait()
 	if err == nil || ctx.Err() != nil || waiting.Err() == nil {
@@ -58,7 +60,7 @@ func (c *common) end(ctx context.Context, workspace *client.Client, id string) (
 			return nil, err
 		}
 		waiting, done := c.timeout(ctx, grace)
-		_, err = workspace.Wait(waiting, id)
+		_, err = workspace.Wait(waiting, id, func() {})
 		late := waiting.Err() != nil
 		done()
 		if err != nil && !late {

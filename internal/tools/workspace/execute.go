@@ -125,7 +125,7 @@ func (t execute) Run(ctx context.Context, call tools.Call) (string, error) {
 	if given.Background {
 		return t.leave(call, p)
 	}
-	last, err := t.attend(ctx, workspace, p, time.Duration(given.Timeout)*time.Second, 0, call.Show)
+	last, err := t.attend(ctx, workspace, call, p, time.Duration(given.Timeout)*time.Second, 0)
 	switch {
 	case tools.Interrupted(ctx) && (err != nil || last.State == protocol.Running):
 		return t.interrupted(ctx, workspace, call, p, began)

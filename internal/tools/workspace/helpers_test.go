@@ -40,6 +40,8 @@ type bench struct {
 	interrupt func()
 	// calls makes the keys of calls differ: those of the same number are the same call.
 	calls int
+	// alive is told that a call is at work.
+	alive func()
 
 	mu    sync.Mutex
 	shown []string
@@ -58,7 +60,7 @@ func newBench(t *testing.T) *bench {
 // newBenchAt is the tools at the workspace of this agent.
 func newBenchAt(t *testing.T, agent *fakeworkspace.Agent) *bench {
 	t.Helper()
-	b := &bench{t: t, agent: agent, chat: &v1alpha1.Chat{}}
+	b := &bench{t: t, agent: agent, chat: &v1alpha1.Chat{}, alive: func() {}}
 	b.chat.UID = fakeworkspace.Chat
 	b.use(Options{Workspaces: only{client: agent.Client()}, Now: time.Now})
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -102,7 +104,7 @@ func quick(all []tools.Tool) []tools.Tool {
 func (b *bench) call(tool, input string) (map[string]any, error) {
 	b.t.Helper()
 	text, err := b.tools[tool].Run(b.ctx, tools.Call{
-		ID: "call_1", Key: b.key(), Input: input, Chat: b.chat, Show: func(piece string) {
+		ID: "call_1", Key: b.key(), Input: input, Chat: b.chat, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)

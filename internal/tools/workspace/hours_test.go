@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/tokencache"
+	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 )
 
@@ -61,6 +62,13 @@ func TestACommandOfFourHoursIsWaitedForToItsEnd(t *testing.T) {
 					p.Exit(0)
 				}
 				began := time.Now()
+				heard := began
+				b.alive = func() {
+					if silent := time.Since(heard); silent > tools.Silence/2 {
+						t.Errorf("nothing was heard of the call for %s", silent)
+					}
+					heard = time.Now()
+				}
 				got := b.good("execute", `{"command":"make","timeout":14400}`)
 				for field, want := range c.want {
 					if got[field] != want {
@@ -69,6 +77,9 @@ func TestACommandOfFourHoursIsWaitedForToItsEnd(t *testing.T) {
 				}
 				if took, want := time.Since(began), min(c.lasts, 4*time.Hour); took < want || took > want+time.Minute {
 					t.Errorf("the call took %s", took)
+				}
+				if silent := time.Since(heard); silent > tools.Silence/2 {
+					t.Errorf("at the end nothing was heard of the call for %s", silent)
 				}
 			})
 		})

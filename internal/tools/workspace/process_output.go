@@ -76,7 +76,7 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 	p, err := workspace.Process(ctx, given.ID)
 	if err == nil {
 		from := max(0, p.OutputBytes-showBytes)
-		p, err = t.attend(ctx, workspace, p, time.Duration(given.Wait)*time.Second, from, call.Show)
+		p, err = t.attend(ctx, workspace, call, p, time.Duration(given.Wait)*time.Second, from)
 	}
 	if err != nil {
 		return "", Problem(ctx, err)

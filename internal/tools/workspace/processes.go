@@ -162,7 +162,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		p, err = workspace.Process(ctx, given.ID)
 	}
 	if err == nil {
-		p, err = t.attend(ctx, workspace, p, settle, p.OutputBytes, call.Show)
+		p, err = t.attend(ctx, workspace, call, p, settle, p.OutputBytes)
 	}
 	if err != nil {
 		return "", Problem(ctx, err)

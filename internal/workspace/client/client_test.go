@@ -52,12 +52,12 @@ func TestAWaitLastsUntilTheCommandEndsOrTheCallerDoes(t *testing.T) {
 	p := agent.Begin("k", "sleep")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Wait(ctx, "p1"); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUnreachable) {
+	if _, err := c.Wait(ctx, "p1", func() {}); !errors.Is(err, context.Canceled) || errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("a wait that its caller ended: %v", err)
 	}
 	ended := make(chan error, 1)
 	go func() {
-		got, err := c.Wait(t.Context(), "p1")
+		got, err := c.Wait(t.Context(), "p1", func() {})
 		if err == nil && (got.State != protocol.Exited || *got.ExitCode != 3) {
 			err = errors.New("it has not exited with 3")
 		}
@@ -86,7 +86,7 @@ func TestAWaitAsksAgainWhenTheAgentAnswersBeforeTheEnd(t *testing.T) {
 		return true
 	}
 	began := time.Now()
-	if got, err := agent.Client().Wait(t.Context(), "p1"); err != nil || got.State != protocol.Exited {
+	if got, err := agent.Client().Wait(t.Context(), "p1", func() {}); err != nil || got.State != protocol.Exited {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if took := time.Since(began); took < 200*time.Millisecond {

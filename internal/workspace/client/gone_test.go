@@ -81,7 +81,7 @@ func TestACallWhosePodIsGoneEndsSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asking, asked := at(c.wire, always)
-				if _, err := asking.Wait(t.Context(), "p1"); !errors.Is(err, client.ErrGone) {
+				if _, err := asking.Wait(t.Context(), "p1", func() {}); !errors.Is(err, client.ErrGone) {
 					t.Errorf("got %v", err)
 				}
 				if took := time.Since(asked.began); took > c.most {
@@ -110,7 +110,7 @@ func TestACallGoesOnWhileThePodIsOnlySilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asking, asked := at(c.wire, never)
-				if _, err := asking.Wait(t.Context(), "p1"); !errors.Is(err, client.ErrUnreachable) {
+				if _, err := asking.Wait(t.Context(), "p1", func() {}); !errors.Is(err, client.ErrUnreachable) {
 					t.Errorf("got %v", err)
 				}
 				if took := time.Since(asked.began); took < c.least || took > c.most {
@@ -135,7 +135,7 @@ func TestCallsThatAskAtTheSameTimeAskForThePodOnce(t *testing.T) {
 		var calls sync.WaitGroup
 		for range 5 {
 			calls.Go(func() {
-				if _, err := asking.Wait(t.Context(), "p1"); !errors.Is(err, client.ErrGone) {
+				if _, err := asking.Wait(t.Context(), "p1", func() {}); !errors.Is(err, client.ErrGone) {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -161,7 +161,7 @@ func TestNobodyAsksForThePodWhileTheAgentAnswers(t *testing.T) {
 			return answers(200, `{"id":"p1","state":"Running"}`)(r)
 		}
 		asking, asked := at(running, always)
-		if p, err := asking.Wait(t.Context(), "p1"); err != nil || p.State != protocol.Exited || len(asked.at) > 0 {
+		if p, err := asking.Wait(t.Context(), "p1", func() {}); err != nil || p.State != protocol.Exited || len(asked.at) > 0 {
 			t.Errorf("got %+v, %v, and it was asked at %s", p, err, asked.at)
 		}
 	})
@@ -176,7 +176,7 @@ func TestAnAgentThatIsBackInTimeIsNotAskedAfter(t *testing.T) {
 			}
 			return answers(200, `{"id":"p1","state":"Exited"}`)(r)
 		}, always)
-		if _, err := asking.Wait(t.Context(), "p1"); err != nil || len(asked.at) > 0 {
+		if _, err := asking.Wait(t.Context(), "p1", func() {}); err != nil || len(asked.at) > 0 {
 			t.Errorf("got %v, and it was asked at %s", err, asked.at)
 		}
 	})

@@ -52,13 +52,15 @@ func (c *Client) Process(ctx context.Context, id string) (*protocol.Process, err
 	return c.look(ctx, id, 0)
 }
 
-// Wait waits until a command has ended or ctx is done. The error of the latter is that of ctx.
-func (c *Client) Wait(ctx context.Context, id string) (*protocol.Process, error) {
+// Wait waits until a command has ended or ctx is done. The error of the latter is that of ctx. Each time that the agent
+// says that the command runs, running is called.
+func (c *Client) Wait(ctx context.Context, id string, running func()) (*protocol.Process, error) {
 	for {
 		p, err := c.look(ctx, id, protocol.MaxWait)
 		if err != nil || p.State != protocol.Running {
 			return p, err
 		}
+		running()
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

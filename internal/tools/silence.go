@@ -1,0 +1,53 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Silence is how long a call may give no sign of life before it is told to end: two minutes. A request to a workspace
+// that does not answer is given up after 90 s.
+const Silence = 2 * time.Minute
+
+// errSilent ends the context of a call that gave no sign of life.
+var errSilent = errors.New("the call gave no sign of life")
+
+// errGivenUp is what the model reads of such a call.
+var errGivenUp = fmt.Errorf("the call was given up, because nothing was heard of it for %s; whether it was done is not "+
+	"known", Silence)
+
+// Guarded is a Tool that ends by itself what is silent for too long, so that Silence does not count for its calls.
+type Guarded interface {
+	Tool
+	// Guarded marks the tool.
+	Guarded()
+}
+
+// guard returns the context of a call, which ends when nothing was heard of the call for too long.
+func (r *Registry) guard(ctx context.Context, tool string) (guarded context.Context, alive, end func()) {
+	guarded, cancel := context.WithCancelCause(ctx)
+	if _, own := r.tools[tool].(Guarded); own {
+		return guarded, func() {}, func() { cancel(nil) }
+	}
+	timer := time.AfterFunc(Silence, func() { cancel(errSilent) })
+	return guarded, func() { timer.Reset(Silence) }, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}
+
+// failure is the error of a call that ended with err, as the model reads it.
+func failure(ctx context.Context, err error) error {
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case errors.Is(context.Cause(ctx), errSilent):
+		return errGivenUp
+	}
+	return errCutOff
+}
