@@ -65,17 +65,19 @@ func run(args []string) error {
 
 // runInit checks the flags that the serving process gets.
 func runInit(args []string) error {
-	if _, err := parse(args); err != nil {
+	c, err := parse(args)
+	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	i := &initproc.Init{
 		// What this name leads to is this program, also when its file is gone or replaced.
-		Path: "/proc/self/exe",
-		Argv: append([]string{"workspace-agent", "serve"}, args...),
-		Now:  time.Now,
-		Log:  logger(),
+		Path:  "/proc/self/exe",
+		Argv:  append([]string{"workspace-agent", "serve"}, args...),
+		Grace: c.grace,
+		Now:   time.Now,
+		Log:   logger(),
 	}
 	return i.Run(ctx)
 }
@@ -88,6 +90,7 @@ type config struct {
 	listen, directory, state        string
 	issuer, keys, namespace, podUID string
 	subjects, main                  []string
+	grace                           time.Duration
 }
 
 func parse(args []string) (config, error) {
@@ -106,6 +109,8 @@ func parse(args []string) (config, error) {
 		"namespace of this pod; default: $PARLEY_POD_NAMESPACE")
 	flags.StringVar(&c.podUID, "pod-uid", os.Getenv("PARLEY_POD_UID"),
 		"UID of this pod, for which a token must be meant; default: $PARLEY_POD_UID")
+	flags.DurationVar(&c.grace, "grace", 20*time.Second,
+		"how long commands have between SIGTERM and SIGKILL when the container stops; 6 s less than it has are enough")
 	flags.Func("allow-subject",
 		"subject that may use the workspace, such as system:serviceaccount:NAMESPACE:parley-generation (repeat it or "+
 			"separate by commas); default: that of the pod's namespace", func(s string) error {

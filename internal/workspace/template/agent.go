@@ -6,6 +6,7 @@ package template
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -78,7 +79,7 @@ func (r *rendering) placeAgent() {
 	main := slices.Concat(c.Command, c.Args)
 	c.Command = []string{protocol.AgentDir + "/workspace-agent"}
 	c.Args = []string{"init", "--listen=:" + strconv.Itoa(protocol.Port), "--directory=" + r.directory,
-		"--allow-subject=" + r.settings.Subject}
+		"--allow-subject=" + r.settings.Subject, "--grace=" + grace(r.spec.TerminationGracePeriodSeconds).String()}
 	if len(main) > 0 {
 		c.Args = append(append(c.Args, "--"), main...)
 	}
@@ -96,6 +97,20 @@ func (r *rendering) placeAgent() {
 		PeriodSeconds: 1, TimeoutSeconds: 5, FailureThreshold: 10,
 	}
 	r.mount(c)
+}
+
+// defaultTermination is how many seconds a pod has to end by default, as Kubernetes has it.
+const defaultTermination = 30
+
+// grace is how long commands have between SIGTERM and SIGKILL in a pod that has so many seconds to end: all but 10 s, in
+// which what became of them is written down, or but a third of a shorter time; at least a second.
+func grace(termination *int64) time.Duration {
+	seconds := int64(defaultTermination)
+	if termination != nil {
+		seconds = *termination
+	}
+	all := time.Duration(seconds) * time.Second
+	return max(time.Second, all-10*time.Second, all*2/3).Truncate(time.Millisecond)
 }
 
 // mount adds the volumes of the agent and of the workspace's files.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -250,5 +251,16 @@ func TestStorageOutlivesThePodWhereItIsAskedFor(t *testing.T) {
 		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == o.Claim.Name
 	}) {
 		t.Errorf("the pod does not use it: %+v", o.Pod.Spec.Volumes)
+	}
+}
+
+func TestCommandsAreKilledBeforeThePodIs(t *testing.T) {
+	for termination, want := range map[*int64]time.Duration{
+		nil: 20 * time.Second, new(int64(30)): 20 * time.Second, new(int64(5)): 3333 * time.Millisecond,
+		new(int64(3600)): 3590 * time.Second, new(int64(0)): time.Second,
+	} {
+		if got := grace(termination); got != want {
+			t.Errorf("of %v seconds they have %s, want %s", termination, got, want)
+		}
 	}
 }
