@@ -31,17 +31,17 @@ type serving struct {
 	status syscall.WaitStatus
 }
 
-// supervise keeps a serving process running until it is told to quit; then it waits for the last one to end.
+// supervise keeps a serving process running until it is told to quit. It returns once one has been told all that there
+// was to tell: one that died before that has a last successor.
 func (i *Init) supervise(quit <-chan struct{}) {
 	wait := i.MinBackoff
 	var crowded crowd
 	for {
+		last := over(quit)
 		began := i.Now()
-		err := i.serve(quit)
-		select {
-		case <-quit:
+		whole, err := i.serve(quit)
+		if last || whole && over(quit) {
 			return
-		default:
 		}
 		if i.Now().Sub(began) >= steady {
 			wait = i.MinBackoff
@@ -55,9 +55,17 @@ func (i *Init) supervise(quit <-chan struct{}) {
 		case <-pause.C:
 		case <-quit:
 			pause.Stop()
-			return
 		}
 		wait = min(2*wait, i.MaxBackoff)
+	}
+}
+
+func over(quit <-chan struct{}) bool {
+	select {
+	case <-quit:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -86,12 +94,13 @@ func (i *Init) makeRoom(c crowd, err error) crowd {
 	return c
 }
 
-// serve is one life of the serving process. All that it has asked for is done before the next one begins, so that what
-// the next one is told holds.
-func (i *Init) serve(quit <-chan struct{}) error {
+// serve is one life of the serving process; it was whole if it ended by itself, as the serving process does once nothing
+// more is to be told. All that it has asked for is done before the next one begins, so that what the next one is told
+// holds.
+func (i *Init) serve(quit <-chan struct{}) (whole bool, err error) {
 	s, err := i.startServing()
 	if err != nil {
-		return err
+		return false, err
 	}
 	var sender sync.WaitGroup
 	sender.Go(func() { s.out.send(s.conn) })
@@ -110,7 +119,7 @@ func (i *Init) serve(quit <-chan struct{}) error {
 	s.out.close()
 	s.conn.Shut()
 	sender.Wait()
-	return errors.Join(err, s.conn.Close(), describe(s.status))
+	return s.status.Exited() && s.status.ExitStatus() == 0, errors.Join(err, s.conn.Close(), describe(s.status))
 }
 
 // awaitEnd waits for the end of a serving process that says nothing more, and ends it if it does not end by itself, or

@@ -112,6 +112,7 @@ func (i *Init) endServing(served <-chan struct{}) {
 		case <-patience.C:
 			i.Log.Warn("the serving process does not end")
 			i.killServing()
+			patience.Reset(lastWords) // Of its successor.
 		}
 		tick.Stop()
 	}

@@ -4,6 +4,7 @@
 package process_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,8 @@ type settings struct {
 	Limits                   process.Limits
 	Main                     []string
 	Grace                    time.Duration
+	// Backoff is how long a serving process that has died is waited with; 0: not for long.
+	Backoff time.Duration
 	// Namespace has process 1 be that of a PID namespace.
 	Namespace bool
 	// StateBytes is the size of the file system of the state directory, in a namespace; 0: it is no one of its own.
@@ -92,7 +95,7 @@ func runInit(s settings) error {
 	defer stop()
 	i := &initproc.Init{
 		Path: "/proc/self/exe", Argv: []string{"serving"}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		MinBackoff: time.Millisecond, MaxBackoff: 10 * time.Millisecond, Grace: s.Grace,
+		MinBackoff: cmp.Or(s.Backoff, time.Millisecond), MaxBackoff: 10 * time.Millisecond, Grace: s.Grace,
 	}
 	return i.Run(ctx)
 }
@@ -289,6 +292,19 @@ func (a *agent) restart() {
 	a.t.Helper()
 	a.kill()
 	a.boot()
+}
+
+// stop tells process 1 to end, as a container runtime does.
+func (a *agent) stop() {
+	a.t.Helper()
+	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.program.Wait(); err != nil {
+		a.t.Fatalf("process 1 ended with %v", err)
+	}
+	a.program = nil
+	a.hangUp()
 }
 
 // kill ends process 1 and everything below it at once, as the end of a container does.

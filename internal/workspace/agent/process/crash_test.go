@@ -93,6 +93,20 @@ func TestWhatHappensWhileNobodyServesIsKnownAfterwards(t *testing.T) {
 	a.until(holding.ID, "begun\nlater\n")
 }
 
+func TestWhatEndsWithTheContainerIsKnownAlthoughNobodyServes(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Backoff = time.Hour })
+	p := a.start("echo begun; exec sleep 60")
+	a.until(p.ID, "begun\n")
+	a.crash()
+	waiting.Until(t, patience, "nobody serves", func() bool { return len(a.below()) == 1 })
+	a.stop()
+	a.boot()
+	killed(t, a.wait(p.ID), "SIGTERM")
+	if out := a.output(p.ID); out != "begun\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
 func TestAKeyIsKnownAfterTheServingProcessWasKilled(t *testing.T) {
 	a := newAgent(t)
 	for i := range 30 {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -179,14 +177,7 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 			for _, p := range []protocol.Process{polite, stubborn, daemon} {
 				a.until(p.ID, "ready\n")
 			}
-			if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
-			if err := a.program.Wait(); err != nil {
-				t.Fatalf("process 1 ended with %v", err)
-			}
-			a.program = nil
-			a.hangUp()
+			a.stop()
 			a.boot()
 			exits(t, a.wait(polite.ID), 8)
 			killed(t, a.wait(stubborn.ID), "SIGKILL")
