@@ -79,7 +79,7 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	}
 	audience := protocol.Audience(w.options.Namespace, pod.UID)
 	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Transport: w.transport,
-		Token: func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) },
+		Token: func(ctx context.Context) (string, error) { return w.token(ctx, audience) },
 		Gone:  func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
@@ -90,7 +90,7 @@ func (w *Workspaces) root(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.C
 		if chat.Spec.ParentRef == nil {
 			return chat, nil
 		}
-		above, err := w.options.Chat(ctx, chat.Spec.ParentRef.Name)
+		above, err := read(ctx, w.options.Chat, chat.Spec.ParentRef.Name)
 		if err != nil {
 			return nil, fmt.Errorf("reading chat %s, the parent of this one: %w", chat.Spec.ParentRef.Name, err)
 		}
@@ -105,7 +105,7 @@ func (w *Workspaces) root(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.C
 // pod is that of the root's workspace, if it is ready. The operator saw to that before the calls were to be run, so
 // that whatever is missing now is for people to mend, or has just been lost.
 func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.WorkspacePod, error) {
-	workspace, err := w.options.Workspace(ctx, root.Name)
+	workspace, err := read(ctx, w.options.Workspace, root.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is none yet")
 	}

@@ -1,0 +1,63 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestTroubleWithTheAPIServerPasses(t *testing.T) {
+	refused := errors.New("connection refused")
+	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "parley-generation-x")
+	for name, c := range map[string]struct {
+		err error
+		// lasts is how long it does; movesOn is when the chat is given to another pod.
+		lasts, movesOn time.Duration
+		// read and token say whether there is a workspace in the end, and a token, and most when that is known.
+		read, token bool
+		most        time.Duration
+	}{
+		"it is restarted":       {refused, 5 * time.Second, time.Hour, true, true, 10 * time.Second},
+		"it does not come back": {refused, time.Hour, time.Hour, false, false, 20 * time.Second},
+		"there is none":         {notFound, time.Hour, 3 * time.Second, false, false, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), c.movesOn)
+				defer cancel()
+				trouble := func() error {
+					if time.Since(began) < c.lasts {
+						return c.err
+					}
+					return nil
+				}
+				w := New(Options{Now: time.Now, Mint: func(context.Context, string) (string, time.Time, error) {
+					return "token", time.Now().Add(time.Hour), trouble()
+				}})
+				_, err := w.token(ctx, "audience")
+				if took := time.Since(began); (err == nil) != c.token || took > c.most {
+					t.Errorf("the token: %v after %s", err, took)
+				}
+				began = time.Now()
+				_, err = read(t.Context(), func(context.Context, string) (*v1alpha1.Workspace, error) {
+					return &v1alpha1.Workspace{}, trouble()
+				}, "c")
+				took := time.Since(began)
+				if (err == nil) != c.read || took > c.most || apierrors.IsNotFound(err) && took > 0 {
+					t.Errorf("the workspace: %v after %s", err, took)
+				}
+			})
+		})
+	}
+}
