@@ -59,6 +59,9 @@ type settings struct {
 func TestMain(m *testing.M) {
 	var s settings
 	role := os.Getenv(roleVariable)
+	if os.Getenv(headlessVariable) != "" {
+		headless()
+	}
 	if who := os.Getenv(listenerVariable); who != "" {
 		listen(who)
 	}

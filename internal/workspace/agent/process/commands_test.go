@@ -8,8 +8,36 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// headlessVariable makes the test binary a command whose first thread has ended.
+const headlessVariable = "TEST_HEADLESS"
+
+func init() {
+	if os.Getenv(headlessVariable) != "" {
+		runtime.LockOSThread() // main runs in the first thread, and stays there.
+	}
+}
+
+// headless ends the first thread. Another one says goodbye when SIGTERM comes, which takes it a moment.
+func headless() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	say := log.New(os.Stdout, "", 0)
+	go func() {
+		say.Print("up")
+		<-signals
+		<-time.After(200 * time.Millisecond)
+		say.Print("bye")
+		os.Exit(8)
+	}()
+	_, _, _ = syscall.RawSyscall(unix.SYS_EXIT, 0, 0, 0) // It does not return.
+}
 
 // listenerVariable makes the test binary a command that says which signals it gets.
 const listenerVariable = "TEST_LISTENER"

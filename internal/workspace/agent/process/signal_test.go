@@ -191,3 +191,15 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 		})
 	}
 }
+
+func TestACommandWhoseFirstThreadHasEndedIsNotTakenForEnded(t *testing.T) {
+	a := newAgent(t)
+	p := a.startHelper(headlessVariable + "=1")
+	a.until(p.ID, "up\n")
+	a.stop()
+	a.boot()
+	exits(t, a.wait(p.ID), 8)
+	if out := a.output(p.ID); out != "up\nbye\n" {
+		t.Errorf("got %q", out)
+	}
+}

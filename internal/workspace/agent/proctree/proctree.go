@@ -21,7 +21,7 @@ import (
 // Process is one that was there when All looked.
 type Process struct {
 	PID, Parent, Group, Session int
-	// Ended reports whether it is a zombie.
+	// Ended reports whether it is a zombie. One whose first thread alone has ended looks like one, and goes on.
 	Ended bool
 	start string
 	// environment is how many bytes it has of one.
@@ -63,19 +63,21 @@ func read(pid int) (Process, error) {
 
 // parse reads proc_pid_stat(5). The second field is a name in parentheses, which may hold spaces and parentheses.
 func parse(pid int, stat []byte) (Process, error) {
-	const state, parent, group, session, start, environment, environmentEnd = 0, 1, 2, 3, 19, 47, 48
+	const state, parent, group, session, threads, start, environment, environmentEnd = 0, 1, 2, 3, 17, 19, 47, 48
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) <= environmentEnd {
 		return Process{}, fmt.Errorf("process %d: %d fields", pid, len(fields))
 	}
-	p := Process{PID: pid, Ended: fields[state] == "Z" || fields[state] == "X", start: fields[start]}
-	for field, to := range map[int]*int{parent: &p.Parent, group: &p.Group, session: &p.Session} {
+	p, alive := Process{PID: pid, start: fields[start]}, 0
+	for field, to := range map[int]*int{parent: &p.Parent, group: &p.Group, session: &p.Session, threads: &alive} {
 		n, err := strconv.Atoi(fields[field])
 		if err != nil {
 			return Process{}, fmt.Errorf("process %d: %w", pid, err)
 		}
 		*to = n
 	}
+	// A zombie counts as a thread of its own until it is reaped.
+	p.Ended = (fields[state] == "Z" || fields[state] == "X") && alive <= 1
 	from, err := strconv.ParseUint(fields[environment], 10, 64)
 	if err != nil {
 		return Process{}, fmt.Errorf("process %d: %w", pid, err)
