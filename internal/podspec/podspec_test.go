@@ -121,6 +121,9 @@ func TestThePodIsRestricted(t *testing.T) {
 			t.Errorf("%s lacks a probe", c.Name)
 		}
 	}
+	if spec.ActiveDeadlineSeconds != nil {
+		t.Errorf("the pod ends after %d s, and with it calls that wait for hours", *spec.ActiveDeadlineSeconds)
+	}
 	if relay := spec.InitContainers[0]; relay.RestartPolicy == nil ||
 		*relay.RestartPolicy != corev1.ContainerRestartPolicyAlways {
 		t.Error("the relay is no sidecar")

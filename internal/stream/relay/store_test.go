@@ -274,11 +274,11 @@ func TestAnAbandonedEpisodeIsClosed(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := newTestStore(t, Options{Now: func() time.Time { return now }})
 	w := openWriter(t, s, episode1)
-	now = now.Add(DefaultAbandon)
+	now = now.Add(5 * time.Hour)
 	if err := s.Collect(); err != nil {
 		t.Fatal(err)
 	}
-	appendFrames(t, w, 1, 1) // a writer that is only silent keeps it open
+	appendFrames(t, w, 1, 1) // a writer that is only silent keeps it open, such as that of a call which waits for hours
 	w.Release()
 	now = now.Add(DefaultAbandon)
 	if err := s.Collect(); err != nil {

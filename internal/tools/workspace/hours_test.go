@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
@@ -83,6 +84,14 @@ func TestACommandOfFourHoursIsWaitedForToItsEnd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestAnAttemptHasTimeForTheLongestCall(t *testing.T) {
+	// Before and after the wait there are requests to the API server and to the workspace, of some 30 s each.
+	const besides = 10 * time.Minute
+	if longest := maxTimeout*time.Second + besides; longest > plan.ToolsTime {
+		t.Errorf("a call may take %s, an attempt %s", longest, plan.ToolsTime)
 	}
 }
 
