@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kill ends a container's process with SIGKILL, as the kernel would for want of memory. It finds the process by the
-// container's id in its cgroup: see localnode.
+// kill ends a container's processes with SIGKILL, as the kernel would for want of memory. It finds them by the
+// container's id in their cgroup: see localnode.
 func kill(t *testing.T, ns, pod, container string) {
 	t.Helper()
 	var p corev1.Pod
@@ -32,24 +32,46 @@ func kill(t *testing.T, ns, pod, container string) {
 	if id == "" {
 		t.Fatalf("pod %s has no running container %s", pod, container)
 	}
+	if killWhere(t, func(group, _ string) bool { return strings.Contains(group, id) }) == 0 {
+		t.Fatalf("no process of container %s (%s) was found: the test must run on the node's machine", container, id)
+	}
+}
+
+// killProgram kills those processes of a pod whose command line begins so, also when no status of the pod tells yet that
+// they run. It returns how many those are.
+func killProgram(t *testing.T, pod *corev1.Pod, begins string) (killed int) {
+	t.Helper()
+	uid := string(pod.UID)
+	return killWhere(t, func(group, command string) bool {
+		return strings.HasPrefix(command, begins) &&
+			(strings.Contains(group, uid) || strings.Contains(group, strings.ReplaceAll(uid, "-", "_")))
+	})
+}
+
+// killWhere kills the processes that are meant, by their cgroup and their command line, its words with a blank behind
+// each, and returns how many those are.
+func killWhere(t *testing.T, meant func(group, command string) bool) (killed int) {
+	t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := 0
 	for _, path := range groups {
+		of := filepath.Dir(path)
 		group, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(group), id) {
+		if err != nil {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		command, err := os.ReadFile(filepath.Join(of, "cmdline"))
+		if err != nil || !meant(string(group), strings.ReplaceAll(string(command), "\x00", " ")) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(of))
 		if err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
 			killed++
 		}
 	}
-	if killed == 0 {
-		t.Fatalf("no process of container %s (%s) was found: the test must run on the node's machine", container, id)
-	}
+	return killed
 }
 
 // podOf finds the one pod with the labels.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,30 +150,50 @@ func TestStorageThatIsToBeRetainedOutlivesItsChat(t *testing.T) {
 // lives appends to the log when it begins and when it ends, which it does after a while.
 const lives = "echo begun >>log; echo one; sleep 60; echo ended >>log; echo two"
 
+// removed deletes a workspace's pod in this time.
+func removed(grace ...client.DeleteOption) func(*testing.T, *corev1.Pod) {
+	return func(t *testing.T, pod *corev1.Pod) {
+		t.Helper()
+		if err := c.Delete(t.Context(), pod, grace...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
+	killed := func(t *testing.T, pod *corev1.Pod) {
+		t.Helper()
+		localnode.Needed(t)
+		kill(t, pod.Namespace, pod.Name, "tools")
+	}
 	for name, tc := range map[string]struct {
-		lose func(*testing.T, *corev1.Pod)
-		// says is what the model reads.
-		says string
+		command string
+		lose    func(*testing.T, *corev1.Pod)
+		// says is what the model reads, and output with it.
+		says, output string
 	}{
-		"its pod is removed by force": {func(t *testing.T, pod *corev1.Pod) {
-			if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-				t.Fatal(err)
-			}
-		}, "the command was ended by SIGTERM"},
-		"its container is killed": {func(t *testing.T, pod *corev1.Pod) {
-			localnode.Needed(t)
-			kill(t, pod.Namespace, pod.Name, "tools")
-		}, "the workspace was restarted while the command ran, which ended it"},
+		"its pod is removed by force": {lives, removed(client.GracePeriodSeconds(0)), "the command was ended by SIGTERM", "one\n"},
+		"its pod is removed, and it does not heed that": {"trap '' TERM; " + lives, removed(),
+			"the command was ended by SIGKILL", "one\n"},
+		"its container is killed": {lives, killed, "the workspace was restarted while the command ran, which ended it", "one\n"},
+		"its pod is lost": {lives, func(t *testing.T, pod *corev1.Pod) {
+			t.Helper()
+			killed(t, pod)
+			removed(client.GracePeriodSeconds(0))(t, pod)
+		}, "the workspace's pod was lost while the command ran, and what became of it is not known", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, works(run(lives), run("cat log"), callOf("process_list", map[string]any{})))
+			w := newWorld(t, works(run(tc.command), run("cat log"), callOf("process_list", map[string]any{})))
 			w.newStoredChat("c", asItIs)
 			tc.lose(t, w.has("log", "begun\n"))
+			lost := time.Now()
 			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
+			if took := time.Since(lost); took > 20*time.Second {
+				t.Errorf("the model reads it after %s", took)
+			}
 			w.ready("c", 8)
 			results := w.results("c")
-			if lost := w.executed(results[0]); lost.Success || lost.Error != tc.says || lost.Output != "one\n" {
+			if lost := w.executed(results[0]); lost.Success || lost.Error != tc.says || lost.Output != tc.output {
 				t.Errorf("of the lost command the model read %s", results[0].Output)
 			}
 			if log := w.executed(results[1]); log.Output != "begun\n" {

@@ -1,0 +1,134 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/localnode"
+)
+
+// Numbers of batches of sumBatches.
+const (
+	// ofTheTest is the first one whose command takes long.
+	ofTheTest = 4
+	// ofTheEdit is the one after it.
+	ofTheEdit = 5
+)
+
+// step is a batch whose attempt has just begun.
+type step struct {
+	chat *v1alpha1.Chat
+	// number of the batch, from 0.
+	number int
+	// killed is true once something was killed during the step. after is called once it is over.
+	killed bool
+	after  func()
+}
+
+func TestTheTranscriptIsTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
+	localnode.Needed(t)
+	for name, v := range map[string]struct {
+		kill func(*world, *step)
+		// kills is during how many steps it must have killed something.
+		kills int
+		// before is called before each step.
+		before func(*world, *step)
+	}{
+		"the generator":                   {kill: killGenerator, kills: len(sumBatches())},
+		"the manager":                     {kill: killTheManager, kills: len(sumBatches())},
+		"the serving part of the agent":   {kill: killAgent, kills: len(sumBatches()) - 2},
+		"the workspace's pod and kubelet": {kill: killKubelet, kills: 1, before: loseWorkspaceBeforeTheEdit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, sums())
+			w.newSumChat("c")
+			var spared []int
+			steps := w.steps("c", sumLength, v.before, v.kill)
+			for _, s := range steps {
+				if !s.killed {
+					spared = append(spared, s.number)
+				}
+			}
+			w.isGolden("c", sumGolden)
+			if len(steps)-len(spared) != v.kills {
+				t.Errorf("of %d steps nothing was killed during those with the numbers %d", len(steps), spared)
+			}
+		})
+	}
+}
+
+// steps calls kill at the attempts at each batch of calls, as soon as a watch shows them, until it has killed something,
+// and returns the batches once the chat is Ready with as many messages.
+func (w *world) steps(chat string, length int64, before, kill func(*world, *step)) (steps []*step) {
+	w.t.Helper()
+	events := w.watch()
+	defer events.Stop()
+	versions, last := map[int64]*step{}, &step{after: func() {}}
+	for event := range events.ResultChan() {
+		now, ok := event.Object.(*v1alpha1.Chat)
+		if !ok || now.Name != chat {
+			continue
+		}
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length == length {
+			return steps
+		}
+		switch g, s := now.Status.Generation, versions[now.Status.History.Version]; {
+		case g == nil || g.Pod == "":
+		case g.Action != v1alpha1.ActionExecuteTools:
+			last.after()
+			last = &step{chat: now, number: len(steps), after: func() {}}
+			if before != nil && s == nil {
+				before(w, last)
+			}
+			versions[now.Status.History.Version] = last
+		default:
+			if s == nil {
+				s = &step{number: len(steps), after: func() {}}
+				steps, versions[now.Status.History.Version] = append(steps, s), s
+			}
+			if s.chat = now; !s.killed {
+				kill(w, s)
+			}
+			last = s
+		}
+	}
+	w.t.Fatalf("the chat did not come to its end:\n%s", w.describe())
+	return nil
+}
+
+// watch shows the chats of the namespace as they change, for as long as the longest of these tests may take.
+func (w *world) watch() watch.Interface {
+	w.t.Helper()
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	watching, err := client.NewWithWatch(cfg, client.Options{Scheme: c.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(w.t.Context(), 6*time.Minute)
+	w.t.Cleanup(cancel)
+	events, err := watching.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(w.ns))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return events
+}
+
+func loseWorkspaceBeforeTheEdit(w *world, s *step) {
+	if s.number == ofTheEdit {
+		w.loseWorkspace(s.chat)
+	}
+}

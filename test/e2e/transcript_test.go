@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// update has the golden files written anew: make test-e2e E2E_FLAGS='-run … -update'.
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// masks are what differs from run to run, and what stands for it. Everything else of a transcript is the same.
+var masks = []struct {
+	what *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`"wall_duration_ms": \d+`), `"wall_duration_ms": MS`},
+	{regexp.MustCompile(`"started_at": "[^"]+"`), `"started_at": "TIME"`},
+	// What go test says of a test and of a package.
+	{regexp.MustCompile(`\(\d+\.\d\ds\)`), `(S)`},
+	{regexp.MustCompile(`(example\.com/sum)\\t\d+\.\d\d\ds`), `$1\tS`},
+}
+
+// process is the id of a command in a workspace. A start that a crash has kept from coming about uses one up.
+var process = regexp.MustCompile(`\bp\d+\b`)
+
+// transcript is what a chat's people and its model read of it, in order: who speaks, texts, calls, results and files.
+// Calls and commands are numbered as they come up. Attempts, times and usage are left out.
+func transcript(messages []v1alpha1.ChatMessage) string {
+	t := writing{calls: map[string]string{}}
+	for i := range messages {
+		t.message(i, &messages[i].Spec)
+	}
+	text := t.String()
+	for _, mask := range masks {
+		text = mask.what.ReplaceAllString(text, mask.by)
+	}
+	commands := map[string]string{}
+	return process.ReplaceAllStringFunc(text, func(id string) string { return numbered(commands, "command", id) })
+}
+
+// numbered is what stands for an id: its number among those that came up.
+func numbered(known map[string]string, what, id string) string {
+	if known[id] == "" {
+		known[id] = fmt.Sprintf("%s %d", what, len(known)+1)
+	}
+	return known[id]
+}
+
+// writing is a transcript that is being written.
+type writing struct {
+	strings.Builder
+
+	calls map[string]string
+}
+
+func (t *writing) message(i int, m *v1alpha1.ChatMessageSpec) {
+	fmt.Fprintf(t, "# %d %s", i, m.Role)
+	if g := m.Generation; g != nil {
+		fmt.Fprintf(t, " %s", g.Outcome)
+		if g.Workspace != nil {
+			fmt.Fprintf(t, " %s", indented(g.Workspace))
+		}
+	}
+	t.WriteByte('\n')
+	if m.Content != "" {
+		fmt.Fprintln(t, m.Content)
+	}
+	for j := range m.Parts {
+		t.part(&m.Parts[j])
+	}
+}
+
+func (t *writing) part(p *v1alpha1.MessagePart) {
+	switch {
+	case p.Text != nil:
+		fmt.Fprintf(t, "%s: %s\n", p.Type, *p.Text)
+	case p.ToolCall != nil:
+		fmt.Fprintf(t, "%s %s: %s\n", t.call(p.ToolCall.ID), p.ToolCall.Name, reindented(p.ToolCall.Input))
+	case p.ToolResult != nil:
+		r := p.ToolResult
+		fmt.Fprintf(t, "result of %s %s (error: %t): %s\n", t.call(r.ID), r.Name, r.IsError, reindented(r.Output))
+	case p.File != nil:
+		content, err := p.File.Content()
+		fmt.Fprintf(t, "file %s %s: %q %v\n", p.File.Name, p.File.MediaType, content, err)
+	default:
+		fmt.Fprintf(t, "%s\n", p.Type)
+	}
+}
+
+func (t *writing) call(id string) string { return numbered(t.calls, "call", id) }
+
+func indented(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return reindented(string(raw))
+}
+
+// reindented is a JSON document, a field a line; any other text is as it is.
+func reindented(text string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", " ") != nil {
+		return text
+	}
+	return b.String()
+}
+
+// isGolden compares the transcript of a chat with a golden file.
+func (w *world) isGolden(chat, file string) {
+	w.t.Helper()
+	path, got := filepath.Join("testdata", file), transcript(w.history(chat))
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		w.t.Errorf("the transcript differs from %s, -want +got\n%s", path, diff)
+	}
+}

@@ -1,0 +1,133 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// forced deletes an object without waiting for anybody.
+func forced(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := client.IgnoreNotFound(c.Delete(t.Context(), o, client.GracePeriodSeconds(0))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one; of one step it
+// removes the pod. Where it killed the process, the pod goes with the next reply: the kubelet starts a container again at
+// once the first time, and then after waits that grow from 10 s on.
+func killGenerator(w *world, s *step) {
+	pod := &corev1.Pod{ObjectMeta: w.meta(s.chat.Status.Generation.Pod)}
+	w.eventually("the generator is killed, or its pod is gone", func() bool {
+		if w.gone(pod) { // With the reply before: then the next attempt counts.
+			return true
+		}
+		s.killed = s.number == ofTheTest || killProgram(w.t, pod, generator) > 0
+		return s.killed
+	})
+	switch {
+	case s.number == ofTheTest:
+		forced(w.t, pod)
+	case s.killed:
+		s.after = sync.OnceFunc(func() { // As a node is lost: at once, and for good.
+			killProgram(w.t, pod, generator)
+			forced(w.t, pod)
+		})
+	}
+}
+
+// generator and serving begin the command lines of the generator and of the serving part of a workspace's agent.
+const generator, serving = "/generator ", "workspace-agent serve "
+
+// killTheManager kills the manager, and has another pod take its place: see killGenerator.
+func killTheManager(w *world, s *step) {
+	s.killed = true
+	pods := managers(w.t)
+	if len(pods) == 0 {
+		w.t.Fatal("there is no manager")
+	}
+	for i := range pods {
+		if running(&pods[i], "manager") {
+			kill(w.t, pods[i].Namespace, pods[i].Name, "manager")
+		}
+		forced(w.t, &pods[i])
+	}
+	w.eventually("another manager is at work", func() bool {
+		now := managers(w.t)
+		return len(now) == 1 && now[0].UID != pods[0].UID && running(&now[0], "manager")
+	})
+}
+
+func managers(t *testing.T) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := c.List(t.Context(), &pods, client.InNamespace("parley-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "manager"}); err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// running reports whether a container of the pod runs.
+func running(pod *corev1.Pod, container string) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
+			return s.State.Running != nil
+		}
+	}
+	return false
+}
+
+// killAgent kills the serving part of the agent, if there is a workspace.
+func killAgent(w *world, s *step) {
+	pod := w.housing()
+	if s.killed = pod != nil && running(pod, v1alpha1.WorkspaceContainer); s.killed {
+		w.eventually("its serving part is back from the last time, and killed", func() bool {
+			return killProgram(w.t, pod, serving) == 1
+		})
+	}
+}
+
+// killKubelet kills the kubelet while the model's first test runs, and waits until the node is ready again.
+func killKubelet(w *world, s *step) {
+	if s.killed = s.number == ofTheTest; !s.killed {
+		return
+	}
+	w.eventually("the command runs", func() bool {
+		pod := w.housing()
+		begun, err := w.exec(pod.Name, v1alpha1.WorkspaceContainer, "cat /workspace/begun")
+		return err == nil && begun == "test\n"
+	})
+	restart := exec.CommandContext(w.t.Context(), "/bin/sh", "-c", os.Getenv("DEVCLUSTER")+" restart kubelet")
+	if out, err := restart.CombinedOutput(); err != nil {
+		w.t.Fatalf("restarting the kubelet: %v\n%s", err, out)
+	}
+}
+
+// loseWorkspace removes the pod of the workspace before a step, while no command runs: the chat is held meanwhile.
+func (w *world) loseWorkspace(chat *v1alpha1.Chat) {
+	w.t.Helper()
+	w.patch(chat, `{"spec":{"suspend":true}}`)
+	w.eventually("the chat is held", func() bool {
+		ready := meta.FindStatusCondition(w.chat(chat.Name).Status.Conditions, v1alpha1.ConditionReady)
+		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonSuspended
+	})
+	lost := w.housing()
+	forced(w.t, lost)
+	w.eventually("the workspace has another pod", func() bool {
+		status := w.workspace(chat.Name).Status
+		return status.Phase == v1alpha1.WorkspacePhaseReady && status.Pod.UID != string(lost.UID)
+	})
+	w.patch(chat, `{"spec":{"suspend":false}}`)
+}
