@@ -18,8 +18,8 @@ const Silence = 2 * time.Minute
 var errSilent = errors.New("the call gave no sign of life")
 
 // errGivenUp is what the model reads of such a call.
-var errGivenUp = fmt.Errorf("the call was given up, because nothing was heard of it for %s; whether it was done is not "+
-	"known", Silence)
+var errGivenUp = fmt.Errorf("the call was given up, because nothing was heard of it for %s; whether it was done is "+
+	"not known", Silence)
 
 // Guarded is a Tool that ends by itself what is silent for too long, so that Silence does not count for its calls.
 type Guarded interface {

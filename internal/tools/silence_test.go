@@ -61,7 +61,7 @@ func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				result := one(t, t.Context(), c.tool, nil)
+				result := one(t.Context(), c.tool, nil)
 				if took := time.Since(began); took != c.took || !strings.Contains(result.Output, c.want) ||
 					result.IsError != (c.want != "done") {
 					t.Errorf("after %s the result is %+v", took, result)
@@ -76,7 +76,7 @@ func TestACallThatIsSilentIsToldToEndAndExpectedTo(t *testing.T) {
 		var expected context.Context
 		over := false
 		hangs := patient{tool{"a", echo}, time.Hour, time.Minute, func(tools.Call) {}}
-		one(t, t.Context(), hangs, func(ctx context.Context) func() {
+		one(t.Context(), hangs, func(ctx context.Context) func() {
 			expected = ctx
 			return func() { over = true }
 		})
@@ -90,7 +90,7 @@ func TestACallOfAnInterruptedChatIsNotCalledSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Minute, func() { cancel(tools.ErrInterrupted) })
-		result := one(t, ctx, patient{tool{"a", echo}, time.Hour, 10 * time.Minute, func(tools.Call) {}}, nil)
+		result := one(ctx, patient{tool{"a", echo}, time.Hour, 10 * time.Minute, func(tools.Call) {}}, nil)
 		if !strings.Contains(result.Output, "the call was interrupted") {
 			t.Errorf("the result is %+v", result)
 		}
@@ -98,8 +98,7 @@ func TestACallOfAnInterruptedChatIsNotCalledSilent(t *testing.T) {
 }
 
 // one makes one call of the tool a.
-func one(t *testing.T, ctx context.Context, tool tools.Tool, expect func(context.Context) func()) v1alpha1.ToolResult {
-	t.Helper()
+func one(ctx context.Context, tool tools.Tool, expect func(context.Context) func()) v1alpha1.ToolResult {
 	return tools.NewRegistry(tool).Execute(ctx, tools.Batch{Chat: &v1alpha1.Chat{}, Expect: expect,
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}, nil)[0]
 }

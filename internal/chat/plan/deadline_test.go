@@ -53,7 +53,8 @@ func TestAnAttemptHasTimeByItsAction(t *testing.T) {
 				t.Errorf("then it is %+v, and people are told %s", g, told(w))
 			}
 			w.later(c.time)
-			if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorGenerationPodLost || r.At.Time != w.now.Add(time.Second) {
+			if r := w.chat.Status.Retry; r == nil || r.Reason != v1alpha1.ErrorGenerationPodLost ||
+				!r.At.Equal(w.at(time.Second)) {
 				t.Errorf("the next one does not wait: %+v", r)
 			}
 		})

@@ -135,8 +135,8 @@ func (w *Workspaces) gone(ctx context.Context, root *v1alpha1.Chat, pod string) 
 	return !belongsTo(workspace, root.UID) || lost(&workspace.Status, pod)
 }
 
-// lost reports whether a workspace has another pod by now, or none, or removes it. A pod that only does not answer may be
-// back: its container is restarted.
+// lost reports whether a workspace has another pod by now, or none, or removes it. A pod that only does not answer may
+// be back: its container is restarted.
 func lost(status *v1alpha1.WorkspaceStatus, pod string) bool {
 	return status.Pod == nil || status.Pod.UID != pod ||
 		status.Phase == v1alpha1.WorkspacePhaseStopping || status.Phase == v1alpha1.WorkspacePhaseStopped

@@ -80,7 +80,7 @@ func (b *bench) have(all []tools.Tool) {
 	}
 }
 
-// inHours is the tools at a workspace in a bubble of package synctest: seconds are as long as ever, and pass in a moment.
+// inHours is the tools at a workspace in a bubble of package synctest: seconds are as long as ever, and pass at once.
 func inHours(t *testing.T, change func(*client.Options)) *bench {
 	t.Helper()
 	agent := fakeworkspace.StartInMemory(t)

@@ -18,9 +18,6 @@ import (
 	"parley.dev/parley/internal/workspace/client"
 )
 
-// asItIs changes nothing.
-func asItIs(*client.Options) {}
-
 // hourly renews the token of the client as generation pods do: the one that it is shown is good for an hour.
 func hourly(t *testing.T, issued *time.Time) func(*client.Options) {
 	t.Helper()

@@ -9,9 +9,9 @@
 // of files, their names and output are exact. Requests use no proxy of the environment.
 //
 // An error is one of: a *protocol.Error, which is the agent's refusal; one that is ErrUnreachable, when nobody answered
-// or an answer broke off; ErrGone, when the pod is gone that was to answer; an *AnswerError, when what answered does not
-// speak the protocol; or that of the caller's context. A request that cannot do harm twice is made again for a while when
-// nobody answers: an agent that crashed is back within a second, and its commands run on meanwhile.
+// or an answer broke off; ErrGone, when the pod is gone that was to answer; an *AnswerError, when what answered does
+// not speak the protocol; or that of the caller's context. A request that cannot do harm twice is made again for a
+// while when nobody answers: an agent that crashed is back within a second, and its commands run on meanwhile.
 package client
 
 import (
@@ -65,9 +65,8 @@ type Client struct {
 	mu sync.Mutex
 	// directory of the workspace; empty while it is not known.
 	directory string
-	// gone is what Options.Gone said when it was asked last.
-	gone    bool
-	askedAt time.Time
+	// gone is what Options.Gone has said; asked is true for a moment after it was asked.
+	gone, asked bool
 }
 
 // New returns a client.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// longPoll is how long an agent holds back the answer to a request that waits: 15 s. Meanwhile nobody can tell one that
-	// has nothing to say from one that is gone.
+	// longPoll is how long an agent holds back the answer to a request that waits: 15 s. Meanwhile nobody can tell one
+	// that has nothing to say from one that is gone.
 	longPoll = 15 * time.Second
 	// lateAfter is how much longer an answer takes until it is late: 3 s.
 	lateAfter = 3 * time.Second
@@ -24,44 +24,45 @@ const (
 	gonePause, goneTime = 2 * time.Second, 5 * time.Second
 )
 
-// lookout is the context of a request. It ends with ErrGone once the pod is known to be gone.
+// lookout looks after the pod while a request is under way.
 type lookout struct {
-	context.Context
-
 	stop context.CancelCauseFunc
 	// unanswered says that a try has failed.
 	unanswered func()
 	looking    sync.WaitGroup
 }
 
-// lookOut begins the context of a request whose answer may take so long.
-func (c *Client) lookOut(ctx context.Context, wait time.Duration) *lookout {
+// lookOut ends the context of a request, which stop does, with ErrGone once the pod is known to be gone. The answer may
+// take so long.
+func (c *Client) lookOut(ctx context.Context, stop context.CancelCauseFunc, wait time.Duration) *lookout {
 	failed := make(chan struct{})
-	l := &lookout{unanswered: sync.OnceFunc(func() { close(failed) })}
-	l.Context, l.stop = context.WithCancelCause(ctx)
+	l := &lookout{stop: stop, unanswered: sync.OnceFunc(func() { close(failed) })}
 	if c.knownGone() {
-		l.stop(ErrGone)
+		stop(ErrGone)
 	}
-	if c.options.Gone == nil {
-		return l
+	if c.options.Gone != nil {
+		l.looking.Go(func() { c.lookAfter(ctx, stop, min(wait, longPoll)+lateAfter, failed) })
 	}
-	l.looking.Go(func() {
-		late := time.NewTimer(min(wait, longPoll) + lateAfter)
-		defer late.Stop()
-		select {
-		case <-l.Done():
-		case <-late.C:
-		case <-failed:
-			rest(l, comeback)
-		}
-		for l.Err() == nil && !c.isGone(l) {
-			rest(l, gonePause)
-		}
-		if l.Err() == nil {
-			l.stop(ErrGone)
-		}
-	})
 	return l
+}
+
+// lookAfter asks for the pod from then on when an answer is late, or a try has failed.
+func (c *Client) lookAfter(ctx context.Context, stop context.CancelCauseFunc, after time.Duration,
+	failed <-chan struct{}) {
+	late := time.NewTimer(after)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-late.C:
+	case <-failed:
+		rest(ctx, comeback)
+	}
+	for ctx.Err() == nil && !c.isGone(ctx) {
+		rest(ctx, gonePause)
+	}
+	if ctx.Err() == nil {
+		stop(ErrGone)
+	}
 }
 
 // end ends the request.
@@ -76,15 +77,17 @@ func (c *Client) isGone(ctx context.Context) bool {
 		return false
 	}
 	c.mu.Lock()
-	now := time.Now()
-	known, recent := c.gone, now.Sub(c.askedAt) < gonePause
-	if !known && !recent {
-		c.askedAt = now
-	}
+	known, recent := c.gone, c.asked
+	c.asked = true
 	c.mu.Unlock()
 	if known || recent {
 		return known
 	}
+	time.AfterFunc(gonePause, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.asked = false
+	})
 	asking, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()
 	gone := c.options.Gone(asking)
@@ -102,7 +105,7 @@ func (c *Client) knownGone() bool {
 
 // final is the error of a request that is not made again. Who does not know the token, or does not speak the protocol,
 // may be somebody who has got the address of a pod that is gone.
-func (c *Client) final(ctx context.Context, asking *lookout, err error) error {
+func (c *Client) final(ctx, asking context.Context, err error) error {
 	refused, ok := errors.AsType[*protocol.Error](err)
 	_, strange := errors.AsType[*AnswerError](err)
 	stranger := strange || ok && refused.Code == protocol.Unauthenticated

@@ -161,7 +161,8 @@ func TestNobodyAsksForThePodWhileTheAgentAnswers(t *testing.T) {
 			return answers(200, `{"id":"p1","state":"Running"}`)(r)
 		}
 		asking, asked := at(running, always)
-		if p, err := asking.Wait(t.Context(), "p1", func() {}); err != nil || p.State != protocol.Exited || len(asked.at) > 0 {
+		p, err := asking.Wait(t.Context(), "p1", func() {})
+		if err != nil || p.State != protocol.Exited || len(asked.at) > 0 {
 			t.Errorf("got %+v, %v, and it was asked at %s", p, err, asked.at)
 		}
 	})

@@ -86,8 +86,9 @@ func (c *Client) json(ctx context.Context, r request, body, into any) error {
 func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout+r.wait)
 	defer cancel()
-	asking := c.lookOut(bounded, r.wait)
-	defer asking.end()
+	asking, stop := context.WithCancelCause(bounded)
+	looking := c.lookOut(asking, stop, r.wait)
+	defer looking.end()
 	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
 		got, err := c.try(asking, r)
 		if err == nil {
@@ -99,7 +100,7 @@ func (c *Client) do(ctx context.Context, r request) (*answer, error) {
 			err, asked = busy.error, busy.after
 		}
 		if errors.Is(err, ErrUnreachable) {
-			asking.unanswered()
+			looking.unanswered()
 		}
 		passes := isBusy || errors.Is(err, ErrUnreachable)
 		if r.once || !passes || len(pauses) == 0 || !rest(asking, cmp.Or(asked, pauses[0])) {

@@ -102,8 +102,8 @@ func (r *rendering) placeAgent() {
 // defaultTermination is how many seconds a pod has to end by default, as Kubernetes has it.
 const defaultTermination = 30
 
-// grace is how long commands have between SIGTERM and SIGKILL in a pod that has so many seconds to end: all but 10 s, in
-// which what became of them is written down, or but a third of a shorter time; at least a second.
+// grace is how long commands have between SIGTERM and SIGKILL in a pod that has so many seconds to end: all but 10 s,
+// in which what became of them is written down, or but a third of a shorter time; at least a second.
 func grace(termination *int64) time.Duration {
 	seconds := int64(defaultTermination)
 	if termination != nil {

@@ -94,9 +94,9 @@ func (i *Init) makeRoom(c crowd, err error) crowd {
 	return c
 }
 
-// serve is one life of the serving process; it was whole if it ended by itself, as the serving process does once nothing
-// more is to be told. All that it has asked for is done before the next one begins, so that what the next one is told
-// holds.
+// serve is one life of the serving process; it was whole if it ended by itself, as the serving process does once
+// nothing more is to be told. All that it has asked for is done before the next one begins, so that what the next one
+// is told holds.
 func (i *Init) serve(quit <-chan struct{}) (whole bool, err error) {
 	s, err := i.startServing()
 	if err != nil {
