@@ -68,8 +68,8 @@ func TestTheTranscriptIsTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
 	}
 }
 
-// steps calls kill at the attempts at each batch of calls, as soon as a watch shows them, until it has killed something,
-// and returns the batches once the chat is Ready with as many messages.
+// steps calls kill at the attempts at each batch of calls, as soon as a watch shows them, until it has killed
+// something, and returns the batches once the chat is Ready with as many messages.
 func (w *world) steps(chat string, length int64, before, kill func(*world, *step)) (steps []*step) {
 	w.t.Helper()
 	events := w.watch()

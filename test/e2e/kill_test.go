@@ -37,8 +37,8 @@ func kill(t *testing.T, ns, pod, container string) {
 	}
 }
 
-// killProgram kills those processes of a pod whose command line begins so, also when no status of the pod tells yet that
-// they run. It returns how many those are.
+// killProgram kills those processes of a pod whose command line begins so, also when no status of the pod tells yet
+// that they run. It returns how many those are.
 func killProgram(t *testing.T, pod *corev1.Pod, begins string) (killed int) {
 	t.Helper()
 	uid := string(pod.UID)

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"cmp"
+	"maps"
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,9 +79,7 @@ type batch []modelserver.ToolCall
 // noted is a call of execute whose command notes in a file that it was begun.
 func noted(what, command string, more map[string]any) modelserver.ToolCall {
 	arguments := map[string]any{"command": "echo " + what + " >>begun; " + command, "timeout": 300}
-	for name, value := range more {
-		arguments[name] = value
-	}
+	maps.Copy(arguments, more)
 	return callOf("execute", arguments)
 }
 
@@ -135,7 +134,7 @@ func sums() modelserver.Script {
 	return script
 }
 
-// sumLength is how many messages the conversation has: the question, a reply and results for each batch, and the answer.
+// sumLength is how many messages the conversation has: the question, a reply and results for each batch, the answer.
 var sumLength = int64(2*len(sumBatches()) + 2)
 
 // newSumChat creates the chat, in a world whose model sums.
@@ -161,7 +160,8 @@ func (w *world) goTemplate() {
 			Containers: []corev1.Container{{Name: v1alpha1.WorkspaceContainer, Image: toolchain, VolumeMounts: tmp,
 				Env: []corev1.EnvVar{
 					{Name: "CGO_ENABLED", Value: "0"}, {Name: "GOPROXY", Value: "off"}, {Name: "GOTOOLCHAIN", Value: "local"},
-					{Name: "GOTELEMETRY", Value: "off"}, {Name: "GOFLAGS", Value: "-p=2"}, {Name: "GOCACHE", Value: "/tmp/go-cache"}}}},
+					{Name: "GOTELEMETRY", Value: "off"}, {Name: "GOFLAGS", Value: "-p=2"},
+					{Name: "GOCACHE", Value: "/tmp/go-cache"}}}},
 			Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		}},
 	})

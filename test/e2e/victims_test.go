@@ -25,8 +25,8 @@ func forced(t *testing.T, o client.Object) {
 }
 
 // killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one; of one step it
-// removes the pod. Where it killed the process, the pod goes with the next reply: the kubelet starts a container again at
-// once the first time, and then after waits that grow from 10 s on.
+// removes the pod. Where it killed the process, the pod goes with the next reply: the kubelet starts a container again
+// at once the first time, and then after waits that grow from 10 s on.
 func killGenerator(w *world, s *step) {
 	pod := &corev1.Pod{ObjectMeta: w.meta(s.chat.Status.Generation.Pod)}
 	w.eventually("the generator is killed, or its pod is gone", func() bool {

@@ -172,10 +172,12 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 		// says is what the model reads, and output with it.
 		says, output string
 	}{
-		"its pod is removed by force": {lives, removed(client.GracePeriodSeconds(0)), "the command was ended by SIGTERM", "one\n"},
+		"its pod is removed by force": {lives, removed(client.GracePeriodSeconds(0)), "the command was ended by SIGTERM",
+			"one\n"},
 		"its pod is removed, and it does not heed that": {"trap '' TERM; " + lives, removed(),
 			"the command was ended by SIGKILL", "one\n"},
-		"its container is killed": {lives, killed, "the workspace was restarted while the command ran, which ended it", "one\n"},
+		"its container is killed": {lives, killed, "the workspace was restarted while the command ran, which ended it",
+			"one\n"},
 		"its pod is lost": {lives, func(t *testing.T, pod *corev1.Pod) {
 			t.Helper()
 			killed(t, pod)
