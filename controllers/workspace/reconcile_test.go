@@ -417,3 +417,24 @@ func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
 	}
 	faults.Run(t)
 }
+
+func TestAWorkspaceIsLookedAtAgainOnceItsStatusIsSeen(t *testing.T) {
+	before := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Workspace)
+		want   bool
+	}{
+		"its spec has changed":      {func(w *v1alpha1.Workspace) { w.Generation++ }, true},
+		"its status was written":    {func(w *v1alpha1.Workspace) { w.Status.Phase = v1alpha1.WorkspacePhaseReady }, true},
+		"somebody has put a label":  {func(w *v1alpha1.Workspace) { w.Labels = map[string]string{"a": "b"} }, false},
+		"it was only written again": {func(w *v1alpha1.Workspace) { w.ResourceVersion = "2" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			c.change(after)
+			if got := changes().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+				t.Errorf("it is looked at: %t", got)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ package workspace
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
@@ -32,6 +33,17 @@ func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 // ofChat is the workspace of a chat, which has its name.
 func ofChat(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+}
+
+// changes are those of a workspace that a decision may follow from. Its own status is among them: a pass that saw the
+// pod as it is and the status as it was before the last write took the two to agree, and wrote nothing.
+func changes() predicate.Predicate {
+	written := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.Workspace)
+		after, too := e.ObjectNew.(*v1alpha1.Workspace)
+		return ok && too && !equality.Semantic.DeepEqual(before.Status, after.Status)
+	}}
+	return predicate.Or(predicate.GenerationChangedPredicate{}, written)
 }
 
 // decides are the events by which the model of a chat stops its workspace, or people say whether its storage is kept.
