@@ -43,6 +43,9 @@ type Init struct {
 	// pod has 30 by default.
 	Grace time.Duration
 
+	// abandoned is closed when there is no time left to write down what has become of the commands.
+	abandoned chan struct{}
+
 	system system
 	boot   string
 	since  time.Time
@@ -154,7 +157,7 @@ func keepToOneself() error {
 }
 
 func (i *Init) reset() {
-	i.boot, i.since = rand.Text(), i.Now()
+	i.boot, i.since, i.abandoned = rand.Text(), i.Now(), make(chan struct{})
 	i.commands, i.byPID = map[string]*command{}, map[int]*command{}
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}

@@ -32,15 +32,14 @@ type serving struct {
 }
 
 // supervise keeps a serving process running until it is told to quit. It returns once one has been told all that there
-// was to tell: one that died before that has a last successor.
+// was to tell: one that died before that has successors, unless there is no time left.
 func (i *Init) supervise(quit <-chan struct{}) {
 	wait := i.MinBackoff
 	var crowded crowd
 	for {
-		last := over(quit)
 		began := i.Now()
 		whole, err := i.serve(quit)
-		if last || whole && over(quit) {
+		if over(quit) && whole || over(i.abandoned) {
 			return
 		}
 		if i.Now().Sub(began) >= steady {
@@ -55,14 +54,16 @@ func (i *Init) supervise(quit <-chan struct{}) {
 		case <-pause.C:
 		case <-quit:
 			pause.Stop()
+			<-time.After(look)
 		}
 		wait = min(2*wait, i.MaxBackoff)
 	}
 }
 
-func over(quit <-chan struct{}) bool {
+// over reports whether a channel is closed.
+func over(c <-chan struct{}) bool {
 	select {
-	case <-quit:
+	case <-c:
 		return true
 	default:
 		return false

@@ -111,10 +111,12 @@ func (i *Init) endServing(served <-chan struct{}) {
 		case <-tick.C:
 		case <-patience.C:
 			i.Log.Warn("the serving process does not end")
-			i.killServing()
-			patience.Reset(lastWords) // Of its successor.
+			close(i.abandoned)
 		}
 		tick.Stop()
+		if over(i.abandoned) {
+			i.killServing()
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -303,11 +304,27 @@ func (a *agent) stop() {
 	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
 		a.t.Fatal(err)
 	}
+	a.ends()
+}
+
+// ends waits until process 1 has ended.
+func (a *agent) ends() {
+	a.t.Helper()
 	if err := a.program.Wait(); err != nil {
 		a.t.Fatalf("process 1 ended with %v", err)
 	}
 	a.program = nil
 	a.hangUp()
+}
+
+// hasEnded reports whether process 1 has ended, and nobody has waited for it.
+func (a *agent) hasEnded() bool {
+	a.t.Helper()
+	all, err := proctree.All()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return slices.ContainsFunc(all, func(p proctree.Process) bool { return p.PID == a.program.Process.Pid && p.Ended })
 }
 
 // kill ends process 1 and everything below it at once, as the end of a container does.

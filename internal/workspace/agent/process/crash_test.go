@@ -4,6 +4,7 @@
 package process_test
 
 import (
+	"errors"
 	"bytes"
 	"fmt"
 	"math/rand/v2"
@@ -105,6 +106,31 @@ func TestWhatEndsWithTheContainerIsKnownAlthoughNobodyServes(t *testing.T) {
 	if out := a.output(p.ID); out != "begun\n" {
 		t.Errorf("got %q", out)
 	}
+}
+
+func TestWhatEndsWithTheContainerIsKnownAlthoughWhoWritesItDownIsKilled(t *testing.T) {
+	a := newAgent(t)
+	p := a.start("trap 'exit 8' TERM; echo begun; while :; do sleep 0.01; done")
+	a.until(p.ID, "begun\n")
+	first := a.serving()
+	if err := errors.Join(first.Signal(unix.SIGSTOP), a.program.Process.Signal(unix.SIGTERM)); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Until(t, patience, "the command has ended", func() bool { return len(a.below()) == 1 })
+	if err := first.Signal(unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Until(t, patience, "its successor is killed, or was quicker", func() bool {
+		for _, next := range a.below() {
+			if next.PID != first.PID && next.Signal(unix.SIGKILL) == nil {
+				return true
+			}
+		}
+		return a.hasEnded()
+	})
+	a.ends()
+	a.boot()
+	exits(t, a.wait(p.ID), 8)
 }
 
 func TestAKeyIsKnownAfterTheServingProcessWasKilled(t *testing.T) {
