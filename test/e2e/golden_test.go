@@ -30,9 +30,8 @@ type step struct {
 	chat *v1alpha1.Chat
 	// number of the batch, from 0.
 	number int
-	// killed is true once something was killed during the step. after is called once it is over.
+	// killed is true once something was killed during the step.
 	killed bool
-	after  func()
 }
 
 func TestTheTranscriptIsTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
@@ -74,7 +73,7 @@ func (w *world) steps(chat string, length int64, before, kill func(*world, *step
 	w.t.Helper()
 	events := w.watch()
 	defer events.Stop()
-	versions, last := map[int64]*step{}, &step{after: func() {}}
+	versions := map[int64]*step{}
 	for event := range events.ResultChan() {
 		now, ok := event.Object.(*v1alpha1.Chat)
 		if !ok || now.Name != chat {
@@ -86,21 +85,18 @@ func (w *world) steps(chat string, length int64, before, kill func(*world, *step
 		switch g, s := now.Status.Generation, versions[now.Status.History.Version]; {
 		case g == nil || g.Pod == "":
 		case g.Action != v1alpha1.ActionExecuteTools:
-			last.after()
-			last = &step{chat: now, number: len(steps), after: func() {}}
-			if before != nil && s == nil {
-				before(w, last)
+			if s == nil && before != nil {
+				before(w, &step{chat: now, number: len(steps)})
 			}
-			versions[now.Status.History.Version] = last
+			versions[now.Status.History.Version] = &step{}
 		default:
 			if s == nil {
-				s = &step{number: len(steps), after: func() {}}
+				s = &step{number: len(steps)}
 				steps, versions[now.Status.History.Version] = append(steps, s), s
 			}
 			if s.chat = now; !s.killed {
 				kill(w, s)
 			}
-			last = s
 		}
 	}
 	w.t.Fatalf("the chat did not come to its end:\n%s", w.describe())
@@ -129,6 +125,6 @@ func (w *world) watch() watch.Interface {
 
 func loseWorkspaceBeforeTheEdit(w *world, s *step) {
 	if s.number == ofTheEdit {
-		w.loseWorkspace(s.chat)
+		w.loseWorkspace(s.chat.Name)
 	}
 }

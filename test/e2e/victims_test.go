@@ -6,7 +6,7 @@ package e2e
 import (
 	"os"
 	"os/exec"
-	"sync"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,27 +24,27 @@ func forced(t *testing.T, o client.Object) {
 	}
 }
 
-// killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one; of one step it
-// removes the pod. Where it killed the process, the pod goes with the next reply: the kubelet starts a container again
-// at once the first time, and then after waits that grow from 10 s on.
+// killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one. Where it has
+// been killed before, its pod goes with it, as when a node is lost: the kubelet starts a container again at once the
+// first time, and then after waits that grow from 10 s on. Of one step only the pod is removed, and the process ends when
+// the kubelet sees to that.
 func killGenerator(w *world, s *step) {
 	pod := &corev1.Pod{ObjectMeta: w.meta(s.chat.Status.Generation.Pod)}
 	w.eventually("the generator is killed, or its pod is gone", func() bool {
-		if w.gone(pod) { // With the reply before: then the next attempt counts.
+		if w.gone(pod) { // With the step before: then the next attempt counts.
 			return true
 		}
 		s.killed = s.number == ofTheTest || killProgram(w.t, pod, generator) > 0
 		return s.killed
 	})
-	switch {
-	case s.number == ofTheTest:
+	if s.killed && (s.number == ofTheTest || restarted(pod)) {
 		forced(w.t, pod)
-	case s.killed:
-		s.after = sync.OnceFunc(func() { // As a node is lost: at once, and for good.
-			killProgram(w.t, pod, generator)
-			forced(w.t, pod)
-		})
 	}
+}
+
+// restarted reports whether a container of the pod has been started again.
+func restarted(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
 }
 
 // generator and serving begin the command lines of the generator and of the serving part of a workspace's agent.
@@ -116,17 +116,18 @@ func killKubelet(w *world, s *step) {
 }
 
 // loseWorkspace removes the pod of the workspace before a step, while no command runs: the chat is held meanwhile.
-func (w *world) loseWorkspace(chat *v1alpha1.Chat) {
+func (w *world) loseWorkspace(name string) {
 	w.t.Helper()
+	chat := w.chat(name)
 	w.patch(chat, `{"spec":{"suspend":true}}`)
 	w.eventually("the chat is held", func() bool {
-		ready := meta.FindStatusCondition(w.chat(chat.Name).Status.Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(w.chat(name).Status.Conditions, v1alpha1.ConditionReady)
 		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonSuspended
 	})
 	lost := w.housing()
 	forced(w.t, lost)
 	w.eventually("the workspace has another pod", func() bool {
-		status := w.workspace(chat.Name).Status
+		status := w.workspace(name).Status
 		return status.Phase == v1alpha1.WorkspacePhaseReady && status.Pod.UID != string(lost.UID)
 	})
 	w.patch(chat, `{"spec":{"suspend":false}}`)

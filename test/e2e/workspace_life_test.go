@@ -6,7 +6,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -234,8 +233,7 @@ func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
 	if list := w.results("c")[1].Output; !strings.Contains(list, fmt.Sprintf(`"output_bytes":%d`, written)) {
 		t.Errorf("it should have written %d bytes: %s", written, list)
 	}
-	if now := w.housing(); now.UID != pod.UID || slices.ContainsFunc(now.Status.ContainerStatuses,
-		func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 }) {
+	if now := w.housing(); now.UID != pod.UID || restarted(now) {
 		t.Errorf("the pod is another, or was restarted: %+v", now.Status.ContainerStatuses)
 	}
 }
