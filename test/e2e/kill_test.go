@@ -19,6 +19,12 @@ import (
 // container's id in their cgroup: see localnode.
 func kill(t *testing.T, ns, pod, container string) {
 	t.Helper()
+	signalTo(t, syscall.SIGKILL, ns, pod, container)
+}
+
+// signalTo sends a signal to a container's processes, as kill does.
+func signalTo(t *testing.T, signal syscall.Signal, ns, pod, container string) {
+	t.Helper()
 	var p corev1.Pod
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
 		t.Fatal(err)
@@ -32,7 +38,7 @@ func kill(t *testing.T, ns, pod, container string) {
 	if id == "" {
 		t.Fatalf("pod %s has no running container %s", pod, container)
 	}
-	if killWhere(t, func(group, _ string) bool { return strings.Contains(group, id) }) == 0 {
+	if signalWhere(t, signal, func(group, _ string) bool { return strings.Contains(group, id) }) == 0 {
 		t.Fatalf("no process of container %s (%s) was found: the test must run on the node's machine", container, id)
 	}
 }
@@ -42,15 +48,15 @@ func kill(t *testing.T, ns, pod, container string) {
 func killProgram(t *testing.T, pod *corev1.Pod, begins string) (killed int) {
 	t.Helper()
 	uid := string(pod.UID)
-	return killWhere(t, func(group, command string) bool {
+	return signalWhere(t, syscall.SIGKILL, func(group, command string) bool {
 		return strings.HasPrefix(command, begins) &&
 			(strings.Contains(group, uid) || strings.Contains(group, strings.ReplaceAll(uid, "-", "_")))
 	})
 }
 
-// killWhere kills the processes that are meant, by their cgroup and their command line, its words with a blank behind
-// each, and returns how many those are.
-func killWhere(t *testing.T, meant func(group, command string) bool) (killed int) {
+// signalWhere sends a signal to the processes that are meant, by their cgroup and their command line, its words with a
+// blank behind each, and returns how many those are.
+func signalWhere(t *testing.T, signal syscall.Signal, meant func(group, command string) bool) (reached int) {
 	t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -67,11 +73,11 @@ func killWhere(t *testing.T, meant func(group, command string) bool) (killed int
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(of))
-		if err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
-			killed++
+		if err == nil && syscall.Kill(pid, signal) == nil {
+			reached++
 		}
 	}
-	return killed
+	return reached
 }
 
 // podOf finds the one pod with the labels.

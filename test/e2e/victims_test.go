@@ -26,25 +26,23 @@ func forced(t *testing.T, o client.Object) {
 
 // killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one. Where it has
 // been killed before, its pod goes with it, as when a node is lost: the kubelet starts a container again at once the
-// first time, and then after waits that grow from 10 s on. Of one step only the pod is removed, and the process ends when
-// the kubelet sees to that.
+// first time, and then after waits that grow from 10 s on. Of one step only the pod is removed, and the process ends
+// when the kubelet sees to that.
 func killGenerator(w *world, s *step) {
-	pod := &corev1.Pod{ObjectMeta: w.meta(s.chat.Status.Generation.Pod)}
+	pod, gone := &corev1.Pod{ObjectMeta: w.meta(s.chat.Status.Generation.Pod)}, false
 	w.eventually("the generator is killed, or its pod is gone", func() bool {
-		if w.gone(pod) { // With the step before: then the next attempt counts.
-			return true
-		}
-		s.killed = s.number == ofTheTest || killProgram(w.t, pod, generator) > 0
-		return s.killed
+		gone = w.gone(pod) // It went with the step before, and takes this attempt along.
+		return gone || s.number == ofTheTest || killProgram(w.t, pod, generator) > 0
 	})
-	if s.killed && (s.number == ofTheTest || restarted(pod)) {
+	if s.killed = true; !gone && (s.number == ofTheTest || restarted(pod)) {
 		forced(w.t, pod)
 	}
 }
 
 // restarted reports whether a container of the pod has been started again.
 func restarted(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
+	return slices.ContainsFunc(pod.Status.ContainerStatuses,
+		func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
 }
 
 // generator and serving begin the command lines of the generator and of the serving part of a workspace's agent.

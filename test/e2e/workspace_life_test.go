@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -179,7 +180,8 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 			"one\n"},
 		"its pod is lost": {lives, func(t *testing.T, pod *corev1.Pod) {
 			t.Helper()
-			killed(t, pod)
+			localnode.Needed(t)
+			signalTo(t, syscall.SIGSTOP, pod.Namespace, pod.Name, "tools") // SIGTERM does not reach it.
 			removed(client.GracePeriodSeconds(0))(t, pod)
 		}, "the workspace's pod was lost while the command ran, and what became of it is not known", ""},
 	} {
