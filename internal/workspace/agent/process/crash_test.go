@@ -4,8 +4,8 @@
 package process_test
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
