@@ -102,6 +102,8 @@ type part struct {
 	kind string
 	// v is the version of the history that the reply builds on.
 	v int64
+	// bytes of its text.
+	bytes int
 }
 
 const kindReply = "Reply"
@@ -171,6 +173,7 @@ func partOf(data string) (part, bool) {
 		HistoryVersion int64 `json:"historyVersion"`
 		Part           *struct {
 			Type string `json:"type"`
+			Text string `json:"text"`
 		} `json:"part"`
 		Message struct {
 			Role v1alpha1.MessageRole `json:"role"`
@@ -180,7 +183,7 @@ func partOf(data string) (part, bool) {
 	case err != nil:
 		return part{}, false
 	case p.Part != nil:
-		return part{at: at, kind: p.Part.Type, v: p.HistoryVersion}, true
+		return part{at: at, kind: p.Part.Type, v: p.HistoryVersion, bytes: len(p.Part.Text)}, true
 	}
 	return part{at: at, kind: kindReply, v: p.HistoryVersion - 1}, p.Message.Role == v1alpha1.RoleAssistant
 }

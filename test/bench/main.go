@@ -45,6 +45,27 @@ type Workspace struct {
 	// the same image, from its creation until it is ready. Both in seconds.
 	Cold    float64 `json:"cold_s"`
 	BarePod float64 `json:"bare_pod_s"`
+	// Output is a command that writes 20 MB at once, followed by a client of the gateway.
+	Output Output `json:"output"`
+	// Agent is the memory of a workspace's agent.
+	Agent Agent `json:"agent"`
+}
+
+// Output is what becomes of what a command writes.
+type Output struct {
+	// MBPerSecond is what the command has written, in 10^6 bytes, by the time from its start to its result, both as the
+	// client sees them. All of it goes through the agent; the disk keeps 16 MiB.
+	MBPerSecond float64 `json:"mb_per_s"`
+	// LiveKiB is how much of it the client is shown meanwhile: the newest at each look, ever less often, 256 KiB at most.
+	LiveKiB float64 `json:"live_kib"`
+}
+
+// Agent is the resident memory (VmRSS) of process 1 and the serving process together, in MiB. Both run the same
+// program, whose pages are counted twice.
+type Agent struct {
+	Idle float64 `json:"idle_rss_mib"`
+	// Busy is with 100 commands that run, as many as may.
+	Busy float64 `json:"100_commands_rss_mib"`
 }
 
 // Burst is so many chats that get a message at once.

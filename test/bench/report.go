@@ -20,6 +20,9 @@ func report(out io.Writer, f *Figures) {
 	if w := f.Workspace; w != nil {
 		row("execute true, from call to text", "p50 %.1f ms, p95 %.1f ms", w.Execute.P50, w.Execute.P95)
 		row("first call, workspace created", "%.2f s, %.2f s for a bare pod of its image", w.Cold, w.BarePod)
+		row("command that writes 20 MB", "%.0f MB/s to its result, %.0f KiB of it seen live", w.Output.MBPerSecond,
+			w.Output.LiveKiB)
+		row("memory of a workspace's agent (MiB)", "%.0f, %.0f with 100 commands", w.Agent.Idle, w.Agent.Busy)
 	}
 	for _, n := range []string{"100", "300"} {
 		b, measured := f.Burst[n]

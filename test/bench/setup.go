@@ -27,6 +27,7 @@ import (
 const namespace = "bench"
 
 type bench struct {
+	config  *rest.Config
 	client  client.Client
 	core    kubernetes.Interface
 	model   string
@@ -41,7 +42,7 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
 	cfg.QPS = -1
-	b := &bench{model: model}
+	b := &bench{config: cfg, model: model}
 	if b.client, err = client.New(cfg, client.Options{Scheme: controllers.Scheme()}); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
@@ -135,11 +136,15 @@ func answer(delay time.Duration) modelserver.Script {
 }
 
 func answerWithTool(delay time.Duration, tool, arguments string) modelserver.Script {
+	return answerWithCalls(delay, modelserver.ToolCall{Name: tool, Arguments: json.RawMessage(arguments)})
+}
+
+func answerWithCalls(delay time.Duration, calls ...modelserver.ToolCall) modelserver.Script {
 	s := answer(delay)
 	s.Rules = append([]modelserver.Rule{{
 		Match: modelserver.Match{ToolResults: new(0)},
 		Reply: modelserver.Reply{
-			Steps:       []modelserver.Step{modelserver.Say("Wait. "), modelserver.Call(tool, arguments)},
+			Steps:       []modelserver.Step{modelserver.Say("Wait. "), {ToolCalls: calls}},
 			DelayBefore: modelserver.Duration(delay),
 		},
 	}}, s.Rules...)

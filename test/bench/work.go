@@ -35,9 +35,7 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 		return err
 	}
 	for _, name := range []string{"cold-work", "work"} {
-		source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
-		chat := &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}}
-		if err := b.create(ctx, chat); err != nil {
+		if err := b.newWorkingChat(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -51,7 +49,16 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 		return err
 	}
 	f.Workspace.Execute = percentiles(seconds[1:]) // The first one creates the workspace.
-	return nil
+	if err := b.output(ctx, &f.Workspace.Output); err != nil {
+		return err
+	}
+	return b.agent(ctx, &f.Workspace.Agent)
+}
+
+// newWorkingChat creates a chat with a workspace of its own.
+func (b *bench) newWorkingChat(ctx context.Context, name string) error {
+	source := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+	return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}})
 }
 
 // barePod is how many seconds a pod of the image takes until it is ready.
