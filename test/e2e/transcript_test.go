@@ -39,7 +39,7 @@ var process = regexp.MustCompile(`\bp\d+\b`)
 // transcript is what a chat's people and its model read of it, in order: who speaks, texts, calls, results and files.
 // Calls and commands are numbered as they come up. Attempts, times and usage are left out.
 func transcript(messages []v1alpha1.ChatMessage) string {
-	t := writing{calls: map[string]string{}}
+	t := transcribing{calls: map[string]string{}}
 	for i := range messages {
 		t.message(i, &messages[i].Spec)
 	}
@@ -59,14 +59,14 @@ func numbered(known map[string]string, what, id string) string {
 	return known[id]
 }
 
-// writing is a transcript that is being written.
-type writing struct {
+// transcribing is a transcript that is being written down.
+type transcribing struct {
 	strings.Builder
 
 	calls map[string]string
 }
 
-func (t *writing) message(i int, m *v1alpha1.ChatMessageSpec) {
+func (t *transcribing) message(i int, m *v1alpha1.ChatMessageSpec) {
 	fmt.Fprintf(t, "# %d %s", i, m.Role)
 	if g := m.Generation; g != nil {
 		fmt.Fprintf(t, " %s", g.Outcome)
@@ -83,7 +83,7 @@ func (t *writing) message(i int, m *v1alpha1.ChatMessageSpec) {
 	}
 }
 
-func (t *writing) part(p *v1alpha1.MessagePart) {
+func (t *transcribing) part(p *v1alpha1.MessagePart) {
 	switch {
 	case p.Text != nil:
 		fmt.Fprintf(t, "%s: %s\n", p.Type, *p.Text)
@@ -100,7 +100,7 @@ func (t *writing) part(p *v1alpha1.MessagePart) {
 	}
 }
 
-func (t *writing) call(id string) string { return numbered(t.calls, "call", id) }
+func (t *transcribing) call(id string) string { return numbered(t.calls, "call", id) }
 
 func indented(v any) string {
 	raw, err := json.Marshal(v)

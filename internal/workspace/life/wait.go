@@ -37,6 +37,9 @@ func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 // waits for that: else commands would run on that were to end, or not, as it happens.
 func StopsFirst(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	stopped, needed := root.WorkspaceStoppedAt(), w.Spec.NeededAt
+	if w.Spec.Source.PodRef != nil { // Its pod is nobody's to stop.
+		return false
+	}
 	if stopped == nil || needed == nil || needed.After(stopped.Time) {
 		return false
 	}

@@ -1,0 +1,49 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package life
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func phase(of v1alpha1.WorkspacePhase) func(*v1alpha1.Workspace) {
+	return func(w *v1alpha1.Workspace) { w.Status.Phase = of }
+}
+
+func TestAWorkspaceThatItsModelHasStoppedStopsBeforeItStartsAgain(t *testing.T) {
+	stopped := &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(micro(time.Minute))}
+	const (
+		running  = v1alpha1.WorkspacePhaseReady
+		stopping = v1alpha1.WorkspacePhaseStopping
+	)
+	ago := needed(time.Hour)
+	broken := said(metav1.ConditionFalse, v1alpha1.ReasonPodRefused, time.Minute)
+	for name, c := range map[string]struct {
+		workspace *v1alpha1.Workspace
+		decided   *v1alpha1.ChatWorkspaceStatus
+		want      bool
+	}{
+		"it runs":                           {workspace(ago, phase(running)), stopped, true},
+		"it is stopping":                    {workspace(ago, phase(stopping)), stopped, true},
+		"it has stopped":                    {workspace(ago, phase(v1alpha1.WorkspacePhaseStopped)), stopped, false},
+		"it was needed since":               {workspace(needed(0), phase(running)), stopped, false},
+		"nobody has needed it":              {workspace(phase(running)), stopped, false},
+		"its model has not stopped it":      {workspace(ago, phase(running)), nil, false},
+		"only a person can mend it":         {workspace(ago, broken), stopped, false},
+		"a sandbox that is to be suspended": {workspace(ofPool, ago, phase(running)), stopped, true},
+		"a pod that is nobody's to stop":    {workspace(named, ago, phase(running)), stopped, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Workspace: c.decided}}
+			if got := StopsFirst(c.workspace, root); got != c.want {
+				t.Errorf("it stops first: %t", got)
+			}
+		})
+	}
+}
