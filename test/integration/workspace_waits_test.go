@@ -22,8 +22,10 @@ func vanishes(t *testing.T, o client.Object) {
 	t.Helper()
 	patch(t, o, `{"metadata":{"finalizers":null}}`)
 	remove(t, o)
-	eventually(t, o.GetName()+" is gone", func() bool {
-		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+	was := o.GetUID()
+	eventually(t, o.GetName()+" is gone", func() bool { // The workspace may have created its own by then.
+		err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)
+		return apierrors.IsNotFound(err) || err == nil && o.GetUID() != was
 	})
 }
 
