@@ -41,9 +41,7 @@ func (r *rendering) harden() {
 	}
 	pod := spec.SecurityContext
 	fill(&pod.RunAsNonRoot, true)
-	if pod.RunAsUser == nil && !r.namesUser() {
-		pod.RunAsUser = new(user)
-	}
+	fill(&pod.RunAsUser, user) // Container runtimes refuse a pod that names a group and no user.
 	fill(&pod.RunAsGroup, user)
 	fill(&pod.FSGroup, user)
 	if pod.SeccompProfile == nil {
@@ -67,10 +65,19 @@ func restrict(c *corev1.Container) {
 	if c.SecurityContext == nil {
 		c.SecurityContext = &corev1.SecurityContext{}
 	}
-	fill(&c.SecurityContext.AllowPrivilegeEscalation, false)
+	if !escalates(c.SecurityContext) {
+		fill(&c.SecurityContext.AllowPrivilegeEscalation, false)
+	}
 	if c.SecurityContext.Capabilities == nil {
 		c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
 	}
+}
+
+// escalates reports whether a container asks for what goes with no confinement. It stays as it is, so that the policies
+// refuse it in their words; the API server would only say that its fields do not fit together.
+func escalates(s *corev1.SecurityContext) bool {
+	return s.Privileged != nil && *s.Privileged ||
+		s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN")
 }
 
 // placeAgent makes the agent the first process of the container. It runs what the template's container would have run.
@@ -153,10 +160,4 @@ func (r *rendering) agentVolume() corev1.VolumeSource {
 func field(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name,
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
-}
-
-// namesUser reports whether the workspace's container says itself who runs it.
-func (r *rendering) namesUser() bool {
-	s := r.container().SecurityContext
-	return s != nil && s.RunAsUser != nil
 }

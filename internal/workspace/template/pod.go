@@ -141,8 +141,24 @@ func (r *rendering) check() error {
 			v1alpha1.AnnotationDirectory, r.directory)
 	case r.spec.RestartPolicy != "" && r.spec.RestartPolicy != corev1.RestartPolicyAlways:
 		return fmt.Errorf("restartPolicy is %s: a workspace continues after a crash, so leave it out", r.spec.RestartPolicy)
+	case r.isRoot():
+		return fmt.Errorf("container %q runs as user 0, which no kubelet starts unless runAsNonRoot is false: name another "+
+			"user, or none", c.Name)
 	}
 	return r.checkVolumes()
+}
+
+// isRoot reports whether the workspace's container names root as its user, and does not say that it may be.
+func (r *rendering) isRoot() bool {
+	var user *int64
+	var confined *bool
+	if s := r.spec.SecurityContext; s != nil {
+		user, confined = s.RunAsUser, s.RunAsNonRoot
+	}
+	if s := r.container().SecurityContext; s != nil {
+		user, confined = cmp.Or(s.RunAsUser, user), cmp.Or(s.RunAsNonRoot, confined)
+	}
+	return user != nil && *user == 0 && (confined == nil || *confined)
 }
 
 // checkVolumes reports what stands in the way of the volumes that Parley adds.

@@ -187,9 +187,54 @@ func TestAWorkspaceIsRestrictedUnlessItsTemplateSaysOtherwise(t *testing.T) {
 		t.Template.Spec.AutomountServiceAccountToken = new(true)
 		t.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000))}
 	})).Pod.Spec
-	if !*spec.AutomountServiceAccountToken || spec.SecurityContext.RunAsUser != nil ||
-		*spec.Containers[0].SecurityContext.RunAsUser != 1000 {
+	if !*spec.AutomountServiceAccountToken || *spec.Containers[0].SecurityContext.RunAsUser != 1000 {
 		t.Errorf("what the template says is lost: %+v", spec)
+	}
+}
+
+func TestAPodThatNamesAGroupNamesAUser(t *testing.T) {
+	// Runtimes start no pod of which only the group is known: "user group is specified without user".
+	for name, user := range map[string]*int64{"the container names one": new(int64(1000)), "nobody names one": nil} {
+		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{RunAsUser: user}
+		}))).Pod
+		if s := pod.Spec.SecurityContext; s.RunAsGroup == nil || s.RunAsUser == nil {
+			t.Errorf("%s: got %+v", name, s)
+		}
+	}
+}
+
+func TestPoliciesRefuseAPrivilegedContainerInTheirOwnWords(t *testing.T) {
+	for name, s := range map[string]corev1.SecurityContext{
+		"privileged":        {Privileged: new(true)},
+		"a root capability": {Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_SYS_ADMIN"}}},
+	} {
+		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) { c.SecurityContext = &s }))).Pod
+		// The API server refuses the two together before any policy is asked, and says nothing of what to do.
+		if got := pod.Spec.Containers[0].SecurityContext; got.AllowPrivilegeEscalation != nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestRootIsTakenOnlyWhereTheTemplateSaysThatItMayBe(t *testing.T) {
+	root := func(user *int64, nonRoot *bool) *corev1.PodTemplate {
+		return podTemplate("", container(func(c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{RunAsUser: user, RunAsNonRoot: nonRoot}
+		}))
+	}
+	render(t, workspace(), root(new(int64(0)), new(false)))
+	ofPod := root(nil, nil)
+	ofPod.Template.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
+	for name, from := range map[string]*corev1.PodTemplate{
+		"nothing said":     root(new(int64(0)), nil),
+		"no root said":     root(new(int64(0)), new(true)),
+		"the pod names it": ofPod,
+	} {
+		_, err := Render(workspace(), from, settings)
+		if err == nil || !strings.Contains(err.Error(), "runs as user 0") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
