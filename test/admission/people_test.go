@@ -32,14 +32,15 @@ type actor struct {
 var (
 	// The administrator is of the group system:masters, which no role binds.
 	administrator = actor{name: "an administrator"}
-	root          = actor{name: "root"}     // With the role cluster-admin.
-	boss          = actor{name: "boss"}     // With cluster-admin in the namespace.
-	owner         = actor{name: "owner"}    // With parley-chat-admin.
-	chatter       = actor{name: "chatter"}  // With parley-chat-user.
-	approver      = actor{name: "approver"} // With parley-tool-approver.
-	viewer        = actor{name: "viewer"}   // With parley-chat-viewer.
-	governor      = actor{name: "governor"} // With parley-quota-admin, in the whole cluster.
-	debugger      = actor{name: "debugger"} // With parley-debug-viewer.
+	root          = actor{name: "root"}      // With the role cluster-admin.
+	boss          = actor{name: "boss"}      // With cluster-admin in the namespace.
+	owner         = actor{name: "owner"}     // With parley-chat-admin.
+	chatter       = actor{name: "chatter"}   // With parley-chat-user.
+	approver      = actor{name: "approver"}  // With parley-tool-approver.
+	viewer        = actor{name: "viewer"}    // With parley-chat-viewer.
+	governor      = actor{name: "governor"}  // With parley-quota-admin, in the whole cluster.
+	debugger      = actor{name: "debugger"}  // With parley-debug-viewer.
+	templater     = actor{name: "templater"} // With parley-template-author: creates no pods.
 	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}
 	impostor      = actor{name: "an account of the manager's name", namespace: ns, account: "parley-manager"}
 	// With cluster-admin, as tools that deploy often have it.

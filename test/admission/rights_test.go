@@ -92,6 +92,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			"chats/stream: get", "chats: " + read, "workspaces: " + read}},
 		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
 		{debugger, otherNS, nil},
+		{templater, ns, []string{"podtemplates: " + read + " " + change}},
+		{templater, otherNS, nil},
 		{owner, ns, []string{
 			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read,
 			"chats/stream: get",

@@ -123,7 +123,7 @@ func populate(ctx context.Context) error {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: otherNS}},
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
 		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"),
-		inNamespace("owner", ns, "parley-chat-admin"),
+		inNamespace("owner", ns, "parley-chat-admin"), inNamespace("templater", ns, "parley-template-author"),
 		inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "root"},

@@ -4,35 +4,13 @@
 package admission
 
 import (
-	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/podspec"
 )
-
-// templater may write PodTemplates, but create no pods.
-var templater = actor{name: "templater"}
-
-// bindTemplater gives the templater its rights.
-func bindTemplater(t *testing.T) {
-	t.Helper()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: templater.name}, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"podtemplates"},
-		Verbs: []string{"get", "create", "update", "patch", "delete"}}}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, Subjects: person(templater.name),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name}}
-	for _, o := range []client.Object{role, binding} {
-		mustCreate(t, administrator, o)
-		t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), o) })
-	}
-	awaitAllowed(t.Context(), t, templater, creates(toolTemplate(unmarked)))
-}
 
 // toolTemplate is a workspace template of some name, changed.
 func toolTemplate(change ...func(*corev1.PodTemplate)) *corev1.PodTemplate {
@@ -56,7 +34,6 @@ const (
 )
 
 func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
-	bindTemplater(t)
 	const noPods = "templater may not create pods in namespace " + ns + ": the manager makes pods of a PodTemplate " +
 		"with the label parley.dev/workspace-template=true, so only those write one who may create pods themselves"
 	own, marked := toolTemplate(unmarked), toolTemplate()

@@ -15,10 +15,13 @@ import (
 // step to step would make providers read the whole prompt again.
 const (
 	ownWorkspace = "You have a workspace: a machine of your own with files and a shell, which your tools for files and " +
-		"commands work in. It starts with the first call that needs it. When nobody has needed it for a while it is " +
-		"stopped: " +
-		"its commands end, and files outside its storage are gone. Paths are relative to its directory. If it has an " +
-		"AGENTS.md, you see that with the first results: follow it."
+		"commands work in. "
+	itStops = "It starts with the first call that needs it. When nobody has needed it for a while it is stopped: its " +
+		"commands end, and "
+	keepsStorage = itStops + "files outside its storage are gone. "
+	keepsNothing = itStops + "all of its files are gone. "
+	inWorkspace  = "Paths are relative to its directory. If it has an AGENTS.md, you see that with the first results: " +
+		"follow it."
 	sharedWorkspace = "You share a workspace with the agent that gave you this task: a machine with files and a shell, " +
 		"which your tools for files and commands work in. Paths are relative to its directory."
 	noWorkspace = "You have no workspace yet. If a task needs files or commands, create one: see list_templates, " +
@@ -41,11 +44,25 @@ func (p *Performer) workspaceGuidance() []string {
 		if p.chat.Spec.ParentRef != nil {
 			return []string{sharedWorkspace}
 		}
-		return []string{ownWorkspace}
+		return []string{ownWorkspace + lasting(p.chat.Spec.Workspace) + inWorkspace}
 	case slices.ContainsFunc(offered, creates):
 		return []string{noWorkspace}
 	}
 	return nil
+}
+
+// lasting is how long the workspace and its files last.
+func lasting(w *v1alpha1.WorkspaceSource) string {
+	switch {
+	case w == nil:
+		return keepsStorage
+	case w.PodRef != nil:
+		return "" // Nobody stops it.
+	case w.PodTemplateRef != nil && w.PodTemplateRef.Storage == nil,
+		w.PodTemplateSelector != nil && w.PodTemplateSelector.Storage == nil:
+		return keepsNothing
+	}
+	return keepsStorage
 }
 
 func housed(t tools.Tool) bool {

@@ -16,6 +16,13 @@ type living struct{ *counting }
 
 func (living) NeedsWorkspace() {}
 
+// of is a chat with a workspace of that source.
+func of(source v1alpha1.WorkspaceSource) func(*v1alpha1.Chat) {
+	return func(c *v1alpha1.Chat) {
+		c.Spec.Workspace, c.Status.Internal.Attempt.HasWorkspace = &source, true
+	}
+}
+
 func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
 	execute, create := living{&counting{name: "execute"}}, &counting{name: "create_workspace"}
 	for name, c := range map[string]struct {
@@ -24,7 +31,16 @@ func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
 		want   []string
 	}{
 		"its own": {[]tools.Tool{execute, create}, func(c *v1alpha1.Chat) { c.Status.Internal.Attempt.HasWorkspace = true },
-			[]string{ownWorkspace}},
+			[]string{ownWorkspace + keepsStorage + inWorkspace}},
+		"its own, with storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Storage: &v1alpha1.WorkspaceStorage{}}}),
+			[]string{ownWorkspace + keepsStorage + inWorkspace}},
+		"its own, without storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
+		"one that it has chosen, without storage": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
+			PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{}}), []string{ownWorkspace + keepsNothing + inWorkspace}},
+		"a pod that somebody else runs": {[]tools.Tool{execute}, of(v1alpha1.WorkspaceSource{
+			PodRef: &v1alpha1.WorkspacePodReference{}}), []string{ownWorkspace + inWorkspace}},
 		"that of its parent": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
 			c.Status.Internal.Attempt.HasWorkspace, c.Spec.ParentRef = true, &v1alpha1.ChatReference{Name: "p"}
 		}, []string{sharedWorkspace}},

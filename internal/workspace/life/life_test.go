@@ -167,6 +167,9 @@ func TestLife(t *testing.T) {
 		"its image is not to be had: the kubelet's words": {
 			Facts{Workspace: workspace(), Pod: pod(time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseStarting,
 			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "ImagePullBackOff", 4 * time.Minute},
+		"its kubelet holds it and says nothing of it in its status: where to look is told": {
+			Facts{Workspace: workspace(), Pod: pod(6 * time.Minute)}, Nothing, v1alpha1.WorkspacePhaseFailed,
+			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "the Events of Pod pod say", 0},
 		"its pod does not start in time: a person is told": {
 			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseFailed,
 			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0},

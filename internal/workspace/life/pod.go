@@ -78,8 +78,8 @@ func (f *Facts) lost(ready *corev1.PodCondition) (Plan, string) {
 // starting is what a workspace says whose pod is not ready yet.
 func (f *Facts) starting() Plan {
 	why := podstate.Trouble(f.Pod)
-	if why == "" {
-		why = "its containers are being created"
+	if why == "" { // A volume or a network that the kubelet cannot set up is said in Events alone.
+		why = "its containers are being created; the Events of Pod " + f.Pod.Name + " say what holds them"
 	}
 	if left := StartPatience - f.Now.Sub(f.Pod.CreationTimestamp.Time); left > 0 {
 		p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, why)

@@ -53,8 +53,7 @@ func (m *Manager) plan(r *protocol.StartRequest) (*plan, error) {
 	p := &plan{dir: dir, chat: r.Chat, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {
-			return nil, refuse(protocol.NoShell, "The workspace's image has no %s: give the program and its arguments as argv.",
-				shellPath)
+			return nil, refuse(protocol.NoShell, "The workspace's image has no %s.", shellPath)
 		}
 		p.path, p.argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
 		return p, nil
