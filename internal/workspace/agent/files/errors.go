@@ -10,10 +10,22 @@ import (
 	"io/fs"
 	"syscall"
 
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
+// shownName is how many characters of a path, a glob or a pattern a refusal repeats: what is wrong follows behind it.
+const shownName = 300
+
+// passage is a part of a file, which a refusal shows as it is.
+type passage string
+
 func refuse(code protocol.ErrorCode, format string, args ...any) error {
+	for i := range args {
+		if name, ok := args[i].(string); ok {
+			args[i] = clip.Ellipsis(name, shownName)
+		}
+	}
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 

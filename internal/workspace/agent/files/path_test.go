@@ -114,6 +114,16 @@ func TestBadPathsAreRefusedWhateverTheyAreAskedFor(t *testing.T) {
 	w.expect(before)
 }
 
+func TestARefusalRepeatsNotAllOfALongPath(t *testing.T) {
+	w := newWorkspace(t)
+	for _, path := range []string{strings.Repeat("x/", 2000), strings.Repeat("x", 4000), strings.Repeat("/x", 2000)} {
+		_, err := w.Read(t.Context(), &protocol.ReadRequest{Path: path})
+		if err == nil || len(err.Error()) > 600 || !strings.Contains(err.Error(), "…") {
+			t.Errorf("%.20s: %v", path, err)
+		}
+	}
+}
+
 func TestADirectoryThatIsALinkItselfIsKnownByBothNames(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "a\n")

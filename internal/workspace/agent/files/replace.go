@@ -34,7 +34,7 @@ func applyEdit(e protocol.Edit, content string, exists bool) (string, int, error
 	first := strings.Index(content, oldText)
 	if first < 0 {
 		return "", 0, refuse(protocol.NoMatch, "The text to replace does not occur in %q. %s", e.Path,
-			nearest(content, oldText))
+			passage(nearest(content, oldText)))
 	}
 	count := 1
 	if e.ReplaceAll {
