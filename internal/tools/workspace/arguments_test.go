@@ -44,7 +44,7 @@ func TestWrongArgumentsAreToldBeforeTheWorkspaceIsAsked(t *testing.T) {
 		`edit_files {"edits":[{"path":"a","search":"x"}]}`:             `edits[0].new_text is missing; edits[0].old_text is missing; there are no arguments "edits[0].search"`,
 		`search_files {"pattern":"x","context":11}`:                    "context must be a whole number from 0 to 10, not 11",
 		`search_files {"pattern":"x","limit":1001}`:                    "limit must be a whole number from 1 to 1000, not 1001",
-		`search_files {"pattern":"` + strings.Repeat("x", 2001) + `"}`: "pattern must have at most 2000 characters, not 2001",
+		`search_files {"pattern":"` + strings.Repeat("x", 1025) + `"}`: "pattern must have at most 1024 characters, not 1025",
 	} {
 		name, input, _ := strings.Cut(call, " ")
 		if _, err := b.call(name, input); err == nil || !strings.Contains(err.Error(), want) ||

@@ -20,8 +20,8 @@ const (
 	defaultMatches, maxMatches = 100, 1000
 	// maxContext is how many lines around a match can be asked for.
 	maxContext = 10
-	// maxPattern is how many characters a pattern may have.
-	maxPattern = 2000
+	// maxPattern is how many characters a pattern may have; the agent takes as many bytes.
+	maxPattern = 1024
 	// maxText is how many characters of a line are shown.
 	maxText = 500
 )
