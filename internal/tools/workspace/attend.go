@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// grace is how long a command of an interrupted chat has to end by itself after it was told to.
-	grace = 2 * time.Second
+	// grace is how long a command of an interrupted chat has to end by itself after it was told to: half a second, so that
+	// with what follows all of it has ended within one.
+	grace = 500 * time.Millisecond
 	// leftover is how long what a command has started has to end by itself after the command has.
 	leftover = 300 * time.Millisecond
 	// afterwards bounds the ending of a command whose chat was interrupted: 8 s. With startGrace and lookTime before it,

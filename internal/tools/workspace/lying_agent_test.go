@@ -1,0 +1,114 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// everyCall are calls of all tools, as models make them.
+var everyCall = map[string]string{
+	"execute":         `{"command":"true","timeout":1}`,
+	"process_output":  `{"process_id":"p1","wait_timeout":0}`,
+	"process_list":    `{}`,
+	"process_signal":  `{"process_id":"p1","signal":"kill"}`,
+	"read_file":       `{"path":"a"}`,
+	"write_file":      `{"path":"/workspace/a","content":"b"}`,
+	"edit_files":      `{"edits":[{"path":"a","old_text":"b","new_text":"c"}]}`,
+	"search_files":    `{"pattern":"a"}`,
+	"attach_file":     `{"path":"a"}`,
+	"start_workspace": `{}`,
+	"stop_workspace":  `{}`,
+}
+
+// onTerminals are some of the characters that terminals act on.
+const onTerminals = "\x1b\x07\u009b\u202e"
+
+// FuzzNoAnswerOfAnAgentBreaksATool has an agent answer whatever it is asked with the same: no tool panics, waits for ever,
+// returns more than its model can read, or hands on what it must not.
+func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
+	for _, body := range []string{
+		``, `{}`, `[]`, `null`, `{"processes":[null]}`, "\x00\xff", `{"code":"\u001b]0;x\u0007","message":"\u202e"}`,
+		`{"id":"p1","state":"Exited","exitCode":0,"command":"\u001b[2J","outputBytes":-1}`,
+		`{"id":"p1","state":"Running","outputBytes":9223372036854775807,"outputDropped":9223372036854775807}`,
+		`{"id":"../../x","state":"Exited"}`, `{"id":"p1","state":"Lost","note":"` + strings.Repeat("x", 1<<16) + `"}`,
+		`{"processes":[{"id":"p1","state":"Running","key":"` + key + `"}]}`,
+		`{"content":"` + strings.Repeat(`\n`, 1<<16) + `","lines":-1,"totalLines":-9,"firstLine":9223372036854775807}`,
+		`{"files":[{"path":"` + strings.Repeat("/x", 1<<15) + `","diff":"` + strings.Repeat("+", 1<<16) + `"}]}`,
+		`{"files":[` + strings.Repeat(`{"path":"`+strings.Repeat("x", 4096)+`"},`, 50) + `{}]}`,
+		`{"matches":[` + strings.Repeat(`{"path":"`+strings.Repeat("x", 4096)+`","line":1},`, 50) + `{"line":-1}]}`,
+		`{"path":"../../etc/passwd","size":-1,"created":true}`,
+		`{"os":"` + strings.Repeat("\u202e", 1<<12) + `","directory":"/workspace","running":-1}`,
+	} {
+		for _, status := range []int{200, 404, 409, 503} {
+			f.Add(status, "0", "5", []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, status int, from, total string, body []byte) {
+		if status < 200 || status > 599 {
+			t.Skip("no server can answer so")
+		}
+		b := newBench(t)
+		b.agent.Before = func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/output") {
+				w.Header().Set(protocol.HeaderOutputFrom, strings.Map(headerCharacter, from))
+				w.Header().Set(protocol.HeaderOutputTotal, strings.Map(headerCharacter, total))
+			}
+			w.WriteHeader(status)
+			_, _ = w.Write(body) // The client may have enough.
+			return true
+		}
+		o := b.agent.Options()
+		o.Pauses, o.Timeout = []time.Duration{time.Millisecond}, 5*time.Second
+		b.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
+		for tool, input := range everyCall {
+			began := time.Now()
+			text, err := b.tools[tool].Run(b.ctx, tools.Call{ID: "call_1", Key: key, Input: input, Chat: b.chat,
+				Show: func(string) {}, Attach: func(v1alpha1.MessageFile) {}})
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("%s took %s", tool, took)
+			}
+			if problem := wrongResult(b.chat, text, err); problem != "" {
+				t.Errorf("%s: %s", tool, problem)
+			}
+		}
+	})
+}
+
+// headerCharacter leaves out what no header can have.
+func headerCharacter(r rune) rune {
+	if r < ' ' || r > '~' {
+		return -1
+	}
+	return r
+}
+
+// wrongResult is what is wrong with the result of a call; empty: nothing is.
+func wrongResult(chat *v1alpha1.Chat, text string, err error) string {
+	switch {
+	case err != nil && text != "":
+		return "besides an error there is a result"
+	case err != nil && strings.ContainsAny(err.Error(), onTerminals):
+		return fmt.Sprintf("terminals act on the error %q", err)
+	case err != nil && strings.Contains(err.Error(), "127.0.0.1"):
+		return fmt.Sprintf("the error tells an address: %v", err)
+	case err != nil && len(err.Error()) > 8<<10:
+		return fmt.Sprintf("the error has %d bytes", len(err.Error()))
+	case err == nil && !json.Valid([]byte(text)):
+		return fmt.Sprintf("the result is no JSON: %.100q", text)
+	case err == nil && len(text) > tools.ResultLimitOf(chat):
+		return fmt.Sprintf("the result has %d bytes", len(text))
+	}
+	return ""
+}
