@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -57,6 +58,7 @@ func owned() []metav1.OwnerReference {
 // pod was created that long ago.
 func pod(age time.Duration, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "p", CreationTimestamp: ago(age),
+		Labels:          map[string]string{podspec.LabelComponent: podspec.ComponentWorkspace},
 		OwnerReferences: owned()}, Spec: corev1.PodSpec{NodeName: "node-1"}}
 	for _, c := range change {
 		c(p)

@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
 )
 
@@ -36,6 +37,10 @@ func (f *Facts) ofOthers() Plan {
 
 // notOffered says why the pod that podRef names is none that the workspace may use: it is another's.
 func (f *Facts) notOffered() string {
+	if f.Pod.Labels[podspec.LabelComponent] != podspec.ComponentWorkspace { // Generation pods are seen, too.
+		return "Pod " + f.Pod.Name + " is no workspace, as it has not the label " + podspec.LabelComponent + "=" +
+			podspec.ComponentWorkspace + ": name another one"
+	}
 	owner := metav1.GetControllerOf(f.Pod)
 	if owner == nil || owner.Kind != "Workspace" && owner.Kind != "Sandbox" {
 		return ""

@@ -14,6 +14,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/podspec"
 )
 
 func named(w *v1alpha1.Workspace) {
@@ -78,6 +79,9 @@ func TestThePodThatPodRefNamesIsUsedAndNeverRemoved(t *testing.T) {
 		"it is another workspace's": {Facts{Workspace: asked, Pod: pod(time.Hour, controlled("Workspace"),
 			ready(corev1.ConditionTrue, time.Minute))},
 			outcome{Nothing, failed, no, v1alpha1.ReasonPodNotFound, "belongs to Workspace x", 0}},
+		"it is a generation pod": {Facts{Workspace: asked, Pod: pod(time.Hour, strangers, func(p *corev1.Pod) {
+			p.Labels[podspec.LabelComponent] = podspec.ComponentGeneration
+		})}, outcome{Nothing, failed, no, v1alpha1.ReasonPodNotFound, "is no workspace", 0}},
 		"it is a sandbox's": {Facts{Workspace: asked, Pod: pod(time.Hour, controlled("Sandbox"))},
 			outcome{Nothing, failed, no, v1alpha1.ReasonPodNotFound, "belongs to Sandbox x", 0}},
 		"nobody has needed it for long": {Facts{Workspace: workspace(named, old), Pod: pod(time.Hour, strangers,

@@ -114,6 +114,37 @@ func TestBadPathsAreRefusedWhateverTheyAreAskedFor(t *testing.T) {
 	w.expect(before)
 }
 
+func TestALinkThatIsPutInTheWayMeanwhileLeadsNowhere(t *testing.T) {
+	w := newWorkspace(t)
+	w.put("real/canary", "inside")
+	w.link("real", "dir")
+	swapped, done := make(chan struct{}), t.Context().Done()
+	go func() { // It is what a command can do while a tool works.
+		defer close(swapped)
+		next := filepath.Join(w.dir, "next")
+		for i := range 3000 {
+			target := []string{"real", ".."}[i%2]
+			if os.Symlink(target, next) != nil || os.Rename(next, filepath.Join(w.dir, "dir")) != nil {
+				return
+			}
+		}
+	}()
+	for working := true; working; {
+		select {
+		case <-swapped:
+			working = false
+		case <-done:
+			working = false
+		default:
+		}
+		if got, err := w.Read(t.Context(), &protocol.ReadRequest{Path: "dir/canary"}); err == nil &&
+			strings.Contains(got.Content, canary) {
+			t.Fatalf("read was %q", got.Content)
+		}
+		_, _ = w.Write(t.Context(), "", "dir/canary", "inside") // The test's end looks at what is outside.
+	}
+}
+
 func TestARefusalRepeatsNotAllOfALongPath(t *testing.T) {
 	w := newWorkspace(t)
 	for _, path := range []string{strings.Repeat("x/", 2000), strings.Repeat("x", 4000), strings.Repeat("/x", 2000)} {

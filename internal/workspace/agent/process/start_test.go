@@ -183,6 +183,23 @@ func TestAProgramIsLookedUpInThePathOfTheCommandsOwnEnvironment(t *testing.T) {
 	}
 }
 
+func TestTheShellIsNotLookedUp(t *testing.T) {
+	a := newAgent(t)
+	bin := filepath.Join(a.settings.Directory, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "sh"), []byte("#!/bin/cat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{Command: "echo real", Dir: "bin",
+		Env: []string{"PATH=" + bin + ":"}}}).Process
+	exits(t, a.wait(p.ID), 0)
+	if out := a.output(p.ID); out != "real\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
 func TestASecondStartByAKeyStartsNothing(t *testing.T) {
 	a := newAgent(t)
 	start := func(r protocol.StartRequest) protocol.Process {
