@@ -31,7 +31,8 @@ func (w *world) template(name string) {
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{Name: "tools", Image: toolbox,
-				Command: []string{"/bin/sh", "-c", "echo beside; while true; do sleep 1; done"}}},
+				Command:         []string{"/bin/sh", "-c", "echo beside; while true; do sleep 1; done"},
+				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(65532))}}}, // Some templates say it here.
 		}},
 	})
 }

@@ -309,3 +309,26 @@ func TestCommandsAreKilledBeforeThePodIs(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkspacesReachDNSAloneAndAreReachedByGenerationPodsAlone(t *testing.T) {
+	spec := NetworkPolicy("ns").Spec
+	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
+		t.Errorf("the policy is about %v of %v", spec.PolicyTypes, spec.PodSelector)
+	}
+	for _, rule := range spec.Egress {
+		for _, port := range rule.Ports {
+			if port.Port.IntValue() != 53 || port.EndPort != nil {
+				t.Errorf("they reach port %v", port)
+			}
+		}
+		if len(rule.Ports) == 0 {
+			t.Error("they reach every port")
+		}
+	}
+	for _, rule := range spec.Ingress {
+		if len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels["parley.dev/component"] != "generation" ||
+			rule.From[0].NamespaceSelector != nil || len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 7080 {
+			t.Errorf("they are reached as %+v", rule)
+		}
+	}
+}
