@@ -17,7 +17,8 @@ import (
 	"parley.dev/parley/internal/testing/waiting"
 )
 
-// traps puts what no tool should follow, open or wait for into the workspace, and a file that nobody may touch beside it.
+// traps puts what no tool should follow, open or wait for into the workspace, and beside it a file that nobody may
+// touch.
 func (r *real) traps() (canary string) {
 	r.t.Helper()
 	canary = filepath.Join(filepath.Dir(r.files), "canary")
@@ -70,8 +71,8 @@ func TestWhateverAPathLeadsToHasItsResult(t *testing.T) {
 		"a\x00b":           {"": "NUL", "read_file": "zero byte", "edit_files": "zero byte", "search_files": "zero byte"},
 		"bad\xffname": {"": "(NotFound)", "write_file": "", // What is no UTF-8 is no JSON either: it becomes U+FFFD.
 			"search_files": "There is no file or directory"},
-		"bytes":  {"": "", "read_file": "not UTF-8 text", "edit_files": "(NotText)"},
-		"sparse": {"": "512 KiB", "read_file": "not UTF-8 text", "edit_files": "(TooLarge)", "search_files": "", "write_file": ""},
+		"bytes":                          {"": "", "read_file": "not UTF-8 text", "edit_files": "(NotText)"},
+		"sparse":                         {"": "512 KiB", "read_file": "not UTF-8 text", "edit_files": "(TooLarge)", "search_files": "", "write_file": ""},
 		strings.Repeat("x/", 2040) + "x": {"": "elements"},
 		strings.Repeat("x", 256):         {"": "too long"},
 	} {

@@ -4,15 +4,12 @@
 package workspace
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -35,8 +32,8 @@ var everyCall = map[string]string{
 // onTerminals are some of the characters that terminals act on.
 const onTerminals = "\x1b\x07\u009b\u202e"
 
-// FuzzNoAnswerOfAnAgentBreaksATool has an agent answer whatever it is asked with the same: no tool panics, waits for ever,
-// returns more than its model can read, or hands on what it must not.
+// FuzzNoAnswerOfAnAgentBreaksATool has an agent answer whatever it is asked with the same: no tool panics, waits for
+// ever, returns more than its model can read, or hands on what it must not.
 func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `[]`, `null`, `{"processes":[null]}`, "\x00\xff", `{"code":"\u001b]0;x\u0007","message":"\u202e"}`,
@@ -74,12 +71,11 @@ func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 		b.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
 		for tool, input := range everyCall {
 			began := time.Now()
-			text, err := b.tools[tool].Run(b.ctx, tools.Call{ID: "call_1", Key: key, Input: input, Chat: b.chat,
-				Show: func(string) {}, Attach: func(v1alpha1.MessageFile) {}})
+			_, err := b.call(tool, input) // It looks at the results.
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("%s took %s", tool, took)
 			}
-			if problem := wrongResult(b.chat, text, err); problem != "" {
+			if problem := wrongError(err); problem != "" {
 				t.Errorf("%s: %s", tool, problem)
 			}
 		}
@@ -94,21 +90,17 @@ func headerCharacter(r rune) rune {
 	return r
 }
 
-// wrongResult is what is wrong with the result of a call; empty: nothing is.
-func wrongResult(chat *v1alpha1.Chat, text string, err error) string {
+// wrongError is what is wrong with the error of a call; empty: nothing is, or there is none.
+func wrongError(err error) string {
 	switch {
-	case err != nil && text != "":
-		return "besides an error there is a result"
-	case err != nil && strings.ContainsAny(err.Error(), onTerminals):
+	case err == nil:
+		return ""
+	case strings.ContainsAny(err.Error(), onTerminals):
 		return fmt.Sprintf("terminals act on the error %q", err)
-	case err != nil && strings.Contains(err.Error(), "127.0.0.1"):
+	case strings.Contains(err.Error(), "127.0.0.1"):
 		return fmt.Sprintf("the error tells an address: %v", err)
-	case err != nil && len(err.Error()) > 8<<10:
+	case len(err.Error()) > 8<<10:
 		return fmt.Sprintf("the error has %d bytes", len(err.Error()))
-	case err == nil && !json.Valid([]byte(text)):
-		return fmt.Sprintf("the result is no JSON: %.100q", text)
-	case err == nil && len(text) > tools.ResultLimitOf(chat):
-		return fmt.Sprintf("the result has %d bytes", len(text))
 	}
 	return ""
 }

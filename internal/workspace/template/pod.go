@@ -141,11 +141,17 @@ func (r *rendering) check() error {
 			v1alpha1.AnnotationDirectory, r.directory)
 	case r.spec.RestartPolicy != "" && r.spec.RestartPolicy != corev1.RestartPolicyAlways:
 		return fmt.Errorf("restartPolicy is %s: a workspace continues after a crash, so leave it out", r.spec.RestartPolicy)
-	case r.isRoot():
-		return fmt.Errorf("container %q runs as user 0, which no kubelet starts unless runAsNonRoot is false: name another "+
-			"user, or none", c.Name)
 	}
-	return r.checkVolumes()
+	return cmp.Or(r.checkUser(), r.checkVolumes())
+}
+
+// checkUser reports a user that no kubelet starts.
+func (r *rendering) checkUser() error {
+	if !r.isRoot() {
+		return nil
+	}
+	return fmt.Errorf("container %q runs as user 0, which no kubelet starts unless runAsNonRoot is false: name another "+
+		"user, or none", r.container().Name)
 }
 
 // isRoot reports whether the workspace's container names root as its user, and does not say that it may be.

@@ -192,52 +192,6 @@ func TestAWorkspaceIsRestrictedUnlessItsTemplateSaysOtherwise(t *testing.T) {
 	}
 }
 
-func TestAPodThatNamesAGroupNamesAUser(t *testing.T) {
-	// Runtimes start no pod of which only the group is known: "user group is specified without user".
-	for name, user := range map[string]*int64{"the container names one": new(int64(1000)), "nobody names one": nil} {
-		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) {
-			c.SecurityContext = &corev1.SecurityContext{RunAsUser: user}
-		}))).Pod
-		if s := pod.Spec.SecurityContext; s.RunAsGroup == nil || s.RunAsUser == nil {
-			t.Errorf("%s: got %+v", name, s)
-		}
-	}
-}
-
-func TestPoliciesRefuseAPrivilegedContainerInTheirOwnWords(t *testing.T) {
-	for name, s := range map[string]corev1.SecurityContext{
-		"privileged":        {Privileged: new(true)},
-		"a root capability": {Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_SYS_ADMIN"}}},
-	} {
-		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) { c.SecurityContext = &s }))).Pod
-		// The API server refuses the two together before any policy is asked, and says nothing of what to do.
-		if got := pod.Spec.Containers[0].SecurityContext; got.AllowPrivilegeEscalation != nil {
-			t.Errorf("%s: got %+v", name, got)
-		}
-	}
-}
-
-func TestRootIsTakenOnlyWhereTheTemplateSaysThatItMayBe(t *testing.T) {
-	root := func(user *int64, nonRoot *bool) *corev1.PodTemplate {
-		return podTemplate("", container(func(c *corev1.Container) {
-			c.SecurityContext = &corev1.SecurityContext{RunAsUser: user, RunAsNonRoot: nonRoot}
-		}))
-	}
-	render(t, workspace(), root(new(int64(0)), new(false)))
-	ofPod := root(nil, nil)
-	ofPod.Template.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
-	for name, from := range map[string]*corev1.PodTemplate{
-		"nothing said":     root(new(int64(0)), nil),
-		"no root said":     root(new(int64(0)), new(true)),
-		"the pod names it": ofPod,
-	} {
-		_, err := Render(workspace(), from, settings)
-		if err == nil || !strings.Contains(err.Error(), "runs as user 0") {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
-
 func TestTheAgentIsPlacedWithoutAShell(t *testing.T) {
 	for placement, check := range map[Placement]func(corev1.PodSpec) bool{
 		ImageVolume: func(s corev1.PodSpec) bool {
@@ -306,29 +260,6 @@ func TestCommandsAreKilledBeforeThePodIs(t *testing.T) {
 	} {
 		if got := grace(termination); got != want {
 			t.Errorf("of %v seconds they have %s, want %s", termination, got, want)
-		}
-	}
-}
-
-func TestWorkspacesReachDNSAloneAndAreReachedByGenerationPodsAlone(t *testing.T) {
-	spec := NetworkPolicy("ns").Spec
-	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
-		t.Errorf("the policy is about %v of %v", spec.PolicyTypes, spec.PodSelector)
-	}
-	for _, rule := range spec.Egress {
-		for _, port := range rule.Ports {
-			if port.Port.IntValue() != 53 || port.EndPort != nil {
-				t.Errorf("they reach port %v", port)
-			}
-		}
-		if len(rule.Ports) == 0 {
-			t.Error("they reach every port")
-		}
-	}
-	for _, rule := range spec.Ingress {
-		if len(rule.From) != 1 || rule.From[0].PodSelector.MatchLabels["parley.dev/component"] != "generation" ||
-			rule.From[0].NamespaceSelector != nil || len(rule.Ports) != 1 || rule.Ports[0].Port.IntValue() != 7080 {
-			t.Errorf("they are reached as %+v", rule)
 		}
 	}
 }
