@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Silence is how long a call may give no sign of life before it is told to end: two minutes. A request to a workspace
-// that does not answer is given up after 90 s.
-const Silence = 2 * time.Minute
+// Silence is how long a call may give no sign of life before it is told to end: a minute. One that waits for a command
+// gives one each 15 s, and a request to a workspace that is not to wait is given up after 30 s.
+const Silence = time.Minute
 
 // errSilent ends the context of a call that gave no sign of life.
 var errSilent = errors.New("the call gave no sign of life")

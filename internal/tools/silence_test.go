@@ -45,7 +45,7 @@ func (guarded) Guarded() {}
 
 func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 	nothing := func(tools.Call) {}
-	const long, often, seldom = 4 * time.Hour, time.Minute, 3 * time.Minute
+	const long, often, seldom = 4 * time.Hour, tools.Silence / 2, 2 * tools.Silence
 	for name, c := range map[string]struct {
 		tool tools.Tool
 		want string
@@ -89,7 +89,7 @@ func TestACallThatIsSilentIsToldToEndAndExpectedTo(t *testing.T) {
 func TestACallOfAnInterruptedChatIsNotCalledSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Minute, func() { cancel(tools.ErrInterrupted) })
+		time.AfterFunc(tools.Silence/2, func() { cancel(tools.ErrInterrupted) })
 		result := one(ctx, patient{tool{"a", echo}, time.Hour, 10 * time.Minute, func(tools.Call) {}}, nil)
 		if !strings.Contains(result.Output, "the call was interrupted") {
 			t.Errorf("the result is %+v", result)

@@ -22,7 +22,7 @@ A call of a tool for workspaces fails also if
 
 - an argument is wrong, missing or unknown: the error lists all of these at once, and the arguments that there are
 - there is no workspace, it cannot be reached, or what answers there is not its agent
-- the workspace's pod is gone, or nothing is heard of the call for two minutes: then nobody knows whether it was done
+- the workspace's pod is gone, or nothing is heard of the call for a minute: then nobody knows whether it was done
 - the chat was interrupted
 
 What it does is done once, also if the call is made again after a generation pod was restarted.
