@@ -47,16 +47,26 @@ func signalTo(t *testing.T, signal syscall.Signal, ns, pod, container string) {
 // that they run. It returns how many those are.
 func killProgram(t *testing.T, pod *corev1.Pod, begins string) (killed int) {
 	t.Helper()
-	uid := string(pod.UID)
+	its := inPod(pod)
 	return signalWhere(t, syscall.SIGKILL, func(group, command string) bool {
-		return strings.HasPrefix(command, begins) &&
-			(strings.Contains(group, uid) || strings.Contains(group, strings.ReplaceAll(uid, "-", "_")))
+		return strings.HasPrefix(command, begins) && its(group)
 	})
 }
 
-// signalWhere sends a signal to the processes that are meant, by their cgroup and their command line, its words with a
-// blank behind each, and returns how many those are.
+// signalWhere sends a signal to the processes that are meant, and returns how many those are.
 func signalWhere(t *testing.T, signal syscall.Signal, meant func(group, command string) bool) (reached int) {
+	t.Helper()
+	for _, pid := range processesWhere(t, meant) {
+		if syscall.Kill(pid, signal) == nil {
+			reached++
+		}
+	}
+	return reached
+}
+
+// processesWhere are the processes that are meant, by their cgroup and their command line, its words with a blank
+// behind each.
+func processesWhere(t *testing.T, meant func(group, command string) bool) (pids []int) {
 	t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
@@ -72,12 +82,19 @@ func signalWhere(t *testing.T, signal syscall.Signal, meant func(group, command 
 		if err != nil || !meant(string(group), strings.ReplaceAll(string(command), "\x00", " ")) {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(of))
-		if err == nil && syscall.Kill(pid, signal) == nil {
-			reached++
+		if pid, err := strconv.Atoi(filepath.Base(of)); err == nil {
+			pids = append(pids, pid)
 		}
 	}
-	return reached
+	return pids
+}
+
+// inPod says of a process whether its cgroup is one of the pod's.
+func inPod(pod *corev1.Pod) func(group string) bool {
+	uid := string(pod.UID)
+	return func(group string) bool {
+		return strings.Contains(group, uid) || strings.Contains(group, strings.ReplaceAll(uid, "-", "_"))
+	}
 }
 
 // podOf finds the one pod with the labels.

@@ -10,6 +10,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/localnode"
 )
 
 // TestTwoHundredCommandsOfTwentyChatsAtOnceAreKeptApart: each chat has a workspace of its own, and its model makes ten
@@ -48,4 +50,9 @@ func TestTwoHundredCommandsOfTwentyChatsAtOnceAreKeptApart(t *testing.T) {
 			}
 		}
 	}
+	t.Run("in bounded memory", func(t *testing.T) {
+		localnode.Needed(t)
+		w.expectPeak(t, podspec.ComponentGeneration, generator, 96)
+		w.expectPeak(t, podspec.ComponentWorkspace, serving, 32)
+	})
 }
