@@ -3,8 +3,8 @@
 
 package v1alpha1
 
-// ToolAdvisor is the name of the tool with which a model asks its advisor. advisor.enabled alone offers it, whatever
-// tools.builtIn.allow says.
+// ToolAdvisor is the name of the tool with which a model asks its advisor. advisor.enabled offers it where tools allows
+// it.
 const ToolAdvisor = "advisor"
 
 const (

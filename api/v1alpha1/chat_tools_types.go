@@ -10,12 +10,11 @@ import (
 )
 
 // ChatTools says which tools the model may call.
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || self.allow.all(p, p.endsWith('*') || p.contains('__') || (has(self.client) && self.client.exists(c, c.name == p)) || p in ['current_time', 'wait_agent', 'advisor', 'web_search', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="allow has a name that no tool has: docs/tools.md lists Parley's own, those of an MCP server are server__tool, and one that another object brings needs a * at its end"
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
 // +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.client) || !self.provider.exists(p, p == 'WebSearch') || self.client.all(c, c.name != 'web_search')",message="web_search is the name of the provider's own tool WebSearch: choose another one for the client's"
 type ChatTools struct {
-	// builtIn says which of Parley's own tools the model may call. Default: all of them that are of use to the chat.
-	// +optional
-	BuiltIn *BuiltInTools `json:"builtIn,omitempty"`
+	ToolPolicy `json:",inline"`
 
 	// client lists tools that a client of the chat runs, not Parley: a call of one waits in status.requiresAction until a
 	// ChatMessage with role Tool brings its result.
@@ -26,20 +25,13 @@ type ChatTools struct {
 	Client []ClientTool `json:"client,omitempty"`
 
 	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool
-	// is asked without it, and the message says so in generation.warnings. Their calls wait for nobody: neither approval
-	// nor stopAfter sees them. Default: none.
+	// is asked without it, and the message says so in generation.warnings. Their calls wait for nobody, so that those are
+	// not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search. Default:
+	// none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
 	Provider []ProviderTool `json:"provider,omitempty"`
-
-	// approval names the tools whose calls wait in status.requiresAction until a ToolApproval approves or denies them.
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +listType=set
-	// +optional
-	Approval []string `json:"approval,omitempty"`
 
 	// stopAfter names the tools after whose success the turn ends without the model being called again, built-in ones and
 	// a client's alike. All calls of the reply are answered first. A result that is an error does not end the turn. The
@@ -51,6 +43,38 @@ type ChatTools struct {
 	// +optional
 	StopAfter []string `json:"stopAfter,omitempty"`
 }
+
+// ToolPolicy says which tools may be called, and which calls a person has to approve. It is the same for tools of
+// Parley, of MCP servers, of clients and of providers. A tool is offered to the model if it is of use to the chat,
+// allow matches its name, and deny does not.
+type ToolPolicy struct {
+	// allow matches the tools that may be called. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Allow []ToolPattern `json:"allow,omitempty"`
+
+	// deny matches the tools that may not be called, whatever allow says; "*" is all of them. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Deny []ToolPattern `json:"deny,omitempty"`
+
+	// approval matches the tools whose calls wait in status.requiresAction until a ToolApproval approves or denies them. A
+	// client decides itself about the calls of its tools. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +listType=set
+	// +optional
+	Approval []ToolPattern `json:"approval,omitempty"`
+}
+
+// ToolPattern is the name of a tool, or how names begin, with a "*" behind it: github__* are the tools of the MCP
+// server github, * is every tool.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=64
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]*[*]?$`
+type ToolPattern string
 
 // ProviderTool is a tool that providers of models run themselves.
 // +kubebuilder:validation:Enum=WebSearch
@@ -92,25 +116,14 @@ type ClientTool struct {
 	InputSchema *runtime.RawExtension `json:"inputSchema,omitempty"`
 }
 
-// BuiltInTools selects among Parley's own tools.
-type BuiltInTools struct {
-	// allow lists the built-in tools that the model may call; an empty list allows none.
-	// +kubebuilder:validation:MaxItems=64
-	// +listType=set
-	// +required
-	Allow []BuiltInTool `json:"allow"`
-}
-
 // BuiltInTool is the name of a tool that Parley brings.
-// +kubebuilder:validation:Enum=current_time;wait_agent;execute;process_output;process_list;process_signal;read_file;write_file;edit_files;search_files;attach_file;start_workspace;stop_workspace;list_templates;read_template;create_workspace;read_skill;read_skill_file
-// +kubebuilder:validation:MaxLength=64
 type BuiltInTool string
 
 const (
 	// BuiltInCurrentTime tells the model the time of day.
 	BuiltInCurrentTime BuiltInTool = "current_time"
-	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless it is named in builtIn.allow, it
-	// is offered only to a chat that has sub-chats.
+	// BuiltInWaitAgent waits for a sub-chat and tells the model what it said last. Unless tools.allow has its name, it is
+	// offered only to a chat that has sub-chats.
 	BuiltInWaitAgent BuiltInTool = "wait_agent"
 )
 

@@ -210,26 +210,9 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Pricing *Pricing `json:"pricing,omitempty"`
 
-	// tools bounds what the model may do with tools, whatever the chats say that it answers.
-	// +optional
-	Tools *ModelTools `json:"tools,omitempty"`
-
 	// debug records every call of this configuration in ChatDebugSteps, whatever the chat says.
 	// +optional
 	Debug *DebugSettings `json:"debug,omitempty"`
-}
-
-// ModelTools bounds what a model may do with tools.
-type ModelTools struct {
-	// approval names tools whose calls wait for a ToolApproval in every chat that this configuration answers, besides
-	// those that the chat names in its own tools.approval: who may change the chat cannot take one away. It counts when
-	// the model makes the call. Default: none.
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=64
-	// +listType=set
-	// +optional
-	Approval []string `json:"approval,omitempty"`
 }
 
 // APIKeySource says where an API key is.

@@ -51,7 +51,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run := func(context.Context, string) (string, error) { return ran, nil }
 			registry := tools.NewRegistry(alone{tool{"alone", run}}, tool{"other", run})
-			chat := allowing(only("other"))
+			chat := allowing(only("other", "alone"))
 			if !c.off {
 				chat.Spec.SystemPrompt = "on"
 			}
@@ -98,17 +98,19 @@ func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
 	}
 }
 
-func TestAToolWithASwitchIsOfferedWhereItIsOnWhateverIsAllowed(t *testing.T) {
+func TestAToolWithASwitchIsOfferedWhereItIsOnAndAllowed(t *testing.T) {
 	registry := tools.NewRegistry(alone{tool{"alone", echo}}, tool{"other", echo})
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ChatTools
 		on   string
 		want string
 	}{
-		"on, all allowed":      {nil, "on", "alone other"},
-		"off, all allowed":     {nil, "", "other"},
-		"on, none allowed":     {only(), "on", "alone"},
-		"off, and named there": {only("alone"), "", ""},
+		"on, all allowed":     {nil, "on", "alone other"},
+		"off, all allowed":    {nil, "", "other"},
+		"on, another allowed": {only("other"), "on", "other"},
+		"on, and named":       {only("alone"), "on", "alone"},
+		"on, and denied":      {none(), "on", ""},
+		"off, and named":      {only("alone"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: c.spec, SystemPrompt: c.on}}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 // Housed is a Tool that works in the workspace of the chat's family. Its calls are run once that is ready.
@@ -27,7 +28,7 @@ type PartlyHoused interface {
 // NeedWorkspace reports whether one of the calls, if the chat allows it, needs the workspace.
 func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall) bool {
 	return slices.ContainsFunc(calls, func(call v1alpha1.ToolCall) bool {
-		if !allows(chat.Spec.Tools, call.Name) {
+		if !toolpolicy.Allows(chat.Spec.Tools, call.Name) {
 			return false
 		}
 		switch tool := r.tools[call.Name].(type) {

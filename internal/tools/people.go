@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 // clientTool is a tool that a client of the chat runs.
@@ -35,26 +36,28 @@ func (clientTool) Run(context.Context, Call) (string, error) {
 	return "", errors.New("this tool is run by the client of the chat")
 }
 
-// OfClient are the tools that a client of the chat runs, in their order.
+// OfClient are the tools that a client of the chat runs and that the chat allows, in their order.
 func OfClient(spec *v1alpha1.ChatTools) []Tool {
 	if spec == nil {
 		return nil
 	}
 	all := make([]Tool, 0, len(spec.Client))
 	for i := range spec.Client {
-		all = append(all, clientTool{&spec.Client[i]})
+		if toolpolicy.Allows(spec, spec.Client[i].Name) {
+			all = append(all, clientTool{&spec.Client[i]})
+		}
 	}
 	return all
 }
 
 // RequiresAction is whose action a call of the tool requires before Parley can go on; empty: nobody's. A client decides
-// itself about its own tools. Of the others those require approval that the chat names, and those that the
-// configuration of the model names that made the call.
-func RequiresAction(chat *v1alpha1.ChatTools, model *v1alpha1.ModelTools, name string) v1alpha1.RequiredAction {
+// itself about its own tools. A call of one that is not allowed gets its result from Parley.
+func RequiresAction(spec *v1alpha1.ChatTools, name string) v1alpha1.RequiredAction {
 	switch {
-	case chat != nil && slices.ContainsFunc(chat.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
+	case !toolpolicy.Allows(spec, name):
+	case spec != nil && slices.ContainsFunc(spec.Client, func(c v1alpha1.ClientTool) bool { return c.Name == name }):
 		return v1alpha1.RequiresClient
-	case chat != nil && slices.Contains(chat.Approval, name), model != nil && slices.Contains(model.Approval, name):
+	case toolpolicy.NeedsApproval(spec, name):
 		return v1alpha1.RequiresApproval
 	}
 	return ""

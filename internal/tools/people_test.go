@@ -66,7 +66,7 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","required":["title"]}`)}},
 			{Name: "plain"},
 		},
-		Approval: []string{"current_time"},
+		Approval: []v1alpha1.ToolPattern{"current_time", "launch*", "plain"},
 	}
 	offered := tools.OfClient(spec)
 	if len(offered) != 2 || offered[0].Name() != "open_ticket" || offered[0].Description() != "Opens a ticket." ||
@@ -76,17 +76,20 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 	if offered[1].InputSchema()["type"] != "object" {
 		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema())
 	}
-	model := &v1alpha1.ModelTools{Approval: []string{"launch", "plain"}}
 	for name, want := range map[string]v1alpha1.RequiredAction{
 		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,
-		"launch": v1alpha1.RequiresApproval, "other": "",
+		"launch_rocket": v1alpha1.RequiresApproval, "other": "",
 	} {
-		if got := tools.RequiresAction(spec, model, name); got != want {
+		if got := tools.RequiresAction(spec, name); got != want {
 			t.Errorf("a call of %s requires %q", name, got)
 		}
 	}
-	if tools.OfClient(nil) != nil || tools.RequiresAction(nil, nil, "x") != "" ||
-		tools.RequiresAction(nil, model, "launch") != v1alpha1.RequiresApproval {
+	spec.Deny = []v1alpha1.ToolPattern{"plain", "current_time"}
+	if offered := tools.OfClient(spec); len(offered) != 1 || tools.RequiresAction(spec, "plain") != "" ||
+		tools.RequiresAction(spec, "current_time") != "" {
+		t.Errorf("a tool that is denied is offered, or waited for: %+v", offered)
+	}
+	if tools.OfClient(nil) != nil || tools.RequiresAction(nil, "x") != "" {
 		t.Error("a chat that says nothing about tools has a client's")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 // Tool is what a model can call.
@@ -81,18 +82,11 @@ func (r *Registry) Has(name string) bool { return r.tools[name] != nil }
 func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
 	var active []Tool
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
-		if _, switched := r.tools[name].(Switched); switched || allows(spec, name) {
+		if toolpolicy.Allows(spec, name) {
 			active = append(active, r.tools[name])
 		}
 	}
 	return active
-}
-
-func allows(spec *v1alpha1.ChatTools, name string) bool {
-	if spec == nil || spec.BuiltIn == nil {
-		return true
-	}
-	return slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
 }
 
 func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {

@@ -29,8 +29,13 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 
 func echo(_ context.Context, input string) (string, error) { return input, nil }
 
-func only(names ...v1alpha1.BuiltInTool) *v1alpha1.ChatTools {
-	return &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{Allow: names}}
+func only(names ...v1alpha1.ToolPattern) *v1alpha1.ChatTools {
+	return &v1alpha1.ChatTools{Allow: names}
+}
+
+// none allows no tool.
+func none() *v1alpha1.ChatTools {
+	return &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"*"}}
 }
 
 // allowing is a chat that says this of tools.
@@ -70,7 +75,7 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 			want: `tool "echo" is not active in this chat; the tools on offer are: fails`, isError: true,
 		},
 		"no tool allowed at all": {
-			spec: only(), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
+			spec: none(), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
 			want: `tool "echo" is not active in this chat; the tools on offer are: none`, isError: true,
 		},
 		"arguments that are no JSON": {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":`}, has: "are not a JSON object",
@@ -152,7 +157,7 @@ func TestActiveToolsAreThoseAllowedSortedByName(t *testing.T) {
 		"nothing said":         {nil, "a b c"},
 		"no choice made":       {&v1alpha1.ChatTools{}, "a b c"},
 		"some":                 {only("c", "a"), "a c"},
-		"none":                 {only(), ""},
+		"none":                 {none(), ""},
 		"one that is not here": {only("z", "b"), "b"},
 	}
 	for name, c := range cases {

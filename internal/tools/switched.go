@@ -3,9 +3,12 @@
 
 package tools
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
+)
 
-// Switched is a Tool that a chat turns on by a field of its own, whatever spec.tools.builtIn.allow says.
+// Switched is a Tool that a chat turns on by a field of its own, and that spec.tools allows.
 type Switched interface {
 	Tool
 	// On reports whether the chat has turned it on.
@@ -14,8 +17,6 @@ type Switched interface {
 
 // offers reports whether the chat may call the tool.
 func offers(chat *v1alpha1.Chat, tool Tool) bool {
-	if switched, ok := tool.(Switched); ok {
-		return switched.On(chat)
-	}
-	return allows(chat.Spec.Tools, tool.Name())
+	switched, ok := tool.(Switched)
+	return (!ok || switched.On(chat)) && toolpolicy.Allows(chat.Spec.Tools, tool.Name())
 }

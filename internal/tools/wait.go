@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 // Selective is a Tool that is not of use to every chat.
@@ -16,20 +17,15 @@ type Selective interface {
 	Suits(chat *v1alpha1.Chat) bool
 }
 
-// Suited are those of the tools that the chat has turned on, has a use for, or names itself in
-// spec.tools.builtIn.allow.
+// Suited are those of the tools that the chat has turned on, has a use for, or names itself in spec.tools.allow.
 func Suited(all []Tool, chat *v1alpha1.Chat) []Tool {
 	return slices.DeleteFunc(all, func(tool Tool) bool {
 		if switched, ok := tool.(Switched); ok {
 			return !switched.On(chat)
 		}
 		selective, ok := tool.(Selective)
-		return ok && !selective.Suits(chat) && !named(chat.Spec.Tools, tool.Name())
+		return ok && !selective.Suits(chat) && !toolpolicy.Names(chat.Spec.Tools, tool.Name())
 	})
-}
-
-func named(spec *v1alpha1.ChatTools, name string) bool {
-	return spec != nil && spec.BuiltIn != nil && slices.Contains(spec.BuiltIn.Allow, v1alpha1.BuiltInTool(name))
 }
 
 // Waiter is a Tool whose calls may wait for a sub-chat. A generation pod runs such a call when the wait is over, not
@@ -46,7 +42,7 @@ type Waiter interface {
 func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waiting []v1alpha1.WaitingCall) {
 	for _, call := range calls {
 		waiter, ok := r.tools[call.Name].(Waiter)
-		if !ok || !allows(spec, call.Name) || len(waiting) == v1alpha1.MaxWaitingCalls {
+		if !ok || !toolpolicy.Allows(spec, call.Name) || len(waiting) == v1alpha1.MaxWaitingCalls {
 			continue
 		}
 		if chat, seconds := waiter.WaitingFor(call.Input); seconds > 0 {

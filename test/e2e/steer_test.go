@@ -126,7 +126,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
 			Client: []v1alpha1.ClientTool{{Name: "open_ticket",
 				InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}},
-			Approval: []string{"current_time"},
+			Approval: []v1alpha1.ToolPattern{"current_time"},
 		}}}
 	w.create(chat)
 	w.phase("c", v1alpha1.ChatRequiresAction)

@@ -24,7 +24,7 @@ func ticketChat(ns string) *v1alpha1.Chat {
 			Name:        "open_ticket",
 			InputSchema: &runtime.RawExtension{Raw: []byte(`{"type":"object","properties":{"title":{"type":"string"}}}`)},
 		}},
-		Approval: []string{"current_time"},
+		Approval: []v1alpha1.ToolPattern{"current_time"},
 	}
 	return chat
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -166,13 +167,22 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"an advisor of no known effort": {&v1alpha1.Chat{ObjectMeta: meta("t"),
 			Spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, ReasoningEffort: "Most"}}},
 			"spec.advisor.reasoningEffort"},
-		"the advisor among the allowed": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+		"a tool among the allowed that nobody brings": {&v1alpha1.Chat{ObjectMeta: meta("t"),
 			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
-				BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{v1alpha1.ToolAdvisor}},
-			}}}, "spec.tools.builtIn.allow"},
+				Allow: []v1alpha1.ToolPattern{"execute", "exceute"},
+			}}}, "allow has a name that no tool has"},
+		"a tool whose name ends in the middle": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+				Deny: []v1alpha1.ToolPattern{"*_file"},
+			}}}, "spec.tools.deny[0]"},
+		"an empty list of the allowed": {
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "parley.dev/v1alpha1", "kind": "Chat", "metadata": map[string]any{"name": "t", "namespace": ns},
+				"spec": map[string]any{"tools": map[string]any{"allow": []any{}}},
+			}}, "spec.tools.allow"},
 		"a client's tool that needs approval": {&v1alpha1.Chat{ObjectMeta: meta("t"),
 			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
-				Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []string{"f"},
+				Client: []v1alpha1.ClientTool{{Name: "f"}}, Approval: []v1alpha1.ToolPattern{"f"},
 			}}}, "leave them out of approval"},
 		"a tool without a name that ends the turn": {stopAfter(meta("t"), ""), "spec.tools.stopAfter[0]"},
 		"a long name of such a tool": {stopAfter(meta("t"), strings.Repeat("a", 65)),

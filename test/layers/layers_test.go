@@ -76,7 +76,8 @@ type rule struct {
 var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity",
-	"internal/cost", "internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
+	"internal/cost", "internal/toolpolicy",
+	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/satoken", "internal/skill",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",

@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -72,7 +73,8 @@ func (Tool) Reference() tools.Reference {
 func (Tool) On(chat *v1alpha1.Chat) bool { return on(chat) }
 
 func on(chat *v1alpha1.Chat) bool {
-	return chat.Spec.Advisor != nil && chat.Spec.Advisor.Enabled && chat.Spec.ParentRef == nil
+	return chat.Spec.Advisor != nil && chat.Spec.Advisor.Enabled && chat.Spec.ParentRef == nil &&
+		toolpolicy.Allows(chat.Spec.Tools, v1alpha1.ToolAdvisor)
 }
 
 // Exclusive because an advice is worth nothing to calls that are made at the same time.

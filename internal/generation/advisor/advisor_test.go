@@ -129,6 +129,8 @@ func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
 		"on":           {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}, true},
 		"a sub-chat": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true},
 			ParentRef: &v1alpha1.ChatReference{Name: "root"}}, false},
+		"on, and denied": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true},
+			Tools: &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: c.spec}

@@ -140,7 +140,8 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 	for _, name := range []string{"anthropic", "openai responses"} {
 		spec, server := providertest.Specs[name], &providertest.Scripted{Replies: providertest.Events(`{}`)}
 		_, _ = server.Ask(t, spec, func(call *fantasy.Call) {
-			own, _ := provider.OwnTools(&spec, []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch})
+			own, _ := provider.OwnTools(&spec,
+				&v1alpha1.ChatTools{Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}})
 			call.Tools = own
 			offering(foreign)(call)
 		})

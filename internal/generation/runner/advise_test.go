@@ -211,7 +211,7 @@ func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
 	p := startAdvisedPod(t, script, nil)
 	c := p.newChat("greedy", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
-		s.Tools = &v1alpha1.ChatTools{Approval: []string{"current_time"}, Client: []v1alpha1.ClientTool{{Name: "ask_person"}}}
+		s.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"current_time"}, Client: []v1alpha1.ClientTool{{Name: "ask_person"}}}
 	})
 	c.ask("greedy-1", "Clean up the archive.")
 	reply := c.result()

@@ -152,7 +152,7 @@ func TestAModelThatMayNotReadSkillsIsToldOfNone(t *testing.T) {
 	p := startPod(t, says("Fine."), learns)
 	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
 		s.SkillsFrom = []v1alpha1.SkillSource{skillIn("absent")}
-		s.Tools = &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{Allow: []v1alpha1.BuiltInTool{}}}
+		s.Tools = &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"*"}}
 	})
 	c.ask("one", "hello")
 	c.result()

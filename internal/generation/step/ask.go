@@ -41,10 +41,8 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
 		})
 	}
-	if chat.Spec.Tools != nil {
-		own, missing := provider.OwnTools(spec, chat.Spec.Tools.Provider)
-		call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
-	}
+	own, missing := provider.OwnTools(spec, chat.Spec.Tools)
+	call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
 	return request{target: t, call: call, warnings: warnings}
 }
 

@@ -31,7 +31,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
-		o.Content = p.withRequired(t, o.Content)
+		o.Content = p.withRequired(o.Content)
 	}
 	p.context = p.contextOf(o.Content, messages)
 	return o
@@ -43,14 +43,14 @@ func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
 }
 
 // withRequired says of each call whose action it requires besides Parley's.
-func (p *Performer) withRequired(t *models.Target, s collect.Step) collect.Step {
+func (p *Performer) withRequired(s collect.Step) collect.Step {
 	if p.steps.options.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			call.RequiresAction = tools.RequiresAction(p.chat.Spec.Tools, t.Config.Spec.Tools, call.Name)
+			call.RequiresAction = tools.RequiresAction(p.chat.Spec.Tools, call.Name)
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}

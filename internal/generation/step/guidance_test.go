@@ -46,7 +46,7 @@ func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
 		}, []string{sharedWorkspace}},
 		"one whose tools it may not call": {[]tools.Tool{execute}, func(c *v1alpha1.Chat) {
 			c.Status.Internal.Attempt.HasWorkspace = true
-			c.Spec.Tools = &v1alpha1.ChatTools{BuiltIn: &v1alpha1.BuiltInTools{}}
+			c.Spec.Tools = &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"execute"}}
 		}, nil},
 		"one that it may create": {[]tools.Tool{execute, create}, func(*v1alpha1.Chat) {}, []string{noWorkspace}},
 		"none":                   {[]tools.Tool{execute}, func(*v1alpha1.Chat) {}, nil},

@@ -106,7 +106,7 @@ type waitResult struct {
 // Reference is what people read of the tool.
 func (WaitAgent) Reference() tools.Reference {
 	return tools.Reference{
-		Offered: "chats that have sub-chats, and those that name it in `spec.tools.builtIn.allow`", Result: waitResult{},
+		Offered: "chats that have sub-chats, and those that name it in `spec.tools.allow`", Result: waitResult{},
 		Errors: []string{
 			"There is no such chat below the one that calls. Of others the model learns nothing.",
 			"The sub-chat or its reply cannot be read at the moment.",
