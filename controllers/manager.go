@@ -53,6 +53,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}:                {Transform: index.StripChat},
 			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage},
+			&v1alpha1.ChatClass{}:           {Transform: index.StripClass},
 			&corev1.Pod{}:                   {Label: podsOfParley()},
 			&corev1.PersistentVolumeClaim{}: {Label: ofWorkspaces},
 			&corev1.PodTemplate{}: {

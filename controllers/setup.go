@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/controllers/chat"
+	"parley.dev/parley/controllers/chatclass"
 	"parley.dev/parley/controllers/chatdebugstep"
 	"parley.dev/parley/controllers/chatmessage"
 	"parley.dev/parley/controllers/chatmodelconfig"
@@ -80,6 +81,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now,
 			Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
+		&chatclass.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},
 		quotas,
 		access,

@@ -18,10 +18,9 @@ const (
 // ChatAdvisor lets the model of a chat ask another model, usually a stronger one, for advice. It counts for chats
 // without a parent alone: the model of a sub-chat is not offered the advisor.
 type ChatAdvisor struct {
-	// enabled offers the model the tool advisor, and tells it when to ask. false turns off what the ChatModelConfig offers
-	// by default. Default false.
+	// enabled offers the model the tool advisor, and tells it when to ask. Default: false.
 	// +optional
-	Enabled bool `json:"enabled,omitempty"`
+	Enabled *bool `json:"enabled,omitempty"`
 
 	// modelConfigRef names the ChatModelConfig that gives advice. Default: the one that answers the chat.
 	// +optional
@@ -46,49 +45,8 @@ type ChatAdvisor struct {
 	MaxOutputTokens *int64 `json:"maxOutputTokens,omitempty"`
 }
 
-// AdvisorMode says which chats of a ChatModelConfig have an advisor.
-// +kubebuilder:validation:Enum=OptIn;OptOut;Forbidden
-type AdvisorMode string
-
-const (
-	// AdvisorOptIn gives an advisor to the chats that set spec.advisor.enabled.
-	AdvisorOptIn AdvisorMode = "OptIn"
-	// AdvisorOptOut gives an advisor also to the chats that have no spec.advisor.
-	AdvisorOptOut AdvisorMode = "OptOut"
-	// AdvisorForbidden gives no chat an advisor.
-	AdvisorForbidden AdvisorMode = "Forbidden"
-)
-
-// AdvisorPolicy is the default and the ceiling for the advisors of the chats that a ChatModelConfig answers. A
-// ChatModelConfig that only a message or a fallback names has no say.
-type AdvisorPolicy struct {
-	// mode says which chats have an advisor. Default: OptIn.
-	// +kubebuilder:default:=OptIn
-	// +optional
-	Mode AdvisorMode `json:"mode,omitempty"`
-
-	// modelConfigRef names the ChatModelConfig that gives advice to chats that name none. Default: the one that answers.
-	// +optional
-	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
-
-	// reasoningEffort of the calls for chats that say none. Default: that of the ChatModelConfig that gives advice.
-	// +optional
-	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
-
-	// maxUses is the most pieces of advice in one turn, whatever a chat says,
-	// and the default. Default 3, without a ceiling.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=100
-	// +optional
-	MaxUses *int32 `json:"maxUses,omitempty"`
-
-	// maxOutputTokens is the most tokens of an advice, whatever a chat says,
-	// and the default. Default 4000, without a ceiling.
-	// +kubebuilder:validation:Minimum=256
-	// +kubebuilder:validation:Maximum=32000
-	// +optional
-	MaxOutputTokens *int64 `json:"maxOutputTokens,omitempty"`
-}
+// On reports whether there is an advisor.
+func (a *ChatAdvisor) On() bool { return a != nil && a.Enabled != nil && *a.Enabled }
 
 // MaxUsesOrDefault is maxUses, or DefaultAdvisorUses.
 func (a *ChatAdvisor) MaxUsesOrDefault() int32 {

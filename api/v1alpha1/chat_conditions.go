@@ -16,6 +16,9 @@ const (
 	// that is named, as spec.whenModelConfigUnavailable allows: its reason is ModelConfigNotFound or ModelConfigDisabled.
 	// It is absent otherwise.
 	ConditionModelConfigFallback = "ModelConfigFallback"
+	// ConditionSettingsIgnored of a Chat is True while fields of its spec do not count, because its ChatClass keeps them
+	// to itself: its reason is RestrictedByClass. It is absent otherwise.
+	ConditionSettingsIgnored = "SettingsIgnored"
 )
 
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).
@@ -74,6 +77,8 @@ const (
 	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one
 	// of its family, is still at work.
 	ReasonArchiving ConditionReason = "Archiving"
+	// ReasonRestrictedByClass surfaces in SettingsIgnored (True) when the ChatClass does not let its chats set a field.
+	ReasonRestrictedByClass ConditionReason = "RestrictedByClass"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
 	ReasonReplyTooLarge ConditionReason = "ReplyTooLarge"
 )

@@ -64,6 +64,11 @@ type ChatStatus struct {
 	// +optional
 	TitleSource TitleSource `json:"titleSource,omitempty"`
 
+	// chatClass is the ChatClass that the chat has; absent while it has none. With what the chat says itself, it is what
+	// is in force.
+	// +optional
+	ChatClass *ChatClassInForce `json:"chatClass,omitempty"`
+
 	// archived is true once spec.archived, of this chat or of one above it, has taken effect.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
@@ -150,7 +155,8 @@ type ChatStatus struct {
 	// +optional
 	Internal ChatInternalStatus `json:"internal,omitempty,omitzero"`
 
-	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable.
+	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable, ModelConfigFallback,
+	// SettingsIgnored.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -19,18 +19,8 @@ const AnnotationCreatedBy = "parley.dev/created-by"
 // cluster stamps it (config/admission/stamp). It is absent as long as nobody has.
 const AnnotationEditedBy = "parley.dev/edited-by"
 
-// ModelConfigUnavailablePolicy says what happens while the ChatModelConfig that is named does not exist or is disabled.
-// +kubebuilder:validation:Enum=Fail;UseDefault
-type ModelConfigUnavailablePolicy string
-
-const (
-	// ModelConfigUnavailableFail means that the chat waits for it.
-	ModelConfigUnavailableFail ModelConfigUnavailablePolicy = "Fail"
-	// ModelConfigUnavailableUseDefault means that the namespace's default answers instead.
-	ModelConfigUnavailableUseDefault ModelConfigUnavailablePolicy = "UseDefault"
-)
-
 // ChatSpec is what a person wants of a chat.
+// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(oldSelf.workspace) || (has(self.workspace.podRef) == has(oldSelf.workspace.podRef) && has(self.workspace.warmPoolRef) == has(oldSelf.workspace.warmPoolRef) && (!has(self.workspace.warmPoolRef) || self.workspace.warmPoolRef == oldSelf.workspace.warmPoolRef))",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.parentRef)",message="a sub-chat shares the workspace of the chat above it: set workspace there"
@@ -52,54 +42,15 @@ type ChatSpec struct {
 	// +optional
 	Title string `json:"title,omitempty"`
 
-	// systemPrompt stands before the conversation in every call of the model. A change takes effect with the next step.
-	// +kubebuilder:validation:MaxLength=131072
+	// chatClassName names the ChatClass of the chat: it says what this chat leaves unsaid, and what it may not say. A
+	// change takes effect with the next step. Default: the namespace's ChatClass with default: true, if there is one.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
-	SystemPrompt string `json:"systemPrompt,omitempty"`
+	ChatClassName string `json:"chatClassName,omitempty"`
 
-	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are
-	// read anew at each step.
-	// +kubebuilder:validation:MaxItems=16
-	// +listType=atomic
-	// +optional
-	InstructionsFrom []InstructionsSource `json:"instructionsFrom,omitempty"`
-
-	// skillsFrom names ConfigMaps that are skills: instructions and files for tasks of a kind, which the model reads when
-	// it has such a task. What they are called and are for stands after the texts of instructionsFrom in every call of the
-	// model. They are read anew at each step, and each time the model reads one. Those of a sub-chat are its own.
-	// +kubebuilder:validation:MaxItems=32
-	// +listType=atomic
-	// +optional
-	SkillsFrom []SkillSource `json:"skillsFrom,omitempty"`
-
-	// modelConfigRef names the ChatModelConfig that answers. Default: the namespace's ChatModelConfig with default: true.
-	// +optional
-	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
-
-	// whenModelConfigUnavailable says what happens while the ChatModelConfig that modelConfigRef, or a message, names does
-	// not exist or is disabled. Fail: the chat waits for it, and says so. UseDefault: the namespace's default answers, and
-	// the condition ModelConfigFallback says so. Default: Fail.
-	// +optional
-	WhenModelConfigUnavailable ModelConfigUnavailablePolicy `json:"whenModelConfigUnavailable,omitempty"`
-
-	// tools says which tools the model may call.
-	// +optional
-	Tools *ChatTools `json:"tools,omitempty"`
-
-	// advisor lets the model ask another one for advice.
-	// +optional
-	Advisor *ChatAdvisor `json:"advisor,omitempty"`
-
-	// workspace is where the model has its files and runs its commands. It is created when the first call needs it, and
-	// shared with the sub-chats. A change counts when the workspace starts the next time.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="[has(self.podTemplateRef), has(self.podTemplateSelector), has(self.warmPoolRef), has(self.podRef)].filter(s, s).size() <= 1",message="set one of podTemplateRef, podTemplateSelector, warmPoolRef and podRef"
-	// +kubebuilder:validation:XValidation:rule="has(self.podRef) == has(oldSelf.podRef) && has(self.warmPoolRef) == has(oldSelf.warmPoolRef) && (!has(self.warmPoolRef) || self.warmPoolRef == oldSelf.warmPoolRef)",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
-	Workspace *WorkspaceSource `json:"workspace,omitempty"`
-
-	// limits bounds what the chat may do.
-	// +optional
-	Limits *ChatLimits `json:"limits,omitempty"`
+	ChatSettings `json:",inline"`
 
 	// parentRef makes this a sub-chat of another chat: it is held,
 	// archived and deleted together with it. It cannot change.
@@ -115,10 +66,6 @@ type ChatSpec struct {
 	// one begins. Messages wait. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-
-	// debug records the chat's model calls in ChatDebugSteps. They are also recorded if the ChatModelConfig says so.
-	// +optional
-	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
 // Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; go on with ChatMessages.

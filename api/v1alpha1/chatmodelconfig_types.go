@@ -136,11 +136,6 @@ type ChatModelConfigSpec struct {
 	// +optional
 	TurnSummaries *CaptionSettings `json:"turnSummaries,omitempty"`
 
-	// advisor is the default and the ceiling for the advisors of the chats that this one answers. Default: chats that ask
-	// for an advisor have one.
-	// +optional
-	Advisor *AdvisorPolicy `json:"advisor,omitempty"`
-
 	// retry says how a failed attempt is tried again.
 	// +optional
 	Retry *RetryPolicy `json:"retry,omitempty"`

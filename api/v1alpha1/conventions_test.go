@@ -19,7 +19,7 @@ import (
 func crds(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(files) != 8 {
+	if err != nil || len(files) != 9 {
 		t.Fatalf("found %v, %v", files, err)
 	}
 	out := map[string]*apiextensionsv1.CustomResourceDefinition{}

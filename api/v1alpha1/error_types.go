@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -69,6 +69,11 @@ const (
 	ErrorAPIKeyMissing ErrorReason = "APIKeyMissing"
 	// ErrorModelConfigNotFound surfaces when the ChatModelConfig does not exist, or none is the namespace's default.
 	ErrorModelConfigNotFound ErrorReason = "ModelConfigNotFound"
+	// ErrorChatClassNotFound surfaces when the ChatClass that the chat names does not exist.
+	ErrorChatClassNotFound ErrorReason = "ChatClassNotFound"
+	// ErrorModelConfigNotAllowed surfaces when the ChatClass does not let the ChatModelConfig answer that is named, or
+	// that is the namespace's default.
+	ErrorModelConfigNotAllowed ErrorReason = "ModelConfigNotAllowed"
 	// ErrorModelConfigDisabled surfaces when spec.disabled takes the ChatModelConfig that is named out of use.
 	ErrorModelConfigDisabled ErrorReason = "ModelConfigDisabled"
 	// ErrorModelConfigInvalid surfaces when the ChatModelConfig cannot be used as it is.

@@ -34,6 +34,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Chat{}, &ChatList{},
 		&ChatMessage{}, &ChatMessageList{},
 		&ChatModelConfig{}, &ChatModelConfigList{},
+		&ChatClass{}, &ChatClassList{},
 		&ToolApproval{}, &ToolApprovalList{},
 		&ChatQuota{}, &ChatQuotaList{},
 		&ClusterChatQuota{}, &ClusterChatQuotaList{},

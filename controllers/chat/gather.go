@@ -19,6 +19,8 @@ import (
 // scope is everything that one reconcile has read.
 type scope struct {
 	facts plan.Facts
+	// classes are the namespace's ChatClasses.
+	classes []v1alpha1.ChatClass
 	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as they are when configsLive is true.
 	configs     []v1alpha1.ChatModelConfig
 	configsLive bool
@@ -39,6 +41,7 @@ type gatherer struct {
 	// cache shows objects as the watches last did; live reads past it.
 	cache, live client.Reader
 	pods        Pods
+	classes     classReader
 	models      modelReader
 	family      familyReader
 	memory      *memory
@@ -48,8 +51,9 @@ type gatherer struct {
 func newGatherer(o *Options, m *memory) *gatherer {
 	return &gatherer{
 		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
-		models: modelReader{cache: o.Client, live: o.Live},
-		family: familyReader{cache: o.Client, live: o.Live, written: &m.written},
+		classes: classReader{cache: o.Client, live: o.Live},
+		models:  modelReader{cache: o.Client, live: o.Live},
+		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written},
 	}
 }
 
@@ -61,6 +65,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 	}
 	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
 	for _, read := range []func(context.Context, *scope) error{
+		g.classes.readClass, // What follows goes by the settings that are in force.
 		g.models.readModel,
 		g.family.readFamily, // Where the chat may not be, no model answers.
 		g.readAttempt,

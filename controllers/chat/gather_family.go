@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/index"
 )
 
@@ -55,6 +56,9 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat, f := s.facts.Chat, &s.facts
+	if len(above) > 0 { // Workspace and limits of a family are those of the chat at the top.
+		above[len(above)-1] = chatclass.Of(above[len(above)-1], s.classes)
+	}
 	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].WorkspaceSource() != nil
 	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {
@@ -108,11 +112,16 @@ func (r *familyReader) parentIsGone(ctx context.Context, chat *v1alpha1.Chat) (b
 	return string(parent.UID) != chat.Status.Internal.ParentUID, nil
 }
 
-// root is the chat at the top of the family; nil if a chat above is missing.
-func (r *familyReader) root(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
+// root is the chat at the top of the family, with the settings that are in force; nil if a chat above is missing.
+func (r *familyReader) root(ctx context.Context, s *scope) (*v1alpha1.Chat, error) {
+	chat := s.facts.Chat
 	for range v1alpha1.MaxFamilyDepth + 1 {
-		if chat.Spec.ParentRef == nil {
+		switch {
+		case chat.Spec.ParentRef != nil:
+		case chat == s.facts.Chat: // It has them already.
 			return chat, nil
+		default:
+			return chatclass.Of(chat, s.classes), nil
 		}
 		above, err := r.relative(ctx, chat.Namespace, chat.Spec.ParentRef.Name)
 		if err != nil || above == nil {

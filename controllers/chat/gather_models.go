@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -40,6 +41,9 @@ func (r *modelReader) readLiveConfigs(ctx context.Context, s *scope) error {
 
 // readModel resolves the ChatModelConfig that answers the chat.
 func (r *modelReader) readModel(ctx context.Context, s *scope) error {
+	if s.facts.Blocked != nil { // Without its class it is not known who may answer.
+		return nil
+	}
 	var configs v1alpha1.ChatModelConfigList
 	if err := r.cache.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
@@ -57,16 +61,27 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 		s.facts.Blocked = missing
 		return nil
 	}
-	if standsIn(s, config) {
-		s.facts.FellBack = modelconfig.Unavailable(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name, "")
-		if s.facts.FellBack.Reason == v1alpha1.ErrorModelConfigNotFound &&
-			s.facts.Now.Sub(s.facts.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
-			s.facts.Blocked, s.facts.FellBack = s.facts.FellBack, nil // Its manifest may bring it yet.
-			return nil
-		}
-	}
-	s.facts.Model = plan.ModelOf(s.configs, config, s.facts.Chat.Status.Internal.LearnedContextLimit)
+	s.chooseModel(config)
 	return nil
+}
+
+// chooseModel lets the ChatModelConfig answer the chat, if it may.
+func (s *scope) chooseModel(config *v1alpha1.ChatModelConfig) {
+	f := &s.facts
+	if standsIn(s, config) {
+		why := modelconfig.Unavailable(s.configs, f.Chat.Spec.ModelConfigRef.Name, "")
+		if why.Reason == v1alpha1.ErrorModelConfigNotFound &&
+			f.Now.Sub(f.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
+			f.Blocked = why // Its manifest may bring it yet.
+			return
+		}
+		f.FellBack = why
+	}
+	if refused := chatclass.ModelRefused(f.Class.Of(), config.Name, ""); refused != nil {
+		f.Blocked, f.FellBack = refused, nil
+		return
+	}
+	f.Model = plan.ModelOf(s.configs, config, f.Chat.Status.Internal.LearnedContextLimit)
 }
 
 // standsIn reports whether the configuration is another one than the chat names.
@@ -78,8 +93,7 @@ func standsIn(s *scope, config *v1alpha1.ChatModelConfig) bool {
 // readAdvisor finds out whether the ChatModelConfig that is to give advice can.
 func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 	spec := &s.facts.Chat.Spec
-	answers, _ := modelconfig.Resolve(s.configs, spec)
-	name := modelconfig.AdvisorOf(spec, answers)
+	name := modelconfig.AdvisorOf(spec)
 	if name == "" {
 		return nil
 	}
@@ -87,7 +101,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.facts.NoAdvice = modelconfig.NoAdvice(spec, answers, config)
+	s.facts.NoAdvice = modelconfig.NoAdvice(spec, config)
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/modelconfig"
@@ -50,6 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfPod)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages)).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
+		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
 	if err = errors.Join(err, r.observer.countPhases(mgr)); err != nil {
@@ -114,18 +116,19 @@ func (e *enqueuer) chatsOfPod(ctx context.Context, o client.Object) []reconcile.
 }
 
 // chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it
-// can give them advice, which advisor it lets them have, and whether another one answers than they name.
+// can give them advice, and whether another one answers than they name.
 func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	var configs v1alpha1.ChatModelConfigList
+	var classes v1alpha1.ChatClassList
 	var chats v1alpha1.ChatList
-	if !requeue.List(ctx, e.cache, &configs, client.InNamespace(o.GetNamespace())) ||
+	if !requeue.List(ctx, e.cache, &classes, client.InNamespace(o.GetNamespace())) ||
 		!requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range chats.Items {
 		chat := &chats.Items[i]
-		if !chat.Status.Archived && (marked(&chat.Status) || mayLackAdvice(&chat.Spec, configs.Items, o.GetName())) {
+		if !chat.Status.Archived && (marked(&chat.Status) ||
+			modelconfig.AdvisorOf(&chatclass.Of(chat, classes.Items).Spec) == o.GetName()) {
 			requests = append(requests, request(chat.Namespace, chat.Name))
 		}
 	}
@@ -138,12 +141,24 @@ func marked(st *v1alpha1.ChatStatus) bool {
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
 }
 
-// mayLackAdvice reports whether the chat has an advisor, and the ChatModelConfig of that name is the advisor's or the
-// one that answers.
-func mayLackAdvice(chat *v1alpha1.ChatSpec, configs []v1alpha1.ChatModelConfig, name string) bool {
-	answers, _ := modelconfig.Resolve(configs, chat)
-	advisor := modelconfig.AdvisorOf(chat, answers)
-	return advisor != "" && (advisor == name || answers != nil && answers.Name == name)
+// chatsOfClass are the chats that have the class, or may have it now: those that name it, and if it is or was a default
+// those that name none. Which of several is the default is not asked here.
+func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcile.Request {
+	class, ok := o.(*v1alpha1.ChatClass)
+	var chats v1alpha1.ChatList
+	if !ok || !requeue.List(ctx, e.cache, &chats, client.InNamespace(o.GetNamespace()), client.UnsafeDisableDeepCopy) {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range chats.Items {
+		chat := &chats.Items[i]
+		has := chat.Status.ChatClass != nil && chat.Status.ChatClass.Name == class.Name
+		may := chat.Spec.ChatClassName == class.Name || chat.Spec.ChatClassName == "" && class.Spec.Default
+		if !chat.Status.Archived && (has || may) {
+			requests = append(requests, request(chat.Namespace, chat.Name))
+		}
+	}
+	return requests
 }
 
 // chatsBy are the chats of the object's namespace that the index knows under its name.

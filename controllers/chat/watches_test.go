@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // namespaced is a client that lists the chats and ChatModelConfigs of a namespace and does nothing else.
 type namespaced struct {
 	client.Client
 	chats   []v1alpha1.Chat
-	configs []v1alpha1.ChatModelConfig
+	classes []v1alpha1.ChatClass
 }
 
 func (n namespaced) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
@@ -26,7 +27,7 @@ func (n namespaced) List(_ context.Context, into client.ObjectList, _ ...client.
 		chats.Items = n.chats
 		return nil
 	}
-	into.(*v1alpha1.ChatModelConfigList).Items = n.configs
+	into.(*v1alpha1.ChatClassList).Items = n.classes
 	return nil
 }
 
@@ -48,20 +49,17 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 			chat("without-advice", says(v1alpha1.ConditionAdvisorUnavailable)),
 			chat("archived",
 				func(c *v1alpha1.Chat) { says(v1alpha1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
-			chat("advised", func(c *v1alpha1.Chat) { c.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true} }),
+			chat("advised", func(c *v1alpha1.Chat) { c.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)} }),
+			chat("advised-by-its-class", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "coder" }),
 		},
-		configs: []v1alpha1.ChatModelConfig{
-			modelConfig("default", func(s *v1alpha1.ChatModelConfigSpec) {
-				s.Default = true
-				s.Advisor = &v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn,
-					ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
-			}),
-			modelConfig("strong", nil), modelConfig("other", nil),
-		},
+		classes: []v1alpha1.ChatClass{*chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) {
+			s.Defaults.Advisor = &v1alpha1.ChatAdvisor{
+				Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+		})},
 	}}
 	marked := []string{"fell-back", "without-advice"}
 	for name, want := range map[string][]string{
-		"other": marked, "strong": append(marked[:2:2], "advised"), "default": append(marked[:2:2], "advised"),
+		"other": marked, "strong": append(marked[:2:2], "advised-by-its-class"),
 	} {
 		config := modelConfig(name, nil)
 		config.Namespace = "ns"
@@ -72,5 +70,40 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s wakes %v", name, got)
 		}
+	}
+}
+
+func TestClassWakesChatsThatHaveItOrMayHaveIt(t *testing.T) {
+	chat := func(name, names, has string) v1alpha1.Chat {
+		c := chattest.In("ns", chattest.Chat(name))
+		c.Spec.ChatClassName = names
+		if has != "" {
+			c.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: has}
+		}
+		return *c
+	}
+	archived := chat("archived", "coder", "coder")
+	archived.Status.Archived = true
+	e := &enqueuer{cache: namespaced{chats: []v1alpha1.Chat{
+		chat("names-it", "coder", ""), chat("names-none", "", ""), chat("had-it-as-default", "", "coder"),
+		chat("names-another", "reviewer", "reviewer"), archived,
+	}}}
+	for name, c := range map[string]struct {
+		isDefault bool
+		want      []string
+	}{
+		"one among others": {false, []string{"names-it", "had-it-as-default"}},
+		"a default":        {true, []string{"names-it", "names-none", "had-it-as-default"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = c.isDefault }))
+			var got []string
+			for _, request := range e.chatsOfClass(t.Context(), class) {
+				got = append(got, request.Name)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("it wakes %v", got)
+			}
+		})
 	}
 }

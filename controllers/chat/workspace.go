@@ -22,7 +22,7 @@ import (
 // provideWorkspace finds out how the workspace of the chat's family stands, and has it started where it is not there.
 func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 	s.facts.Workspace = &plan.Workspace{}
-	root, err := r.gatherer.family.root(ctx, s.facts.Chat)
+	root, err := r.gatherer.family.root(ctx, s)
 	if err != nil || root == nil || root.WorkspaceSource() == nil {
 		return err // The calls' results say that there is none.
 	}

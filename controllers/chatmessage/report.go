@@ -166,6 +166,7 @@ func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 
 // cannotBegin are the reasons for which a chat takes no message up.
 var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled,
+	v1alpha1.ErrorModelConfigNotAllowed, v1alpha1.ErrorChatClassNotFound,
 	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
 
 // archiving reports whether the chat takes no message up until its family is at rest.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/workspace/life"
@@ -114,8 +115,12 @@ func (r *Reconciler) readFamily(ctx context.Context, w *v1alpha1.Workspace, f *l
 		return err
 	}
 	f.StoppedAt = root.WorkspaceStoppedAt()
-	if root.Spec.Workspace != nil {
-		f.Retain = new(root.Spec.Workspace.DeletionPolicy == v1alpha1.WorkspaceRetain)
+	var classes v1alpha1.ChatClassList
+	if err := r.Client.List(ctx, &classes, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	if source := chatclass.Of(&root, classes.Items).Spec.Workspace; source != nil {
+		f.Retain = new(source.DeletionPolicy == v1alpha1.WorkspaceRetain)
 	}
 	f.AtWorkAt, err = r.atWorkAt(ctx, w, &root)
 	return err

@@ -67,6 +67,11 @@ func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
 	return chat.Spec.Workspace.DeletionPolicy
 }
 
+// ofNamespace are the namespace's workspaces: their chats may have a class that says whether their storage is kept.
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.those(ctx, o.GetNamespace(), func(*v1alpha1.Workspace) bool { return true })
+}
+
 // ofTemplate are the namespace's workspaces that are made from the template and wait for one.
 func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {

@@ -77,6 +77,11 @@ func (c *Client) ModelConfigs(namespace string) Resource[v1alpha1.ChatModelConfi
 	return Resource[v1alpha1.ChatModelConfig, v1alpha1.ChatModelConfigList]{c.rest, "chatmodelconfigs", namespace}
 }
 
+// Classes are the ChatClasses of a namespace; of all namespaces if it is empty.
+func (c *Client) Classes(namespace string) Resource[v1alpha1.ChatClass, v1alpha1.ChatClassList] {
+	return Resource[v1alpha1.ChatClass, v1alpha1.ChatClassList]{c.rest, "chatclasses", namespace}
+}
+
 // DebugSteps of a namespace; of all namespaces if it is empty.
 func (c *Client) DebugSteps(namespace string) Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList] {
 	return Resource[v1alpha1.ChatDebugStep, v1alpha1.ChatDebugStepList]{c.rest, "chatdebugsteps", namespace}

@@ -64,18 +64,40 @@ func requestsOnly(annotations map[string]string) map[string]string {
 	return kept
 }
 
-// StripChat leaves a chat's prompts out of the cache, once the first message exists.
+// StripChat leaves a chat's prompts out of the cache, once the first message exists. That there is a system prompt, or
+// a reference to texts, can still be seen.
 func StripChat(o any) (any, error) {
 	if chat, ok := o.(*v1alpha1.Chat); ok {
 		chat.ManagedFields = nil
 		chat.Annotations = requestsOnly(chat.Annotations)
-		chat.Spec.SystemPrompt = ""
-		chat.Spec.InstructionsFrom, chat.Spec.SkillsFrom = nil, nil
+		stripSettings(&chat.Spec.ChatSettings)
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""
 		}
 	}
 	return o, nil
+}
+
+// StripClass leaves the prompts of a class out of the cache.
+func StripClass(o any) (any, error) {
+	if class, ok := o.(*v1alpha1.ChatClass); ok {
+		class.ManagedFields, class.Annotations = nil, nil
+		class.Spec.Preamble = ""
+		stripSettings(&class.Spec.Defaults)
+	}
+	return o, nil
+}
+
+func stripSettings(s *v1alpha1.ChatSettings) {
+	if s.SystemPrompt != "" {
+		s.SystemPrompt = "…"
+	}
+	if len(s.InstructionsFrom) > 0 {
+		s.InstructionsFrom = []v1alpha1.InstructionsSource{{}}
+	}
+	if len(s.SkillsFrom) > 0 {
+		s.SkillsFrom = []v1alpha1.SkillSource{{}}
+	}
 }
 
 // StripOther leaves out of the cache who manages the fields of an object, and of a Sandbox what it is made from.

@@ -4,7 +4,6 @@
 package modelconfig
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 )
 
 func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
-	named := v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	named := v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 	usable := config("strong", false)
 	usable.Spec.Provider = v1alpha1.ProviderOpenAICompatible
 	priced := *usable.DeepCopy()
@@ -29,7 +28,7 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 			spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: named.ModelConfigRef}}},
 		"one of a sub-chat": {spec: v1alpha1.ChatSpec{Advisor: &named,
 			ParentRef: &v1alpha1.ChatReference{Name: "p"}}},
-		"the model that answers": {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}},
+		"the model that answers": {spec: v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)}}},
 		"one that can be asked":  {spec: v1alpha1.ChatSpec{Advisor: &named}, config: &usable},
 		"one with prices":        {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, config: &priced},
 		"limits that are no budget": {spec: v1alpha1.ChatSpec{Advisor: &named, Limits: &v1alpha1.ChatLimits{}},
@@ -43,59 +42,12 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 				"prices in it. Set"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := NoAdvice(&c.spec, nil, c.config)
+			got := NoAdvice(&c.spec, c.config)
 			switch {
 			case c.reason == "" && got != nil:
 				t.Errorf("got %+v", got)
 			case c.reason != "" && (got == nil || got.Reason != c.reason || !strings.HasPrefix(got.Text(), c.says)):
 				t.Errorf("got %+v, want %s: %s", got, c.reason, c.says)
-			}
-		})
-	}
-}
-
-func TestTheChatModelConfigThatAnswersBoundsTheAdvisor(t *testing.T) {
-	strong := &v1alpha1.ModelConfigReference{Name: "strong"}
-	on := &v1alpha1.ChatAdvisor{Enabled: true}
-	policy := func(p v1alpha1.AdvisorPolicy) *v1alpha1.ChatModelConfig {
-		answers := config("small", true)
-		answers.Spec.Advisor = &p
-		return &answers
-	}
-	for name, c := range map[string]struct {
-		spec    v1alpha1.ChatSpec
-		answers *v1alpha1.ChatModelConfig
-		want    *v1alpha1.ChatAdvisor
-	}{
-		"nobody says anything":     {v1alpha1.ChatSpec{}, nil, nil},
-		"a chat that asks for one": {v1alpha1.ChatSpec{Advisor: on}, nil, on},
-		"a chat that turns it off": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{}},
-			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
-		"one that is there by default": {v1alpha1.ChatSpec{},
-			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut, ModelConfigRef: strong}),
-			&v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: strong}},
-		"none by default": {v1alpha1.ChatSpec{},
-			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: strong}), nil},
-		"one that is forbidden": {v1alpha1.ChatSpec{Advisor: on},
-			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorForbidden}), nil},
-		"a sub-chat": {v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "p"}},
-			policy(v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptOut}), nil},
-		"ceilings": {
-			v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(9)),
-				MaxOutputTokens: new(int64(500))}},
-			policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(2)), MaxOutputTokens: new(int64(1000)),
-				ReasoningEffort: v1alpha1.EffortLow}),
-			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(2)), MaxOutputTokens: new(int64(500)),
-				ReasoningEffort: v1alpha1.EffortLow},
-		},
-		"ceilings that are defaults": {
-			v1alpha1.ChatSpec{Advisor: on}, policy(v1alpha1.AdvisorPolicy{MaxUses: new(int32(1))}),
-			&v1alpha1.ChatAdvisor{Enabled: true, MaxUses: new(int32(1))},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Advisor(&c.spec, c.answers); !reflect.DeepEqual(got, c.want) {
-				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}

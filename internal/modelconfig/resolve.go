@@ -85,10 +85,15 @@ func Find(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatModelCo
 	return nil
 }
 
-// Missing names the configurations that config names, as fallbacks, to write something or to give advice, and that do
+// Missing names the configurations that config names, as fallbacks, or to write something, and that do
 // not exist or are disabled.
-func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) (missing []string) {
-	for _, ref := range references(&config.Spec) {
+func Missing(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig) []string {
+	return Unusable(configs, references(&config.Spec))
+}
+
+// Unusable names those of the references that lead to no configuration, or to one that is disabled.
+func Unusable(configs []v1alpha1.ChatModelConfig, refs []v1alpha1.ModelConfigReference) (missing []string) {
+	for _, ref := range refs {
 		if Enabled(configs, ref.Name) == nil && !slices.Contains(missing, ref.Name) {
 			missing = append(missing, ref.Name)
 		}
@@ -106,9 +111,6 @@ func references(spec *v1alpha1.ChatModelConfigSpec) []v1alpha1.ModelConfigRefere
 		if captions.On() {
 			others = append(others, captions.ModelConfigRef)
 		}
-	}
-	if a := spec.Advisor; a != nil && a.Mode != v1alpha1.AdvisorForbidden {
-		others = append(others, a.ModelConfigRef)
 	}
 	named := slices.Clip(spec.Fallbacks)
 	for _, ref := range others {

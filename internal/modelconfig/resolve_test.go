@@ -57,15 +57,14 @@ func TestMissingNamesEveryReferenceThatLeadsNowhere(t *testing.T) {
 	c.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("summarizer")}
 	c.Spec.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
 	c.Spec.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref("cheap")}
-	c.Spec.Advisor = &v1alpha1.AdvisorPolicy{Mode: v1alpha1.AdvisorOptIn, ModelConfigRef: ref("strong")}
 	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c),
-		[]string{"gone", "summarizer", "cheap", "strong"}; !slices.Equal(got, want) {
+		[]string{"gone", "summarizer", "cheap"}; !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
-	c.Spec.TurnSummaries, c.Spec.Advisor.Mode = nil, v1alpha1.AdvisorForbidden
+	c.Spec.TurnSummaries = nil
 	c.Spec.Titles.Enabled = new(false)
 	if got, want := Missing([]v1alpha1.ChatModelConfig{c}, &c), []string{"gone", "summarizer"}; !slices.Equal(got, want) {
-		t.Errorf("with titles off and no advisor %v", got)
+		t.Errorf("with titles off and no summaries %v", got)
 	}
 }
 
@@ -82,9 +81,6 @@ func TestAReferenceToADisabledConfigurationLeadsNowhere(t *testing.T) {
 		},
 		"what writes titles": func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Titles = &v1alpha1.CaptionSettings{ModelConfigRef: ref}
-		},
-		"what gives advice": func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Advisor = &v1alpha1.AdvisorPolicy{ModelConfigRef: ref}
 		},
 		"what sums turns up": func(s *v1alpha1.ChatModelConfigSpec) {
 			s.TurnSummaries = &v1alpha1.CaptionSettings{ModelConfigRef: ref}

@@ -19,17 +19,17 @@ func Account(namespace string) *corev1.ServiceAccount {
 	}
 }
 
-// Role is all that a generation pod may do: read the namespace's chats, messages and model configurations, create
-// messages, record model calls, list the templates of workspaces, read a ConfigMap or a Workspace that it knows the
-// name of, and ask for a token of its own for one workspace, which a policy holds it to. It can write no status, read
-// no Secret and change nothing else that exists.
+// Role is all that a generation pod may do: read the namespace's chats, their classes, messages and model
+// configurations, create messages, record model calls, list the templates of workspaces, read a ConfigMap or a
+// Workspace that it knows the name of, and ask for a token of its own for one workspace, which a policy holds it to. It
+// can write no status, read no Secret and change nothing else that exists.
 func Role(namespace string) *rbacv1.Role {
 	read := []string{"get", "list", "watch"}
 	group := []string{v1alpha1.GroupVersion.Group}
 	return &rbacv1.Role{
 		ObjectMeta: accessMeta(namespace),
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: group, Resources: []string{"chats", "chatmodelconfigs", "chatmessages"}, Verbs: read},
+			{APIGroups: group, Resources: []string{"chats", "chatclasses", "chatmodelconfigs", "chatmessages"}, Verbs: read},
 			{APIGroups: group, Resources: []string{"chatmessages"}, Verbs: []string{"create"}},
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}},
 			{APIGroups: group, Resources: []string{"chatdebugsteps"}, Verbs: []string{"get", "create", "update"}},

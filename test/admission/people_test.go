@@ -39,6 +39,7 @@ var (
 	approver      = actor{name: "approver"}  // With parley-tool-approver.
 	viewer        = actor{name: "viewer"}    // With parley-chat-viewer.
 	governor      = actor{name: "governor"}  // With parley-quota-admin, in the whole cluster.
+	curator       = actor{name: "curator"}   // With parley-class-admin.
 	debugger      = actor{name: "debugger"}  // With parley-debug-viewer.
 	templater     = actor{name: "templater"} // With parley-template-author: creates no pods.
 	manager       = actor{name: "the manager", namespace: "parley-system", account: "parley-manager"}

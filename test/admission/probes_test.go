@@ -17,6 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
@@ -69,6 +70,16 @@ var probes = []probe{
 	}},
 	{"parley-api-keys", func(ctx context.Context) bool {
 		return says(dryAs(ctx, owner, modelWithKey("probed")), "may not get Secret probed")
+	}},
+	{"parley-chat-classes", func(ctx context.Context) bool {
+		class := chattest.In(ns, chattest.Class("probe", func(s *v1alpha1.ChatClassSpec) {
+			s.Restrictions = &v1alpha1.ChatRestrictions{Fields: []v1alpha1.ChatField{"systemPrompt"}}
+		}))
+		_ = cluster.Client.Create(ctx, class) // It may be there.
+		return refusesAPirate(class)(ctx)
+	}},
+	{"parley-configmaps-of-classes", func(ctx context.Context) bool {
+		return says(dryAs(ctx, curator, instructing("probed")), "may not get the ConfigMaps")
 	}},
 	{"parley-configmaps-of-chats", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, instructed("probed")), "may not get every ConfigMap")

@@ -27,6 +27,7 @@ var (
 	resources = []string{
 		"parley.dev/chats", "parley.dev/chats/status", "parley.dev/chats/stream", "parley.dev/chatmessages",
 		"parley.dev/chatmessages/status",
+		"parley.dev/chatclasses", "parley.dev/chatclasses/status",
 		"parley.dev/chatmodelconfigs", "parley.dev/chatmodelconfigs/status", "parley.dev/toolapprovals",
 		"parley.dev/toolapprovals/status",
 		"parley.dev/chatquotas", "parley.dev/chatquotas/status", "parley.dev/clusterchatquotas",
@@ -79,27 +80,31 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		namespace string
 		want      []string
 	}{
-		{podA, ns, []string{"chatdebugsteps: get create update", "chatmessages: " + read + " create",
+		{podA, ns, []string{"chatclasses: " + read, "chatdebugsteps: get create update",
+			"chatmessages: " + read + " create",
 			"chatmodelconfigs: " + read, "chats: " + read, "configmaps: get", "podtemplates: list", "workspaces: get"}},
 		{podA, otherNS, nil},
 		{podA, "parley-system", nil},
-		{chatter, ns, []string{"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read,
+		{chatter, ns, []string{"chatclasses: " + read, "chatmessages: " + read + " " + change, "chatmodelconfigs: " + read, "chatquotas: " + read,
 			"chats/stream: get", "chats: " + read + " " + change, "workspaces: " + read}},
 		{chatter, otherNS, nil},
 		{approver, ns, []string{"chats: " + read, "toolapprovals: " + read + " create"}},
 		{approver, otherNS, nil},
-		{viewer, ns, []string{"chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read,
+		{viewer, ns, []string{"chatclasses: " + read, "chatmessages: " + read, "chatmodelconfigs: " + read, "chatquotas: " + read,
 			"chats/stream: get", "chats: " + read, "workspaces: " + read}},
 		{debugger, ns, []string{"chatdebugsteps: " + read + " delete", "chats: " + read}},
 		{debugger, otherNS, nil},
 		{templater, ns, []string{"podtemplates: " + read + " " + change}},
 		{templater, otherNS, nil},
 		{owner, ns, []string{
-			"chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change, "chatquotas: " + read,
+			"chatclasses: " + read, "chatmessages: " + read + " " + change, "chatmodelconfigs: " + read + " " + change,
+			"chatquotas: " + read,
 			"chats/stream: get",
 			"chats: " + read + " " + change, "toolapprovals: " + read + " " + change,
 			"workspaces: " + read + " update patch",
 		}},
+		{curator, ns, []string{"chatclasses: " + read + " " + change}},
+		{curator, otherNS, nil},
 		{governor, ns, []string{"chatquotas: " + read + " " + change, "clusterchatquotas: " + read + " " + change}},
 	} {
 		t.Run(c.who.name+" in "+c.namespace, func(t *testing.T) {
@@ -128,7 +133,7 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 			kind, verbs, _ := strings.Cut(right, ": ")
 			for verb := range strings.FieldsSeq(verbs) {
 				if verb == "update" || verb == "patch" {
-					if slices.Contains([]string{"chats", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas",
+					if slices.Contains([]string{"chats", "chatclasses", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas",
 						"clusterchatquotas", "secrets"}, kind) {
 						t.Errorf("it may %s %s", verb, kind)
 					}

@@ -124,7 +124,7 @@ func populate(ctx context.Context) error {
 		inNamespace("chatter", ns, "parley-chat-user"), inNamespace("approver", ns, "parley-tool-approver"),
 		inNamespace("viewer", ns, "parley-chat-viewer"), inNamespace("debugger", ns, "parley-debug-viewer"),
 		inNamespace("owner", ns, "parley-chat-admin"), inNamespace("templater", ns, "parley-template-author"),
-		inNamespace("boss", ns, "cluster-admin"),
+		inNamespace("curator", ns, "parley-class-admin"), inNamespace("boss", ns, "cluster-admin"),
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "root"},
 			Subjects: append(person("root"), rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: deployer.account,

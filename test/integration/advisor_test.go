@@ -38,7 +38,7 @@ func TestAdviceIsSummedApart(t *testing.T) {
 func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true,
+	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true),
 		ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 	create(t, chat)
 	unavailable := func(st *v1alpha1.ChatStatus) *metav1.Condition {
@@ -68,17 +68,17 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }
 
-func TestIdleChatSeesItsConfigurationsNewAdvisor(t *testing.T) {
+func TestIdleChatSeesTheNewAdvisorOfItsClass(t *testing.T) {
 	ns := namespace(t)
+	class := chattest.In(ns, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
+	create(t, class)
 	chat := newChat(ns, "c", "hello")
-	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: true}
+	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
 	create(t, chat)
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
-	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
-		s.Advisor = &v1alpha1.AdvisorPolicy{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "gone"}}
-	})
+	patch(t, class, `{"spec":{"defaults":{"advisor":{"modelConfigRef":{"name":"gone"}}}}}`)
 	eventually(t, "the chat at rest says that the advisor is missing", func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
 		return c != nil && c.Reason == string(v1alpha1.ErrorModelConfigNotFound)

@@ -252,3 +252,21 @@ func MarkFallback(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, answer
 		Message: fmt.Sprintf("%s: ChatModelConfig %s, the namespace's default, answers instead", why.Message, answers),
 	}, st.ObservedGeneration, now)
 }
+
+// MarkIgnored records which fields of the chat do not count because its class keeps them to itself; none: all do.
+func MarkIgnored(st *v1alpha1.ChatStatus, class string, fields []string, now time.Time) {
+	if len(fields) == 0 {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionSettingsIgnored)
+		return
+	}
+	names := make([]string, len(fields))
+	for i, field := range fields {
+		names[i] = "spec." + field
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionSettingsIgnored, Status: metav1.ConditionTrue,
+		Reason: string(v1alpha1.ReasonRestrictedByClass),
+		Message: fmt.Sprintf("ChatClass %s does not let its chats set %s: what this chat says there does not count. "+
+			"Take it out, or name another class in spec.chatClassName", class, strings.Join(names, ", ")),
+	}, st.ObservedGeneration, now)
+}

@@ -254,7 +254,7 @@ func TestAModelConfigSaysWhichReferencesLeadNowhere(t *testing.T) {
 		LastTransitionTime: metav1.NewTime(now),
 		Message: "Can be used without them, but names ChatModelConfigs that do not " +
 			"exist or are disabled: gone, off. Create or enable them, or take them out of fallbacks and the modelConfigRef of " +
-			"compaction, titles, turnSummaries and advisor",
+			"compaction, titles and turnSummaries",
 	}
 	if unresolved == nil || *unresolved != want {
 		t.Errorf("it says %+v", unresolved)

@@ -52,7 +52,7 @@ func markReferences(config *v1alpha1.ChatModelConfig, missing []string, now time
 			Reason: v1alpha1.ReasonReferenceNotFound,
 			Message: "Can be used without them, but names ChatModelConfigs that do not exist or are disabled: " +
 				strings.Join(missing, ", ") + ". Create or enable them, or take them out of fallbacks and the modelConfigRef " +
-				"of compaction, titles, turnSummaries and advisor",
+				"of compaction, titles and turnSummaries",
 		}, config.Generation, now)
 }
 

@@ -86,6 +86,8 @@ type Facts struct {
 	PodLostBy string
 	// PodStarting says what keeps the pod of the attempt under way from being ready for the first time; empty once it was.
 	PodStarting string
+	// Class of the chat; nil if it has none. Chat has the settings that are in force.
+	Class *Class
 	// Model that answers; nil if there is none, and then Blocked says why.
 	Model *Model
 	// Blocked is why there is no Model.
@@ -100,6 +102,21 @@ type Facts struct {
 	Named map[string]*Model
 	// Now is the time of this pass.
 	Now time.Time
+}
+
+// Class is the ChatClass of a chat.
+type Class struct {
+	*v1alpha1.ChatClass
+	// Ignored are the fields of the chat's spec that do not count because of it.
+	Ignored []string
+}
+
+// Of is the ChatClass; nil if there is none.
+func (c *Class) Of() *v1alpha1.ChatClass {
+	if c == nil {
+		return nil
+	}
+	return c.ChatClass
 }
 
 // Workspace is how the workspace of a chat's family stands.

@@ -9,6 +9,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/modelconfig"
 )
@@ -38,12 +39,19 @@ func (p modelChoice) model(message Message) (*Model, *v1alpha1.GenerationError) 
 	switch {
 	case message.ModelConfig == "" || p.misplaced():
 		return p.facts.Model, p.facts.Blocked
+	case p.refused(message) != nil:
+		return nil, p.refused(message)
 	case p.unavailable(message) == nil:
 		return p.facts.Named[message.ModelConfig], nil
 	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
 		return p.facts.Model, nil
 	}
 	return nil, p.unavailable(message)
+}
+
+// refused is why the class of the chat does not let the ChatModelConfig answer that the message names; nil if it does.
+func (p modelChoice) refused(message Message) *v1alpha1.GenerationError {
+	return chatclass.ModelRefused(p.facts.Class.Of(), message.ModelConfig, message.Name)
 }
 
 // unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
@@ -98,10 +106,14 @@ func (p modelChoice) markFallback() {
 	conditions.MarkFallback(p.status(), why, answers, p.facts.Now)
 }
 
-// misplaced reports whether something other than a missing or disabled ChatModelConfig keeps the chat from working.
+// ofTheModel are the reasons that say something of the ChatModelConfig that the chat names, and nothing of another one.
+var ofTheModel = []v1alpha1.ErrorReason{
+	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled, v1alpha1.ErrorModelConfigNotAllowed,
+}
+
+// misplaced reports whether something other than its ChatModelConfig keeps the chat from working.
 func (p modelChoice) misplaced() bool {
-	return p.facts.Blocked != nil && p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigNotFound &&
-		p.facts.Blocked.Reason != v1alpha1.ErrorModelConfigDisabled
+	return p.facts.Blocked != nil && !slices.Contains(ofTheModel, p.facts.Blocked.Reason)
 }
 
 // blocked is why the message cannot be answered; nil if it can.

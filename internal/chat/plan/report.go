@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,6 +46,7 @@ func (p report) settle() {
 	p.models().markAdvisor()
 	cleanTexts(st)
 	p.models().markFallback()
+	p.markClass()
 	conditions.Chat(st, facts)
 	p.noticeRefusal()
 }
@@ -68,11 +70,15 @@ func (p report) recordWaiting() {
 // up at once when one is Stalled.
 const ManifestPatience = 10 * time.Second
 
+// mayCome are the reasons that what a manifest brings later ends.
+var mayCome = []v1alpha1.ErrorReason{
+	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorParentNotFound,
+}
+
 // mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was
 // not there yet when it was created; and if so, when to look again.
 func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
-	if blocked == nil || blocked.Reason != v1alpha1.ErrorModelConfigNotFound &&
-		blocked.Reason != v1alpha1.ErrorParentNotFound {
+	if blocked == nil || !slices.Contains(mayCome, blocked.Reason) {
 		return false
 	}
 	since := p.chat.CreationTimestamp.Time

@@ -69,11 +69,11 @@ func (Tool) Reference() tools.Reference {
 	}
 }
 
-// On reports whether the chat may ask for advice. Its spec.advisor is the one in force: see modelconfig.Advisor.
+// On reports whether the chat may ask for advice.
 func (Tool) On(chat *v1alpha1.Chat) bool { return on(chat) }
 
 func on(chat *v1alpha1.Chat) bool {
-	return chat.Spec.Advisor != nil && chat.Spec.Advisor.Enabled && chat.Spec.ParentRef == nil &&
+	return chat.Spec.Advisor.On() && chat.Spec.ParentRef == nil &&
 		toolpolicy.Allows(chat.Spec.Tools, v1alpha1.ToolAdvisor)
 }
 

@@ -126,10 +126,10 @@ func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
 	}{
 		"nothing said": {v1alpha1.ChatSpec{}, false},
 		"off":          {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{MaxUses: new(int32(2))}}, false},
-		"on":           {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true}}, true},
-		"a sub-chat": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true},
+		"on":           {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)}}, true},
+		"a sub-chat": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)},
 			ParentRef: &v1alpha1.ChatReference{Name: "root"}}, false},
-		"on, and denied": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: true},
+		"on, and denied": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)},
 			Tools: &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,15 +58,6 @@ type cachedModel struct {
 // New returns models of which none is cached yet.
 func New(o Options) *Models { return &Models{options: o, cached: map[string]cachedModel{}} }
 
-// Configs are the ChatModelConfigs that have been seen.
-func (m *Models) Configs() []v1alpha1.ChatModelConfig {
-	var configs []v1alpha1.ChatModelConfig
-	for _, object := range m.options.Configs.List() {
-		configs = append(configs, *object.(*v1alpha1.ChatModelConfig))
-	}
-	return configs
-}
-
 // Target is a model that is ready to be called.
 type Target struct {
 	Config *v1alpha1.ChatModelConfig

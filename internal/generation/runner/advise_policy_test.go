@@ -17,11 +17,12 @@ import (
 )
 
 func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
-	policy := func(mode v1alpha1.AdvisorMode) func(*v1alpha1.ChatModelConfigSpec) {
-		return func(s *v1alpha1.ChatModelConfigSpec) {
-			s.Default, s.Advisor = true,
-				&v1alpha1.AdvisorPolicy{Mode: mode, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "impatient"}}
-		}
+	coder := func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.Advisor = &v1alpha1.ChatAdvisor{
+			Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "impatient"}}
+	}
+	forbids := func(s *v1alpha1.ChatClassSpec) {
+		s.Restrictions = &v1alpha1.ChatRestrictions{Tools: &v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"advisor"}}}
 	}
 	unavailable := func(s *v1alpha1.ChatStatus) {
 		s.Conditions = []metav1.Condition{{
@@ -30,36 +31,31 @@ func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
 		}}
 	}
 	for name, c := range map[string]struct {
-		config  func(*v1alpha1.ChatModelConfigSpec)
+		class   func(*v1alpha1.ChatClassSpec)
 		chat    func(*v1alpha1.ChatSpec)
 		status  func(*v1alpha1.ChatStatus)
 		offered bool
 	}{
-		"a chat that asks for it":    {chat: withAdvisor, offered: true},
-		"a chat that does not":       {},
-		"one that has it by default": {config: policy(v1alpha1.AdvisorOptOut), offered: true},
-		"one that turns it off": {config: policy(v1alpha1.AdvisorOptOut),
-			chat: func(s *v1alpha1.ChatSpec) { s.Advisor = &v1alpha1.ChatAdvisor{} }},
-		"one that may not":                    {config: policy(v1alpha1.AdvisorForbidden), chat: withAdvisor},
+		"a chat that asks for it":      {chat: withAdvisor, offered: true},
+		"a chat that does not":         {},
+		"one that has it of its class": {class: coder, offered: true},
+		"one that turns it off": {class: coder,
+			chat: func(s *v1alpha1.ChatSpec) { s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(false)} }},
+		"one whose class forbids it":          {class: forbids, chat: withAdvisor},
 		"one whose advisor cannot be asked":   {chat: withAdvisor, status: unavailable},
-		"one that has none that can be asked": {config: policy(v1alpha1.AdvisorOptOut), status: unavailable},
+		"one that has none that can be asked": {class: coder, status: unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startPod(t, modelserver.Script{}, func(p *pod, o *runner.Options) {
+			p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) {
 				o.Tools = tools.NewRegistry(advisor.Tool{})
-				if c.config != nil {
-					governed := modelConfig(p.ns, "governed", p.url)
-					c.config(&governed.Spec)
-					create(t, governed)
-				}
 			})
 			chat := p.newChat("offered", c.chat)
 			if c.status != nil {
 				chat.write(c.status)
 			}
-			if c.config != nil {
-				chat.config = "governed"
+			if c.class != nil {
+				chat.has("coder", c.class)
 			}
 			chat.ask("offered-1", "Clean up the archive.")
 			chat.result()

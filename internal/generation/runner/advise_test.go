@@ -55,7 +55,7 @@ func startAdvisedPod(t *testing.T, script modelserver.Script, change func(*v1alp
 
 func withAdvisor(s *v1alpha1.ChatSpec) {
 	s.SystemPrompt = "Be careful with the archive."
-	s.Advisor = &v1alpha1.ChatAdvisor{Enabled: true, ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
+	s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 }
 
 // requestsTo are the bodies of the requests to a model.

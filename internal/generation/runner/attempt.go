@@ -32,9 +32,11 @@ var errMovedOn = errors.New("the chat has moved on")
 // attempt is one try of one step.
 type attempt struct {
 	runner    *Runner
-	chat      *v1alpha1.Chat
+	chat      *v1alpha1.Chat // Its own copy: see settle.
 	fence     fence.Fence
 	startedAt time.Time
+	// unsettled is why it is not known what is in force of the chat; nil if it is.
+	unsettled *v1alpha1.GenerationError
 	// log names the attempt.
 	log      *slog.Logger
 	observed *observe.Attempt
@@ -52,6 +54,15 @@ func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *obser
 	}
 }
 
+// settle puts the settings into the attempt's chat that are in force.
+func (a *attempt) settle(ctx context.Context) {
+	if err := a.runner.classes.apply(ctx, a.chat); err != nil {
+		a.unsettled = classError(a.chat)
+		return
+	}
+	*a.chat = *step.WithAdvisorAvailable(a.chat)
+}
+
 // heed stops the attempt if it is the one that the chat wants interrupted.
 func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
 	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
@@ -64,6 +75,7 @@ func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
 func (a *attempt) run(ctx, working, lasting context.Context) {
 	a.log.DebugContext(ctx, "Attempt started", slog.String("action", string(a.chat.Status.Generation.Action)),
 		slog.String("modelConfig", a.chat.Status.Generation.ModelConfig))
+	a.settle(ctx)
 	type loaded struct {
 		messages []v1alpha1.ChatMessage
 		err      error
@@ -107,6 +119,8 @@ func (a *attempt) afterCrash(
 ) step.Outcome {
 	action := a.chat.Status.Generation.Action
 	switch {
+	case a.unsettled != nil:
+		return step.Failed(a.unsettled)
 	case !step.Interrupted(working) && action != v1alpha1.ActionExecuteTools:
 		return step.Outcome{Kind: v1alpha1.OutcomeLost}
 	case action == v1alpha1.ActionCompact:
@@ -145,7 +159,10 @@ func (a *attempt) perform(
 			})
 		}
 	}()
-	if err != nil {
+	switch {
+	case a.unsettled != nil:
+		return step.Failed(a.unsettled)
+	case err != nil:
 		return step.Failed(historyError(a.chat, err))
 	}
 	if a.chat.Status.History.Length == 0 {

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // conversation plays the reconciler for one chat: it alone writes the chat's status.
@@ -49,6 +50,17 @@ func (c *conversation) write(change func(*v1alpha1.ChatStatus)) {
 	if err != nil {
 		c.t.Fatalf("writing the status of chat %s: %v", c.chat.Name, err)
 	}
+}
+
+// has gives the chat a class of that name, as the operator would decide.
+func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+	c.t.Helper()
+	class := chattest.In(c.ns, chattest.Class(name, change))
+	create(c.t, class)
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.ChatClass = &v1alpha1.ChatClassInForce{Name: name, Generation: class.Generation}
+	})
+	return class
 }
 
 // say creates a User message without assigning the chat.

@@ -100,6 +100,7 @@ type Options struct {
 type Runner struct {
 	options   Options
 	configs   cache.SharedIndexInformer
+	classes   *classes
 	histories *chain.Loader
 	recorder  *debug.Recorder
 	observer  *observe.Observer
@@ -123,6 +124,7 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{}}
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
 	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
+	r.classes = newClasses(o.Client, o.Namespace)
 	r.recorder = debug.New(debug.Options{
 		Store: o.Client.DebugSteps(o.Namespace), Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Off: o.NoRecordings,
 		Log: o.Log, Lost: o.Metrics.RecordingLost, Now: o.Now,
@@ -177,7 +179,8 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	var informers sync.WaitGroup
 	informers.Go(func() { r.recorder.Run(recording) })
 	informers.Go(func() { r.configs.RunWithContext(watching) })
-	if !cache.WaitForCacheSync(drain.Done(), r.configs.HasSynced) {
+	informers.Go(func() { r.classes.informer.RunWithContext(watching) })
+	if !cache.WaitForCacheSync(drain.Done(), r.configs.HasSynced, r.classes.informer.HasSynced) {
 		return nil
 	}
 	informers.Go(func() { chats.RunWithContext(watching) })
@@ -240,7 +243,7 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) {
-	chat = r.steps.WithAdvisorInForce(chat)
+	chat = new(*chat) // The attempt puts into its own what is in force.
 	// What is done in lasting outlives the attempt, and ends with the process.
 	lasting, observed := r.observer.Begin(ctx, chat, of)
 	own, cancel := context.WithCancelCause(lasting)

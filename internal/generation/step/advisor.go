@@ -10,21 +10,18 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/modelconfig"
 )
 
-// WithAdvisorInForce is the chat with the advisor that it has by its own word and by that of the ChatModelConfig which
-// it names. While that one cannot be asked, a model is not offered it. A call that has been made is answered: by why
-// there is no advice.
-func (s *Steps) WithAdvisorInForce(chat *v1alpha1.Chat) *v1alpha1.Chat {
-	answers, _ := modelconfig.Resolve(s.options.Models.Configs(), &chat.Spec)
-	advised := *chat
-	advised.Spec.Advisor = modelconfig.Advisor(&chat.Spec, answers)
+// WithAdvisorAvailable is the chat without an advisor that cannot be asked: no model is offered it. A call that has
+// been made is answered: by why there is no advice.
+func WithAdvisorAvailable(chat *v1alpha1.Chat) *v1alpha1.Chat {
 	unavailable := meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
-	if unavailable && chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
-		advised.Spec.Advisor = nil
+	if !unavailable || chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+		return chat
 	}
-	return &advised
+	without := *chat
+	without.Spec.Advisor = nil
+	return &without
 }
 
 // target is the model that gives advice, with settings for that: the bound on its length, and nothing that its

@@ -69,7 +69,7 @@ type Publisher interface {
 
 // Task is the step that a chat's status asks for.
 type Task struct {
-	// Chat with the advisor in force; see Steps.WithAdvisorInForce.
+	// Chat with the advisor in force; see WithAdvisorAvailable.
 	Chat *v1alpha1.Chat
 	// Fence of the attempt.
 	Fence fence.Fence

@@ -67,11 +67,13 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case root.Spec.Workspace == nil:
+	switch { // Of another chat than its own an attempt does not know what is in force.
+	case !Has(chat) && chat == root && root.Spec.Workspace == nil:
 		return nil, fmt.Errorf("chat %s has no workspace: its spec.workspace names none", root.Name)
-	case root.WorkspaceSource() == nil:
+	case !Has(chat) && chat == root:
 		return nil, fmt.Errorf("chat %s has no workspace yet: choose a template for it with create_workspace", root.Name)
+	case !Has(chat):
+		return nil, fmt.Errorf("chat %s, which this one would share a workspace with, has none", root.Name)
 	}
 	pod, err := w.pod(ctx, root)
 	if err != nil {

@@ -113,6 +113,15 @@ func Config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha
 	return c
 }
 
+// Class is a ChatClass.
+func Class(name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+	c := &v1alpha1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, change := range change {
+		change(&c.Spec)
+	}
+	return c
+}
+
 // Default makes the configuration that of the chats which name none.
 func Default(s *v1alpha1.ChatModelConfigSpec) { s.Default = true }
 

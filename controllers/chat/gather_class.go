@@ -1,0 +1,42 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chatclass"
+)
+
+// classReader reads what the ChatClass of a chat says.
+type classReader struct{ cache, live client.Reader }
+
+// readClass finds the class of the chat. From here on the facts have the chat with the settings that are in force.
+func (r *classReader) readClass(ctx context.Context, s *scope) error {
+	var classes v1alpha1.ChatClassList
+	in := client.InNamespace(s.facts.Chat.Namespace)
+	if err := r.cache.List(ctx, &classes, in, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	class, missing := chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
+	if missing != nil { // One manifest may hold both: the cache may show the chat before its class.
+		classes = v1alpha1.ChatClassList{}
+		if err := r.live.List(ctx, &classes, in); err != nil {
+			return fmt.Errorf("listing ChatClasses: %w", err)
+		}
+		class, missing = chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
+	}
+	s.classes, s.facts.Blocked = classes.Items, missing
+	if class == nil {
+		return nil
+	}
+	chat, ignored := chatclass.InForce(s.facts.Chat, class)
+	s.facts.Chat, s.facts.Class = chat, &plan.Class{ChatClass: class, Ignored: ignored}
+	return nil
+}

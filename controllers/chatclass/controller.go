@@ -1,0 +1,101 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chatclass reconciles ChatClasses: it says in their conditions which of them is the default, and which
+// ChatModelConfigs are missing that they name. What they mean for a chat, the controller of chats finds out.
+package chatclass
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chatclass"
+	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/requeue"
+)
+
+// Reconciler writes the status of ChatClasses.
+type Reconciler struct {
+	// Client reads from the cache and writes.
+	Client client.Client
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// SetupWithManager registers the controller and its watches.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	ofNamespace := handler.EnqueueRequestsFromMapFunc(r.ofNamespace)
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("chatclass").
+		For(&v1alpha1.ChatClass{}, changed).
+		Watches(&v1alpha1.ChatClass{}, ofNamespace, changed).
+		Watches(&v1alpha1.ChatModelConfig{}, ofNamespace, changed).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up the chatclass controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile writes the status of one ChatClass.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var class v1alpha1.ChatClass
+	if err := r.Client.Get(ctx, req.NamespacedName, &class); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	var classes v1alpha1.ChatClassList
+	if err := r.Client.List(ctx, &classes, client.InNamespace(class.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	var configs v1alpha1.ChatModelConfigList
+	if err := r.Client.List(ctx, &configs, client.InNamespace(class.Namespace)); err != nil {
+		return ctrl.Result{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	firstDefault := ""
+	if first := chatclass.FirstDefault(classes.Items); first != nil {
+		firstDefault = first.Name
+	}
+	next := class.DeepCopy()
+	conditions.ChatClass(next, firstDefault,
+		modelconfig.Unusable(configs.Items, chatclass.References(&class.Spec)), r.Now())
+	if equality.Semantic.DeepEqual(class.Status, next.Status) {
+		return ctrl.Result{}, nil
+	}
+	err := r.Client.Status().Update(ctx, next)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of ChatClass %s: %w", req, err)
+	}
+	return ctrl.Result{}, nil
+}
+
+// ofNamespace are the ChatClasses of the object's namespace: which of them is the default, or what they name, may have
+// changed.
+func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
+	var all v1alpha1.ChatClassList
+	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(all.Items))
+	for i := range all.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return requests
+}

@@ -1,0 +1,26 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+)
+
+// markClass says which class the chat has, and what of the chat does not count. The generation is that which the newest
+// step goes by: a class that changes writes nothing to the chats that are at rest.
+func (p report) markClass() {
+	st, class := p.status(), p.facts.Class
+	switch {
+	case class == nil && p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound:
+		return // It may come back.
+	case class == nil:
+		st.ChatClass = nil
+		conditions.MarkIgnored(st, "", nil, p.facts.Now)
+		return
+	case st.ChatClass == nil || st.ChatClass.Name != class.Name || p.plan.Begins:
+		st.ChatClass = &v1alpha1.ChatClassInForce{Name: class.Name, Generation: class.Generation}
+	}
+	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
+}

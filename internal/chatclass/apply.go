@@ -1,0 +1,132 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatclass
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
+)
+
+// Apply is what is in force of a chat: what it says itself as far as the class lets it, and what the class says. The
+// fields of the chat that do not count for that are ignored. A chat without class (nil) has what it says.
+func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
+	inForce v1alpha1.ChatSettings, ignored []string,
+) {
+	if class == nil {
+		return *chat, nil
+	}
+	kept := class.Restrictions
+	if kept == nil {
+		kept = &v1alpha1.ChatRestrictions{}
+	}
+	own := *chat
+	for i := range fields {
+		if f := &fields[i]; slices.Contains(kept.Fields, f.name) && f.set(&own) {
+			f.clear(&own)
+			ignored = append(ignored, string(f.name))
+		}
+	}
+	if a := own.Advisor; a != nil && a.ModelConfigRef != nil && !answers(kept.ModelConfigs, a.ModelConfigRef.Name) {
+		without := *a
+		without.ModelConfigRef, own.Advisor = nil, &without
+		ignored = append(ignored, "advisor.modelConfigRef")
+	}
+	merged := merge(&own, &class.Defaults)
+	merged.SystemPrompt = behind(class.Preamble, merged.SystemPrompt)
+	return bound(merged, kept), ignored
+}
+
+// behind is the system prompt with the preamble before it.
+func behind(preamble, prompt string) string {
+	if strings.TrimSpace(preamble) == "" || strings.TrimSpace(prompt) == "" {
+		return cmp.Or(strings.TrimSpace(preamble), prompt)
+	}
+	return preamble + "\n\n" + prompt
+}
+
+// merge is what a chat says, and what the class says where the chat says nothing.
+func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
+	return v1alpha1.ChatSettings{
+		SystemPrompt:               cmp.Or(own.SystemPrompt, class.SystemPrompt),
+		InstructionsFrom:           orList(own.InstructionsFrom, class.InstructionsFrom),
+		SkillsFrom:                 orList(own.SkillsFrom, class.SkillsFrom),
+		ModelConfigRef:             cmp.Or(own.ModelConfigRef, class.ModelConfigRef),
+		WhenModelConfigUnavailable: cmp.Or(own.WhenModelConfigUnavailable, class.WhenModelConfigUnavailable),
+		Tools:                      mergeWith(own.Tools, class.Tools, mergeTools),
+		Advisor:                    mergeWith(own.Advisor, class.Advisor, mergeAdvisor),
+		Workspace:                  cmp.Or(own.Workspace, class.Workspace),
+		Limits:                     mergeWith(own.Limits, class.Limits, mergeLimits),
+		Debug:                      cmp.Or(own.Debug, class.Debug),
+	}
+}
+
+func mergeTools(own, class *v1alpha1.ChatTools) *v1alpha1.ChatTools {
+	return &v1alpha1.ChatTools{
+		ToolPolicy: v1alpha1.ToolPolicy{
+			Allow: orList(own.Allow, class.Allow), Deny: orList(own.Deny, class.Deny),
+			Approval: orList(own.Approval, class.Approval),
+		},
+		Client: orList(own.Client, class.Client), Provider: orList(own.Provider, class.Provider),
+		StopAfter: orList(own.StopAfter, class.StopAfter),
+	}
+}
+
+func mergeAdvisor(own, class *v1alpha1.ChatAdvisor) *v1alpha1.ChatAdvisor {
+	return &v1alpha1.ChatAdvisor{
+		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigRef: cmp.Or(own.ModelConfigRef, class.ModelConfigRef),
+		ReasoningEffort: cmp.Or(own.ReasoningEffort, class.ReasoningEffort), MaxUses: cmp.Or(own.MaxUses, class.MaxUses),
+		MaxOutputTokens: cmp.Or(own.MaxOutputTokens, class.MaxOutputTokens),
+	}
+}
+
+func mergeLimits(own, class *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
+	return &v1alpha1.ChatLimits{
+		MaxSteps: cmp.Or(own.MaxSteps, class.MaxSteps), MaxQueue: cmp.Or(own.MaxQueue, class.MaxQueue),
+		MaxSubChats: cmp.Or(own.MaxSubChats, class.MaxSubChats), MaxDepth: cmp.Or(own.MaxDepth, class.MaxDepth),
+		ActionDeadlineSeconds: cmp.Or(own.ActionDeadlineSeconds, class.ActionDeadlineSeconds),
+		Budget:                cmp.Or(own.Budget, class.Budget),
+	}
+}
+
+// mergeWith merges what both say; nil stands for nothing said.
+func mergeWith[T any](own, class *T, merge func(own, class *T) *T) *T {
+	if own == nil || class == nil {
+		return cmp.Or(own, class)
+	}
+	return merge(own, class)
+}
+
+func orList[T any](own, class []T) []T {
+	if own == nil {
+		return class
+	}
+	return own
+}
+
+// bound keeps settings within restrictions.
+func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.ChatSettings {
+	if kept.Tools != nil {
+		tools := v1alpha1.ChatTools{}
+		if s.Tools != nil {
+			tools = *s.Tools
+		}
+		tools.ToolPolicy = toolpolicy.Within(tools.ToolPolicy, *kept.Tools)
+		s.Tools = &tools
+	}
+	if kept.Limits != nil {
+		s.Limits = boundLimits(s.Limits, kept.Limits)
+	}
+	if kept.Advisor != nil && s.Advisor != nil {
+		advisor := *s.Advisor
+		advisor.MaxUses = atMost(advisor.MaxUses, kept.Advisor.MaxUses, v1alpha1.DefaultAdvisorUses)
+		advisor.MaxOutputTokens = atMost(advisor.MaxOutputTokens, kept.Advisor.MaxOutputTokens,
+			v1alpha1.DefaultAdvisorOutputTokens)
+		s.Advisor = &advisor
+	}
+	return s
+}

@@ -1,0 +1,84 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/chatclass"
+)
+
+// classes are the ChatClasses of the namespace.
+type classes struct {
+	informer cache.SharedIndexInformer
+	client   *apiclient.Client
+	ns       string
+}
+
+func newClasses(client *apiclient.Client, namespace string) *classes {
+	watched := client.Classes(namespace).ListerWatcher("")
+	return &classes{
+		informer: cache.NewSharedIndexInformer(watched, &v1alpha1.ChatClass{}, 0, nil), client: client, ns: namespace,
+	}
+}
+
+// apply puts the settings into the chat that are in force by its class: the one that the operator has decided by, or a
+// newer version of it. Without it nothing is done for the chat, because it is not known what the chat may do. An error
+// is also that ctx is done.
+func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) error {
+	has := chat.Status.ChatClass
+	if has == nil {
+		return nil
+	}
+	class, err := c.get(ctx, has)
+	if err != nil {
+		return err
+	}
+	with, _ := chatclass.InForce(chat, class)
+	chat.Spec = with.Spec
+	return nil
+}
+
+func (c *classes) cached(name string) *v1alpha1.ChatClass {
+	object, ok, err := c.informer.GetStore().GetByKey(c.ns + "/" + name)
+	if err != nil || !ok {
+		return nil
+	}
+	return object.(*v1alpha1.ChatClass)
+}
+
+// get is the class. The watch can lag behind that of chats, so that one which is missing or older is looked up where
+// the truth is, until there is an answer.
+func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1alpha1.ChatClass, error) {
+	if class := c.cached(has.Name); class != nil && class.Generation >= has.Generation {
+		return class, nil
+	}
+	for retries := apiclient.Backoff(); ; {
+		class, err := c.client.Classes(c.ns).Get(ctx, has.Name)
+		if err == nil || apierrors.IsNotFound(err) {
+			return class, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(retries.Step()):
+		}
+	}
+}
+
+// classError says that the class is gone that the operator has decided by.
+func classError(chat *v1alpha1.Chat) *v1alpha1.GenerationError {
+	return &v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorChatClassNotFound,
+		Message: fmt.Sprintf("ChatClass %s does not exist any more", chat.Status.ChatClass.Name),
+		Advice:  "Create it again, or name another one in the chat, then send a message to continue",
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+)
+
+func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {
+	p := startPod(t, usesTool, nil)
+	chat := p.newChat("classed", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
+	chat.has("coder", func(s *v1alpha1.ChatClassSpec) {
+		s.Preamble = "Be safe."
+		s.Restrictions = &v1alpha1.ChatRestrictions{Tools: &v1alpha1.ToolPolicy{
+			Allow: []v1alpha1.ToolPattern{"current_*"}, Approval: []v1alpha1.ToolPattern{"current_time"},
+		}}
+	})
+	chat.ask("classed-1", "What time is it?")
+	reply := chat.result()
+	if got := reply.Spec.Parts[0].ToolCall; got == nil || got.RequiresAction != v1alpha1.RequiresApproval ||
+		reply.Spec.Generation.CallsRequiringAction != 1 {
+		t.Errorf("the call is %+v", got)
+	}
+	body := string(p.models.Requests()[0].Body)
+	if !strings.Contains(body, `Be safe.\n\nBe brief.`) || !strings.Contains(body, `"name":"current_time"`) ||
+		strings.Contains(body, `"name":"wait_agent"`) {
+		t.Errorf("the model was asked %.600s", body)
+	}
+}
+
+func TestAStepGoesByTheVersionOfTheClassThatItWasDecidedBy(t *testing.T) {
+	p := startPod(t, modelserver.Script{}, nil)
+	chat := p.newChat("newer", nil)
+	class := chat.has("newer", func(s *v1alpha1.ChatClassSpec) { s.Preamble = "Version 0." })
+	for version := range int64(20) { // Of one of them at least the watch has not told yet.
+		class.Spec.Preamble = "Version " + string('a'+rune(version)) + "."
+		if err := cluster.Client.Update(t.Context(), class); err != nil {
+			t.Fatal(err)
+		}
+		chat.write(func(s *v1alpha1.ChatStatus) { s.ChatClass.Generation = class.Generation })
+		name := "newer-" + string('a'+rune(version))
+		chat.ask(name, "hello")
+		chat.commit(chat.result(), "")
+		requests := p.models.Requests()
+		var asked struct {
+			Messages []struct{ Content any } `json:"messages"`
+		}
+		if err := json.Unmarshal(requests[len(requests)-1].Body, &asked); err != nil {
+			t.Fatal(err)
+		}
+		if asked.Messages[0].Content != class.Spec.Preamble {
+			t.Errorf("generation %d: the model was told %q", class.Generation, asked.Messages[0].Content)
+		}
+	}
+}
+
+func TestNothingIsDoneForAChatWhoseClassIsGone(t *testing.T) {
+	p := startPod(t, modelserver.Script{}, nil)
+	chat := p.newChat("orphaned", nil)
+	class := chat.has("gone", func(*v1alpha1.ChatClassSpec) {})
+	if err := cluster.Client.Delete(t.Context(), class, client.Preconditions{UID: &class.UID}); err != nil {
+		t.Fatal(err)
+	}
+	chat.write(func(s *v1alpha1.ChatStatus) { s.ChatClass.Generation++ }) // Also where the watch has not told yet.
+	chat.ask("orphaned-1", "hello")
+	e := chat.result().Spec.Generation.Error
+	if e == nil || e.Reason != v1alpha1.ErrorChatClassNotFound || e.Message != "ChatClass gone does not exist any more" {
+		t.Errorf("the error is %+v", e)
+	}
+	if n := len(p.models.Requests()); n > 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}

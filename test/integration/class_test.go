@@ -1,0 +1,221 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+	return chattest.In(ns, chattest.Class(name, change...))
+}
+
+func classIn(t *testing.T, ns, name string) *v1alpha1.ChatClass {
+	t.Helper()
+	var class v1alpha1.ChatClass
+	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class); err != nil {
+		t.Fatal(err)
+	}
+	return &class
+}
+
+// ofClass is a chat that names a class.
+func ofClass(ns, name, class string) *v1alpha1.Chat {
+	chat := newChat(ns, name, "hello")
+	chat.Spec.ChatClassName = class
+	return chat
+}
+
+func refTo(name string) *v1alpha1.ModelConfigReference {
+	return &v1alpha1.ModelConfigReference{Name: name}
+}
+
+func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
+	t.Helper()
+	return meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, condition)
+}
+
+func TestChatHasWhatItsClassSays(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "strong"))
+	coder := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
+	create(t, coder)
+	create(t, newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.Defaults.Limits = true, &v1alpha1.ChatLimits{MaxSteps: new(int32(1))}
+	}))
+	eventually(t, "the default says that it is one", func() bool {
+		class := classIn(t, ns, "everybody")
+		ready := meta.FindStatusCondition(class.Status.Conditions, v1alpha1.ConditionReady)
+		return ready != nil && ready.Message == "Chats have it that name no other" && class.Status.ObservedGeneration == 1
+	})
+
+	create(t, ofClass(ns, "named", "coder"))
+	named := assigned(t, ns, "named", 1, 1)
+	if has := named.Status.ChatClass; named.Status.Generation.ModelConfig != "strong" || has == nil ||
+		*has != (v1alpha1.ChatClassInForce{Name: "coder", Generation: 1}) {
+		t.Errorf("%s answers, of class %+v", named.Status.Generation.ModelConfig, has)
+	}
+	own := ofClass(ns, "own", "coder")
+	own.Spec.ModelConfigRef = refTo("default")
+	create(t, own)
+	if g := assigned(t, ns, "own", 1, 1).Status.Generation; g.ModelConfig != "default" {
+		t.Errorf("the chat's own configuration is not asked, but %s", g.ModelConfig)
+	}
+
+	create(t, ofClass(ns, "unnamed", ""))
+	answers(t, assigned(t, ns, "unnamed", 1, 1), chattest.Calls("a"))
+	results := assigned(t, ns, "unnamed", 2, 1)
+	if has := results.Status.ChatClass; has == nil || has.Name != "everybody" {
+		t.Errorf("the class is %+v", has)
+	}
+	answers(t, results, chattest.Results("a"))
+	waitForReady(t, ns, "unnamed", metav1.ConditionTrue, v1alpha1.ReasonMaxStepsReached)
+}
+
+func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "strong"))
+	class := newClass(ns, "coder")
+	create(t, class)
+	create(t, ofClass(ns, "c", "coder"))
+	first := assigned(t, ns, "c", 1, 1)
+	patch(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
+	answers(t, first, chattest.Says("Fine."))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	if has := chatIn(t, ns, "c").Status.ChatClass; has.Generation != 1 {
+		t.Errorf("a class that changes writes to a chat that goes on: %+v", has)
+	}
+	create(t, say(ns, "c", "second"))
+	second := assigned(t, ns, "c", 3, 1)
+	if second.Status.Generation.ModelConfig != "strong" || second.Status.ChatClass.Generation != 2 {
+		t.Errorf("%s answers, by %+v", second.Status.Generation.ModelConfig, second.Status.ChatClass)
+	}
+}
+
+func TestChatWaitsForTheClassThatItNames(t *testing.T) {
+	ns := namespace(t)
+	create(t, ofClass(ns, "c", "coder"))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound") // Its manifest may bring it yet.
+	create(t, newClass(ns, "coder"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+
+	if err := cluster.Client.Delete(t.Context(), newClass(ns, "coder")); err != nil {
+		t.Fatal(err)
+	}
+	create(t, say(ns, "c", "second"))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"chatClassName":null}}`)
+	if c := assigned(t, ns, "c", 3, 1); c.Status.ChatClass != nil {
+		t.Errorf("a chat that names no class any more has %+v", c.Status.ChatClass)
+	}
+}
+
+func TestClassKeepsModelsFromItsChats(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "dear"))
+	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
+		s.Restrictions = &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "default"}}}
+	})
+	create(t, class)
+	chat := ofClass(ns, "c", "thrifty")
+	chat.Spec.ModelConfigRef = refTo("dear")
+	create(t, chat)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
+	if c := conditionOf(t, ns, "c", v1alpha1.ConditionReady); !strings.Contains(c.Message,
+		"ChatClass thrifty does not let ChatModelConfig dear answer: it allows default. Name one of those") {
+		t.Errorf("it says %q", c.Message)
+	}
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"modelConfigRef":null}}`)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+
+	create(t, sayTo(ns, "c", "second", "dear", ""))
+	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
+	patch(t, class, `{"spec":{"restrictions":null}}`)
+	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "dear" {
+		t.Errorf("%s answers", g.ModelConfig)
+	}
+}
+
+func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
+	ns := namespace(t)
+	class := newClass(ns, "plain", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	create(t, class)
+	chat := newChat(ns, "c", "hello")
+	chat.Spec.SystemPrompt, chat.Spec.Limits = "Be a pirate.", &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}
+	create(t, chat)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
+	patch(t, class, `{"spec":{"restrictions":{"fields":["systemPrompt","limits"]}}}`)
+	eventually(t, "the chat says what does not count", func() bool {
+		c := conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored)
+		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == v1alpha1.ReasonRestrictedByClass &&
+			strings.HasPrefix(c.Message, "ChatClass plain does not let its chats set spec.systemPrompt, spec.limits: ")
+	})
+	if err := cluster.Client.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the chat has no class any more", func() bool {
+		return conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored) == nil && chatIn(t, ns, "c").Status.ChatClass == nil
+	})
+}
+
+func TestClassSaysWhichModelsAreMissingAndWhichIsTheDefault(t *testing.T) {
+	ns := namespace(t)
+	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	create(t, first)
+	create(t, newClass(ns, "b", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.Defaults.ModelConfigRef = true, refTo("gone")
+	}))
+	says := func(condition string) string {
+		if c := meta.FindStatusCondition(classIn(t, ns, "b").Status.Conditions, condition); c != nil {
+			return c.Reason + ": " + c.Message
+		}
+		return ""
+	}
+	eventually(t, "it says that another one comes first, and what is missing", func() bool {
+		return strings.HasPrefix(says(v1alpha1.ConditionReady), "SeveralDefaults: Chats may name it, but it is not the "+
+			"default: ChatClass a says") && strings.HasPrefix(says(v1alpha1.ConditionReferencesUnresolved),
+			"ReferenceNotFound: Names ChatModelConfigs that do not exist or are disabled: gone")
+	})
+	create(t, modelConfig(ns, "gone"))
+	if err := cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it sees both", func() bool {
+		return strings.HasPrefix(says(v1alpha1.ConditionReady), "Accepted: Chats have it") &&
+			says(v1alpha1.ConditionReferencesUnresolved) == ""
+	})
+}
+
+func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
+	ns := namespace(t)
+	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.Defaults.Workspace = true, &v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+	})
+	create(t, class)
+	create(t, newChat(ns, "c", "hello"))
+	begun := assigned(t, ns, "c", 1, 1)
+	if !begun.Status.Internal.Attempt.HasWorkspace {
+		t.Error("the chat has no workspace")
+	}
+	answers(t, begun, chattest.Works("a"))
+	eventually(t, "the workspace is needed", func() bool {
+		var w v1alpha1.Workspace
+		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c"}, &w) == nil &&
+			w.Spec.Source.PodTemplateRef.Name == "shell"
+	})
+}
