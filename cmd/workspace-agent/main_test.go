@@ -245,7 +245,7 @@ func TestAnAgentServesFilesAndCommandsAndTheMainProcess(t *testing.T) {
 	}
 	var p protocol.Process
 	command := "echo hello > greeting; env | grep -e POD -e PARLEY_; exec sleep 60"
-	w.ask("PUT", "/v1/processes/chat-1-1", protocol.StartRequest{Command: command, Chat: "chat"}, &p)
+	w.ask("PUT", "/v1/processes/chat-1-1", protocol.StartRequest{Command: command}, &p)
 	own := "PARLEY_PROCESS=" + p.ID + "\n"
 	if out := w.ask("GET", "/v1/processes/"+p.ID+"/output?wait=30", nil, nil); out != own {
 		t.Errorf("of the agent's settings it has %q", out)
@@ -253,11 +253,10 @@ func TestAnAgentServesFilesAndCommandsAndTheMainProcess(t *testing.T) {
 	if content := w.ask("GET", "/v1/files/greeting", nil, nil); content != "hello\n" {
 		t.Errorf("got %q", content)
 	}
-	var ended protocol.CancelResponse
-	w.ask("POST", "/v1/cancel", protocol.CancelRequest{Chat: "chat"}, &ended)
+	w.ask("POST", "/v1/processes/"+p.ID+"/signal", protocol.SignalRequest{Signal: protocol.Kill}, nil)
 	w.ask("GET", "/v1/processes/"+p.ID+"?wait=30", nil, &p)
-	if ended.Ended != 1 || p.Signal != "SIGKILL" {
-		t.Errorf("%d ended, got %+v", ended.Ended, p)
+	if p.Signal != "SIGKILL" {
+		t.Errorf("got %+v", p)
 	}
 }
 
@@ -265,7 +264,7 @@ func TestAnAgentIsSmall(t *testing.T) {
 	w := newWorkspace(t)
 	w.bind("chat")
 	for i := range 100 {
-		start := protocol.StartRequest{Command: "echo up; exec sleep 60", Chat: "chat"}
+		start := protocol.StartRequest{Command: "echo up; exec sleep 60"}
 		w.ask("PUT", fmt.Sprint("/v1/processes/k", i), start, nil)
 	}
 	for i := range 100 {

@@ -18,7 +18,7 @@ func TestWhoWaitsIsToldHowAStoppedWorkspaceEndedTheCommand(t *testing.T) {
 			w := newWorkspace(t)
 			w.bind("chat")
 			var p protocol.Process
-			w.ask("PUT", "/v1/processes/k", protocol.StartRequest{Command: "echo up; exec sleep 60", Chat: "chat"}, &p)
+			w.ask("PUT", "/v1/processes/k", protocol.StartRequest{Command: "echo up; exec sleep 60"}, &p)
 			w.ask("GET", "/v1/processes/"+p.ID+"/output?wait=30", nil, nil)
 			// It is asked before the workspace is stopped, or a moment later, when nobody has been told of an end.
 			go func() { _ = w.program.Process.Signal(syscall.SIGTERM) }()

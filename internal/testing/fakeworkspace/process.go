@@ -33,7 +33,7 @@ type Process struct {
 func newProcess(id, key string, asked protocol.StartRequest) *Process {
 	signals := make(chan protocol.Signal, 16)
 	return &Process{Asked: asked, Signals: signals, signals: signals, changed: make(chan struct{}),
-		about: protocol.Process{ID: id, Key: key, Command: asked.Command, Dir: asked.Dir, Chat: asked.Chat,
+		about: protocol.Process{ID: id, Key: key, Command: asked.Command, Dir: asked.Dir,
 			State: protocol.Running, StartedAt: time.Now().UTC()}}
 }
 

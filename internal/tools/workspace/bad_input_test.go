@@ -151,7 +151,7 @@ func TestACommandRunsInADirectoryOrNotAtAll(t *testing.T) {
 func TestAProcessIsNamedOnlyByItsID(t *testing.T) {
 	r := newReal(t)
 	id, _ := r.run("sleep 60 &", "")["background_process_id"].(string)
-	for _, wrong := range []string{"p999", "../../v1/cancel", id + "/signal", "..", id + "?wait=1", "1", "-1", "\n"} {
+	for _, wrong := range []string{"p999", "../../v1/info", id + "/signal", "..", id + "?wait=1", "1", "-1", "\n"} {
 		quoted, err := json.Marshal(wrong)
 		if err != nil {
 			t.Fatal(err)

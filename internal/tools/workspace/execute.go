@@ -116,9 +116,7 @@ func (t execute) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", err
 	}
 	began := t.options.Now()
-	workspace, p, err := t.start(ctx, call, protocol.StartRequest{
-		Command: given.Command, Dir: given.Workdir, Chat: string(call.Chat.UID),
-	})
+	workspace, p, err := t.start(ctx, call, protocol.StartRequest{Command: given.Command, Dir: given.Workdir})
 	if err != nil {
 		return "", err
 	}

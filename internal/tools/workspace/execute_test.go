@@ -58,7 +58,7 @@ func TestACommandIsRunAndItsEndTold(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
-			want := protocol.StartRequest{Command: "make", Dir: "src", Chat: fakeworkspace.Chat}
+			want := protocol.StartRequest{Command: "make", Dir: "src"}
 			if diff := cmp.Diff(want, b.agent.Processes()[0].Asked); diff != "" {
 				t.Errorf("started with -want +got\n%s", diff)
 			}

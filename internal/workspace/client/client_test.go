@@ -255,13 +255,13 @@ func TestWhatIsTooLargeIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceIsBoundLookedAtAndRelievedOfItsCommands(t *testing.T) {
+func TestAWorkspaceIsBoundAndLookedAt(t *testing.T) {
 	var asked []string
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked = append(asked, strings.TrimSpace(fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("Authorization"), " ",
 			string(body))))
-		_, _ = io.WriteString(w, `{"os":"linux","directory":"/pro\u009bject","ended":2}`)
+		_, _ = io.WriteString(w, `{"os":"linux","directory":"/pro\u009bject"}`)
 	})
 	if err := c.Healthy(t.Context()); err != nil {
 		t.Error(err)
@@ -272,12 +272,8 @@ func TestAWorkspaceIsBoundLookedAtAndRelievedOfItsCommands(t *testing.T) {
 	if info, err := c.Info(t.Context()); err != nil || info.OS != "linux" || info.Directory != "/pro ject" {
 		t.Errorf("got %+v, %v", info, err)
 	}
-	if n, err := c.Cancel(t.Context(), "chat"); err != nil || n != 2 {
-		t.Errorf("ended were %d, %v", n, err)
-	}
 	want := []string{
 		"GET /v1/health", `PUT /v1/binding Bearer good {"chat":"` + fakeworkspace.Chat + `"}`, "GET /v1/info Bearer good",
-		`POST /v1/cancel Bearer good {"chat":"chat"}`,
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

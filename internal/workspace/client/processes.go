@@ -91,13 +91,6 @@ func (c *Client) Signal(ctx context.Context, id string, signal protocol.Signal) 
 	return c.process(ctx, r, protocol.SignalRequest{Signal: signal})
 }
 
-// Cancel ends the commands of a chat, of all chats if it is empty, and says how many those were.
-func (c *Client) Cancel(ctx context.Context, chat string) (int, error) {
-	var done protocol.CancelResponse
-	err := c.json(ctx, request{method: http.MethodPost, path: "/v1/cancel"}, protocol.CancelRequest{Chat: chat}, &done)
-	return max(0, done.Ended), err
-}
-
 // Output is a piece of what a command has written.
 type Output struct {
 	// From is the offset of its first byte: the one that was asked for, or a later one if what is between is not kept.
@@ -175,7 +168,7 @@ func check(p *protocol.Process) error {
 		return &AnswerError{Status: http.StatusOK, Problem: "not about a process"}
 	}
 	p.Command = printable.Text(clip.Bytes(p.Command, maxCommand))
-	for _, text := range []*string{&p.Key, &p.Dir, &p.Chat, &p.Signal, &p.Note} {
+	for _, text := range []*string{&p.Key, &p.Dir, &p.Signal, &p.Note} {
 		*text = line(*text)
 	}
 	p.OutputBytes = min(max(0, p.OutputBytes), maxOffset)

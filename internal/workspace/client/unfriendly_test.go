@@ -100,7 +100,7 @@ func TestAnAnswerThatIsNotOneOfAnAgentIsToldAsSuch(t *testing.T) {
 		"a number for a text":    {say(200, `{"id":7,"state":"Running"}`), "not the JSON"},
 		"two values":             {say(200, `{"id":"p1","state":"Running"}{}`), "not the JSON"},
 		"another object":         {say(200, `{"hello":"world"}`), "not about a process"},
-		"an id that is a path":   {say(200, `{"id":"../../v1/cancel","state":"Running"}`), "not about a process"},
+		"an id that is a path":   {say(200, `{"id":"../../v1/info","state":"Running"}`), "not about a process"},
 		"a state that is none":   {say(200, `{"id":"p1","state":"Exploded"}`), "not about a process"},
 		"a body without an end":  {endless, "longer than"},
 		"a body that is zipped":  {zipped, "not the JSON"},

@@ -12,7 +12,6 @@
 //	GET    /v1/processes/ID                Process; ?wait=SECONDS waits for its end
 //	GET    /v1/processes/ID/output         raw output; ?from=OFFSET, ?limit=BYTES, ?wait=SECONDS waits for more
 //	POST   /v1/processes/ID/signal         SignalRequest; Process
-//	POST   /v1/cancel                      CancelRequest; CancelResponse
 //	GET    /v1/files/PATH                  raw content; HEAD without it
 //	PUT    /v1/files/PATH                  raw content; FileInfo
 //	POST   /v1/read                        ReadRequest; ReadResponse: lines of a text file

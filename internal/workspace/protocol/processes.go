@@ -33,8 +33,6 @@ type StartRequest struct {
 	Dir string `json:"dir,omitempty"`
 	// Env is added to the agent's own environment, NAME=VALUE.
 	Env []string `json:"env,omitempty"`
-	// Chat is the UID of the chat whose call this is: that of the root of the family, or of one below it.
-	Chat string `json:"chat,omitempty"`
 }
 
 // ProcessState is what has become of a command.
@@ -58,7 +56,6 @@ type Process struct {
 	// Command as it was given; of Argv, its words quoted. What is longer than 4 KiB is cut.
 	Command string `json:"command"`
 	Dir     string `json:"dir"`
-	Chat    string `json:"chat,omitempty"`
 
 	State ProcessState `json:"state"`
 	// ExitCode is set once it has exited by itself.
@@ -97,15 +94,4 @@ const (
 // SignalRequest sends a signal to a command and to all that it has started.
 type SignalRequest struct {
 	Signal Signal `json:"signal"`
-}
-
-// CancelRequest ends the commands of one chat, at once and for good.
-type CancelRequest struct {
-	// Chat whose commands end; empty: those of all chats. The main process is no chat's.
-	Chat string `json:"chat,omitempty"`
-}
-
-// CancelResponse says how many commands were told to end.
-type CancelResponse struct {
-	Ended int `json:"ended"`
 }

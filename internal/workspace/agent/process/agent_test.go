@@ -160,7 +160,6 @@ type Told struct {
 	List     []protocol.Process
 	Refusal  *protocol.Error
 	PID      int
-	Ended    int
 	Shell    string
 	Running  int
 	From     int64
@@ -216,11 +215,6 @@ func (d *Door) Output(ask Ask, told *Told) error {
 func (d *Door) Signal(ask Ask, told *Told) (err error) {
 	told.Process, err = d.Manager.Signal(ask.ID, ask.Signal)
 	return d.refused(told, err)
-}
-
-func (d *Door) Cancel(ask Ask, told *Told) error {
-	told.Ended = d.Manager.Cancel(ask.ID)
-	return nil
 }
 
 func (d *Door) Look(_ Ask, told *Told) error {

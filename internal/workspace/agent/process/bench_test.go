@@ -50,12 +50,12 @@ func BenchmarkAHundred(b *testing.B) {
 	for b.Loop() {
 		a := newAgent(b)
 		for range 100 {
-			a.startFor("chat", "while :; do echo some output; sleep 0.05; done")
+			a.start("while :; do echo some output; sleep 0.05; done")
 		}
 		b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
 		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
-		if told := a.must("Cancel", Ask{ID: "chat"}); told.Ended != 100 {
-			b.Fatalf("%d ended", told.Ended)
+		if told := a.must("Look", Ask{}); told.Running != 100 {
+			b.Fatalf("%d run", told.Running)
 		}
 		a.kill()
 	}

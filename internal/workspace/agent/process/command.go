@@ -37,8 +37,6 @@ type command struct {
 	drained bool
 	// concluded reports whether all of it is on disk and process 1 keeps nothing of it.
 	concluded bool
-	// cancelled while it was being started.
-	cancelled bool
 	// changed is closed at the next change of what describe tells; nil if nobody waits for it.
 	changed chan struct{}
 }

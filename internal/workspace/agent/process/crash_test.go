@@ -158,10 +158,7 @@ func TestAKeyIsKnownAfterTheServingProcessWasKilled(t *testing.T) {
 }
 
 func TestARestartOfTheContainerEndsWhatRanAndRunsNoKeyAgain(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		with []func(*settings)
-	}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}} {
+	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, append(mode.with, func(s *settings) { s.Main = []string{"sleep", "60"} })...)
 			a.appears("p1")

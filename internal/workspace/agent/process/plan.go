@@ -34,7 +34,6 @@ type plan struct {
 	dir       string
 	// shown is the command for people and models.
 	shown string
-	chat  string
 }
 
 // plan checks a request. It looks at the file system, which may take its time.
@@ -50,7 +49,7 @@ func (m *Manager) plan(r *protocol.StartRequest) (*plan, error) {
 		return nil, err
 	}
 	container := m.options.Environment
-	p := &plan{dir: dir, chat: r.Chat, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
+	p := &plan{dir: dir, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {
 			return nil, refuse(protocol.NoShell, "The workspace's image has no %s.", shellPath)

@@ -42,62 +42,27 @@ func (m *Manager) Signal(id string, s protocol.Signal) (protocol.Process, error)
 		return protocol.Process{}, err
 	}
 	state, _ := c.standing()
-	if !m.deliver([]*command{c}, signal) && state != protocol.Running {
+	if !m.deliver(c, signal) && state != protocol.Running {
 		return protocol.Process{}, refuse(protocol.NotRunning, "The process %s has ended.", id)
 	}
 	return c.describe(), nil
 }
 
-// Cancel kills the commands of a chat and all that they have started, also what commands have left behind that have
-// ended. An empty chat is all of them. The main process is no chat's. It returns how many commands ran.
-func (m *Manager) Cancel(chat string) int {
-	var those []*command
-	ran := 0
-	for _, c := range m.all() {
-		if of := c.current().Chat; of == "" || chat != "" && of != chat {
-			continue
-		}
-		if c.cancelStart() {
-			ran++
-			continue
-		}
-		if state, _ := c.standing(); state == protocol.Running {
-			ran++
-		}
-		those = append(those, c)
-	}
-	m.deliver(those, unix.SIGKILL)
-	return ran
-}
-
-// cancelStart has a command that is being started killed as soon as it runs. It reports whether it is being started.
-func (c *command) cancelStart() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.settled:
-		return false
-	default:
-		c.cancelled = true
-		return true
-	}
-}
-
-// deliver sends a signal to commands and to all that they have started, once to each, and reports whether there was
-// anything. It looks before it signals, as long as parents tell whose their children are; then process 1 reaches each
-// process group at once, and what has left the groups is signalled by itself.
-func (m *Manager) deliver(those []*command, signal syscall.Signal) bool {
-	q := m.quarry(those)
-	if len(q.bySession) == 0 {
+// deliver sends a signal to a command and to all that it has started, once to each, and reports whether there was
+// anything. It looks before it signals, as long as parents tell whose their children are; then process 1 reaches the
+// process group at once, and what has left the group is signalled by itself.
+func (m *Manager) deliver(c *command, signal syscall.Signal) bool {
+	q := m.quarry(c)
+	if q == nil {
 		return false
 	}
 	if signal == unix.SIGKILL {
 		m.freeze(q)
 	}
 	members := m.members(q)
-	m.signalGroups(q, signal)
+	m.signalGroup(q, signal)
 	for _, p := range members {
-		if !q.reached[p.Group] {
+		if !q.covers(p) {
 			_ = p.Signal(signal) // It has gone.
 		}
 	}
@@ -109,12 +74,12 @@ func (m *Manager) deliver(those []*command, signal syscall.Signal) bool {
 
 // freeze stops all that is to be killed, so that nothing is forked and no parent dies while it is looked for.
 func (m *Manager) freeze(q *quarry) {
-	m.signalGroups(q, unix.SIGSTOP)
+	m.signalGroup(q, unix.SIGSTOP)
 	stopped := map[int]bool{}
 	for range maxLooks {
 		before := len(stopped)
 		for _, p := range m.members(q) {
-			if !stopped[p.PID] && !q.reached[p.Group] {
+			if !stopped[p.PID] && !q.covers(p) {
 				_ = p.Signal(unix.SIGSTOP) // It has gone.
 				stopped[p.PID] = true
 			}
@@ -147,48 +112,39 @@ func (m *Manager) killRest(q *quarry) {
 	}
 }
 
-// signalGroups signals the process groups of the commands that run.
-func (m *Manager) signalGroups(q *quarry, signal syscall.Signal) {
-	for pid, t := range q.bySession {
-		if !t.runs {
-			continue
-		}
-		a, err := m.init.ask(&link.Message{Signal: &link.Signal{ID: t.id, Signal: signal}})
-		q.reached[pid] = err == nil && a.reply.Errno == 0
+// signalGroup signals the process group of a command that runs.
+func (m *Manager) signalGroup(q *quarry, signal syscall.Signal) {
+	if !q.runs {
+		return
 	}
+	a, err := m.init.ask(&link.Message{Signal: &link.Signal{ID: q.id, Signal: signal}})
+	q.reached = err == nil && a.reply.Errno == 0
 }
 
-// quarry is what a signal is for.
+// quarry is what a signal is for: a command, and all that it has started.
 type quarry struct {
-	bySession map[int]target
-	ids       map[string]bool
-	// reached are the process groups that have had the signal.
-	reached map[int]bool
-}
-
-type target struct {
-	id   string
+	id string
+	// session of the command, which is also its own process and the process group of that.
+	session int
+	// runs reports whether its own process does.
 	runs bool
+	// reached reports whether the process group has had the signal.
+	reached bool
 }
 
-// quarry are the commands of this life of the container: nothing is left of others.
-func (m *Manager) quarry(those []*command) *quarry {
-	q := &quarry{bySession: map[int]target{}, ids: map[string]bool{}, reached: map[int]bool{}}
-	for _, c := range those {
-		r := c.current()
-		if r.Boot != m.hello.Boot || r.PID == 0 {
-			continue
-		}
-		runs := r.State == protocol.Running
-		if _, taken := q.bySession[r.PID]; runs || !taken { // The number may have been another's before.
-			q.bySession[r.PID] = target{id: r.ID, runs: runs}
-		}
-		q.ids[r.ID] = true
+// quarry of a command of this life of the container; nil: nothing is left of others.
+func (m *Manager) quarry(c *command) *quarry {
+	r := c.current()
+	if r.Boot != m.hello.Boot || r.PID == 0 {
+		return nil
 	}
-	return q
+	return &quarry{id: r.ID, session: r.PID, runs: r.State == protocol.Running}
 }
 
-// members are the processes that belong to the commands: by their session, by the mark in their environment, or because
+// covers reports whether a process has had the signal with its group.
+func (q *quarry) covers(p proctree.Process) bool { return q.reached && p.Group == q.session }
+
+// members are the processes that belong to the command: by their session, by the mark in their environment, or because
 // their parent does.
 func (m *Manager) members(q *quarry) []proctree.Process {
 	members, _ := m.survey(q)
@@ -218,13 +174,13 @@ func (m *Manager) survey(q *quarry) (members []proctree.Process, sure bool) {
 	return members, sure
 }
 
-// has reports whether a process belongs to the commands by itself, and whether that is sure. The number of a session
+// has reports whether a process belongs to the command by itself, and whether that is sure. The number of a session
 // that has ended may have become another's; then its mark tells.
 func (q *quarry) has(p proctree.Process) (belongs, sure bool) {
-	t, ok := q.bySession[p.Session]
-	if ok && t.runs {
+	within := p.Session == q.session
+	if within && q.runs {
 		return true, true
 	}
 	mark, sure := p.Variable(markName)
-	return q.ids[mark] || ok && mark == "" && sure, sure
+	return mark == q.id || within && mark == "" && sure, sure
 }

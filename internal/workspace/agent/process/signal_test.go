@@ -4,6 +4,7 @@
 package process_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,11 +17,23 @@ import (
 // alone waits until nothing is left below process 1 but the serving process, not even a zombie.
 func (a *agent) alone() {
 	a.t.Helper()
-	waiting.Until(a.t, patience, "only the serving process is left", func() bool {
+	a.onlyLeft(0)
+}
+
+// onlyLeft waits until so many processes are left below process 1 besides the serving process, zombies included.
+func (a *agent) onlyLeft(others int) {
+	a.t.Helper()
+	waiting.Until(a.t, patience, fmt.Sprintf("the serving process and %d others are left", others), func() bool {
 		all, err := proctree.All()
-		return err == nil && len(proctree.Below(all, a.program.Process.Pid)) == 1
+		return err == nil && len(proctree.Below(all, a.program.Process.Pid)) == 1+others
 	})
 }
+
+// modes are the ways in which process 1 has orphans as its children.
+var modes = []struct {
+	name string
+	with []func(*settings)
+}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}}
 
 // trees are commands that start others, and then write "ready".
 var trees = []struct{ name, command string }{
@@ -35,61 +48,28 @@ var trees = []struct{ name, command string }{
 	{"forking all the time", "f() { sleep 0.01 & sleep 0.01; f; }; echo ready; f"},
 }
 
-func TestAKillEndsACommandAndAllThatItHasStarted(t *testing.T) {
-	a := newAgent(t)
-	for _, tree := range trees {
-		t.Run(tree.name, func(t *testing.T) {
-			p := a.start(tree.command)
-			a.until(p.ID, "ready\n")
-			a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
-			killed(t, a.wait(p.ID), "SIGKILL")
-			a.alone()
-		})
-	}
-}
-
-func TestACancelledChatEndsWithinASecondWithAllThatItHasStarted(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		with []func(*settings)
-	}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}} {
-		t.Run(mode.name, func(t *testing.T) {
-			a := newAgent(t, mode.with...)
-			var ids []string
-			for _, tree := range trees {
-				p := a.startFor("mine", tree.command)
+func TestAKillEndsACommandAndAllThatItHasStartedWithinASecondAndNoOther(t *testing.T) {
+	for _, mode := range modes {
+		a := newAgent(t, mode.with...)
+		other := a.start("exec sleep 60")
+		for _, tree := range trees {
+			t.Run(mode.name+"/"+tree.name, func(t *testing.T) {
+				a.t = t
+				p := a.start(tree.command)
 				a.until(p.ID, "ready\n")
-				ids = append(ids, p.ID)
-			}
-			a.wait(a.startFor("mine", "setsid sleep 60 >/dev/null 2>&1 & echo left").ID)
-			other := a.startFor("other", "exec sleep 60")
-			began := time.Now()
-			told := a.must("Cancel", Ask{ID: "mine"})
-			for _, id := range ids {
-				killed(t, a.wait(id), "SIGKILL")
-			}
-			if took := time.Since(began); told.Ended != len(ids) || took > time.Second {
-				t.Errorf("%d ended after %s", told.Ended, took)
-			}
-			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running || len(a.below()) != 2 {
-				t.Errorf("another chat's is %+v, and there are %+v", p, a.below())
-			}
-			if told := a.must("Cancel", Ask{}); told.Ended != 1 {
-				t.Errorf("%d ended", told.Ended)
-			}
-			a.alone()
-		})
-	}
-}
-
-func TestTheMainProcessIsNoChats(t *testing.T) {
-	a := newAgent(t, func(s *settings) { s.Main = []string{"sleep", "60"} })
-	a.appears("p1")
-	if told := a.must("Cancel", Ask{}); told.Ended != 0 {
-		t.Errorf("%d ended", told.Ended)
-	}
-	if p := a.must("Get", Ask{ID: "p1"}).Process; p.State != protocol.Running {
-		t.Errorf("got %+v", p)
+				began := time.Now()
+				a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+				killed(t, a.wait(p.ID), "SIGKILL")
+				a.onlyLeft(1)
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %s", took)
+				}
+				if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
+					t.Errorf("another command is %+v", p)
+				}
+			})
+		}
+		a.t = t
 	}
 }
 
@@ -131,12 +111,6 @@ func TestACommandHasExitedWhenItsOwnProcessHas(t *testing.T) {
 	exits(t, a.wait(p.ID), 5)
 }
 
-// startFor starts a command of a chat.
-func (a *agent) startFor(chat, command string) protocol.Process {
-	a.t.Helper()
-	return a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{Command: command, Chat: chat}}).Process
-}
-
 // mustRun runs a command that must succeed.
 func mustRun(t *testing.T, a *agent, command string) {
 	t.Helper()
@@ -165,10 +139,7 @@ func TestWhatIsNoSignalIsRefused(t *testing.T) {
 }
 
 func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
-	for _, mode := range []struct {
-		name string
-		with []func(*settings)
-	}{{name: "adopting orphans"}, {name: "as process 1", with: []func(*settings){inNamespace}}} {
+	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, append(mode.with, func(s *settings) { s.Grace = 500 * time.Millisecond })...)
 			polite := a.start("trap 'echo bye; exit 8' TERM; echo ready; while :; do sleep 0.01; done")

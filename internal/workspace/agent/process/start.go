@@ -96,12 +96,9 @@ func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Proc
 		return joined(ctx, c)
 	}
 	failure := m.launch(c, p)
-	cancelled := c.settle(failure)
+	c.settle(failure)
 	if failure != nil {
 		return protocol.Process{}, failure
-	}
-	if cancelled {
-		m.deliver([]*command{c}, unix.SIGKILL)
 	}
 	return c.describe(), nil
 }
@@ -126,7 +123,7 @@ func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err erro
 	m.last++
 	id := idOf(m.last)
 	r := record{Process: protocol.Process{
-		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Chat: p.chat,
+		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir),
 		State: protocol.Running, StartedAt: m.options.Now(),
 	}, Boot: m.hello.Boot, Starting: true}
 	c = newCommand(r, newOutput(m.store.place(id), m.options.Now))
@@ -239,11 +236,10 @@ func (m *Manager) take(c *command, started handedOver) {
 	m.collect(c, started.pipe)
 }
 
-// settle tells who waits whether it was started. It reports whether the command was cancelled meanwhile.
-func (c *command) settle(failure *protocol.Error) (cancelled bool) {
+// settle tells who waits whether it was started.
+func (c *command) settle(failure *protocol.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure = failure
 	close(c.settled)
-	return c.cancelled
 }

@@ -321,6 +321,4 @@ func (c *commands) Signal(id string, s protocol.Signal) (protocol.Process, error
 	return p, err
 }
 
-func (c *commands) Cancel(chat string) int { return len(chat) }
-
 func (c *commands) Info() (string, int) { return "/bin/sh", 3 }

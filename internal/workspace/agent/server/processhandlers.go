@@ -29,8 +29,6 @@ type Processes interface {
 	WaitOutput(ctx context.Context, id string, from int64) (protocol.Process, error)
 	// Signal sends a signal to a command.
 	Signal(id string, s protocol.Signal) (protocol.Process, error)
-	// Cancel ends the commands of a chat, or all, and returns how many those are.
-	Cancel(chat string) int
 	// Info returns the shell, empty if there is none, and how many commands run.
 	Info() (shell string, running int)
 }
@@ -89,15 +87,6 @@ func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.process(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
-}
-
-func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.CancelRequest](w, r)
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, protocol.CancelResponse{Ended: s.options.Processes.Cancel(asked.Chat)})
-	return nil
 }
 
 // process answers with a command.

@@ -105,7 +105,6 @@ func (s *Server) handlers() http.Handler {
 		"GET /v1/processes/{id}":         s.getProcess,
 		"GET /v1/processes/{id}/output":  s.output,
 		"POST /v1/processes/{id}/signal": s.signal,
-		"POST /v1/cancel":                s.cancel,
 		"POST /v1/read":                  s.read,
 		"POST /v1/edits":                 s.edit,
 		"POST /v1/search":                s.search,
