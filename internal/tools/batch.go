@@ -28,11 +28,11 @@ type Batch struct {
 	Attach func(file v1alpha1.MessageFile)
 }
 
-// ErrInterrupted ends the context of calls whose chat was interrupted. A context that ends for another reason says
-// nothing about the chat: its calls may be made again, by another process.
+// ErrInterrupted ends the context of calls whose chat was interrupted, or deleted. A context that ends for another
+// reason says nothing about the chat: its calls may be made again, by another process.
 var ErrInterrupted = errors.New("the chat was interrupted")
 
-// Interrupted reports whether the chat was interrupted for which there is work in ctx.
+// Interrupted reports whether the chat was interrupted, or deleted, for which there is work in ctx.
 func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
 
 // errCutOff is what the model reads of a call that was cut off.

@@ -62,46 +62,6 @@ func TestAnAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
 	}
 }
 
-func TestAnAttemptEndsWhenItsChatGoes(t *testing.T) {
-	for name, leave := range map[string]func(c *conversation){
-		"deleted": func(c *conversation) {
-			if err := cluster.Client.Delete(c.t.Context(), c.chat); err != nil {
-				c.t.Fatal(err)
-			}
-		},
-		"deleted with a finalizer": func(c *conversation) {
-			c.chat.Finalizers = []string{"example.com/hold"}
-			if err := cluster.Client.Update(c.t.Context(), c.chat); err != nil {
-				c.t.Fatal(err)
-			}
-			if err := cluster.Client.Delete(c.t.Context(), c.chat); err != nil {
-				c.t.Fatal(err)
-			}
-		},
-		"given to another pod": func(c *conversation) {
-			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt, s.Generation.Pod = 2, "generation-1" })
-		},
-		"taken away": func(c *conversation) {
-			c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := hanging(t, nil)
-			result := c.resultName()
-			left := time.Now()
-			leave(c)
-			c.aborted()
-			if took := time.Since(left); took > time.Second {
-				t.Errorf("the call was aborted after %s", took)
-			}
-			c.stop()
-			if c.message(result) != nil {
-				t.Error("an attempt that was cancelled wrote a result")
-			}
-		})
-	}
-}
-
 func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 	script := hangs()
 	script.Rules[0].Reply.Fault = nil

@@ -168,7 +168,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.assigned(ctx, o) },
 		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
-		DeleteFunc: r.withdrawn,
+		DeleteFunc: func(o any) { r.withdrawn(ctx, o) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching the chats of pod %s: %w", r.options.Pod, err)
@@ -222,7 +222,7 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 		return
 	}
 	if !chat.DeletionTimestamp.IsZero() {
-		r.withdrawn(chat)
+		r.withdrawn(ctx, chat)
 		return
 	}
 	of := attempts.Of(chat.UID, &chat.Status)
@@ -269,21 +269,4 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 			delete(r.attempts, of.ChatUID)
 		}
 	})
-}
-
-// withdrawn ends the attempt of a chat that this pod has no longer, or that is deleted.
-func (r *Runner) withdrawn(o any) {
-	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-		o = last.Obj
-	}
-	chat, ok := o.(*v1alpha1.Chat)
-	if !ok {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if current := r.attempts[string(chat.UID)]; current != nil {
-		current.cancel(errMovedOn)
-		delete(r.attempts, string(chat.UID))
-	}
 }

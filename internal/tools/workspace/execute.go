@@ -81,8 +81,8 @@ func (execute) Reference() tools.Reference {
 				"left out, and what is no UTF-8 becomes U+FFFD.", maxOutput>>10),
 			fmt.Sprintf("While the command runs its output is shown live, %d KiB at once and at most every %d ms, ever less "+
 				"often, and %d KiB in all.", showBytes>>10, showPause.Milliseconds(), maxShown>>10),
-			"A command whose chat is interrupted while the call waits for it gets SIGTERM, and SIGKILL half a second later. " +
-				"One in the background runs on.",
+			"A command whose chat is interrupted or deleted while the call waits for it gets SIGTERM, and SIGKILL half a " +
+				"second later. One in the background runs on.",
 			"Commands are told by variables that nobody sits before them: they use no pager, no editor and no colours.",
 		},
 	}
