@@ -20,9 +20,12 @@ type Templates struct {
 	Client *apiclient.Client
 }
 
-// List lists at most so many that the label selector selects, and says whether there are more.
-func (t Templates) List(ctx context.Context, selector string, most int) ([]templates.Template, bool, error) {
-	found, more, err := t.Client.PodTemplates(ctx, t.Namespace, selector, most)
+// List lists at most so many that the label selector selects, in as many bytes at most as the API server has them in,
+// and says whether there are more.
+func (t Templates) List(
+	ctx context.Context, selector string, most int, mostBytes int64,
+) ([]templates.Template, bool, error) {
+	found, more, err := t.Client.PodTemplates(ctx, t.Namespace, selector, most, mostBytes)
 	var all []templates.Template
 	for i := range found {
 		all = append(all, templateOf(&found[i]))
@@ -32,7 +35,7 @@ func (t Templates) List(ctx context.Context, selector string, most int) ([]templ
 
 // templateOf leaves out what is not for models.
 func templateOf(t *apiclient.PodTemplate) templates.Template {
-	known := templates.Template{Name: t.Name, Annotations: t.Annotations}
+	known := templates.Template{Name: t.Metadata.Name, Annotations: t.Metadata.Annotations}
 	all := t.Template.Spec.Containers
 	i := slices.IndexFunc(all, func(c apiclient.Container) bool { return c.Name == v1alpha1.WorkspaceContainer })
 	if i = max(i, 0); i < len(all) {

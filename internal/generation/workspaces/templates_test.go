@@ -38,8 +38,8 @@ func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, more, err := Templates{Namespace: "ns", Client: client}.List(t.Context(), "a=b", 7)
-	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=7" {
+	all, more, err := Templates{Namespace: "ns", Client: client}.List(t.Context(), "a=b", 3, 1<<20)
+	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=3" {
 		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
 	}
 	if all[0].Image != "golang:1.27" || all[0].Requests["cpu"] != "500m" || all[0].Limits["memory"] != "2Gi" ||

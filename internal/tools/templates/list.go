@@ -5,6 +5,7 @@ package templates
 
 import (
 	"context"
+	"fmt"
 
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -40,7 +41,8 @@ type listResult struct {
 
 // Reference is what people read of the tool.
 func (list) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: listResult{}, Limits: []string{"200 templates."}}
+	return tools.Reference{Offered: offered, Result: listResult{}, Limits: []string{
+		fmt.Sprintf("%d templates, of together %d MiB as the API server has them.", maxTemplates, maxBytes>>20)}}
 }
 
 // Run lists the templates.
@@ -62,7 +64,10 @@ func (t list) Run(ctx context.Context, call tools.Call) (string, error) {
 			}
 			result.Templates = append(result.Templates, entry)
 		}
-		if more || most < len(all) {
+		switch {
+		case more:
+			result.Note = "There are " + tooMany + "."
+		case most < len(all):
 			result.Note = "There are more."
 		}
 		return result

@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// maxTemplates is how many templates are looked at.
-	maxTemplates = 200
+	// maxTemplates is how many templates are looked at, and maxBytes how much of them, as the API server has them, is read
+	// for a call: as many chats as a pod has may call at the same moment.
+	maxTemplates, maxBytes = 200, 4 << 20
 	// maxName is how many characters the name of an object may have.
 	maxName = 253
 	// maxDescription is how many characters of a description are shown.
@@ -45,8 +46,9 @@ type Template struct {
 
 // Options of the tools. All are required.
 type Options struct {
-	// List lists at most so many templates that a label selector selects, and says whether there are more.
-	List func(ctx context.Context, selector string, most int) (all []Template, more bool, err error)
+	// List lists at most so many templates that a label selector selects, in as many bytes at most as the API server has
+	// them in, and says whether there are more.
+	List func(ctx context.Context, selector string, most int, mostBytes int64) (all []Template, more bool, err error)
 }
 
 // Tools are all of them.
@@ -74,7 +76,7 @@ func (c *common) choice(ctx context.Context, chat *v1alpha1.Chat) (all []Templat
 			"podTemplateSelector")
 	}
 	want := labels.SelectorFromSet(chat.Spec.Workspace.PodTemplateSelector.Labels())
-	all, more, err = c.options.List(ctx, want.String(), maxTemplates)
+	all, more, err = c.options.List(ctx, want.String(), maxTemplates, maxBytes)
 	if err != nil && ctx.Err() != nil {
 		return nil, false, ctx.Err()
 	}
@@ -87,13 +89,13 @@ func (c *common) choice(ctx context.Context, chat *v1alpha1.Chat) (all []Templat
 
 // one is the template of that name. The error tells the model which there are.
 func (c *common) one(ctx context.Context, chat *v1alpha1.Chat, name string) (*Template, error) {
-	all, _, err := c.choice(ctx, chat)
+	all, more, err := c.choice(ctx, chat)
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(t Template) bool { return t.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no template %q; the templates are: %s", name, names(all))
+		return nil, fmt.Errorf("there is no template %q; the templates are: %s", name, names(all, more))
 	}
 	return &all[i], nil
 }
@@ -101,10 +103,8 @@ func (c *common) one(ctx context.Context, chat *v1alpha1.Chat, name string) (*Te
 // maxNamed is how many templates an error names.
 const maxNamed = 50
 
-func names(all []Template) string {
-	if len(all) == 0 {
-		return "none"
-	}
+// names of templates, for the model. Of those that are more than can be read it learns only that there are some.
+func names(all []Template, more bool) string {
 	var named []string
 	for i := range all[:min(len(all), maxNamed)] {
 		named = append(named, all[i].Name)
@@ -112,8 +112,18 @@ func names(all []Template) string {
 	if len(all) > maxNamed {
 		named = append(named, "and more, see list_templates")
 	}
+	if more {
+		named = append(named, "and "+tooMany)
+	}
+	if len(named) == 0 {
+		return "none"
+	}
 	return strings.Join(named, ", ")
 }
+
+// tooMany is what the model reads where there are more templates than can be read.
+var tooMany = fmt.Sprintf("more, of which some cannot be chosen, as %d templates and %d MiB of them are read at most: "+
+	"a person has to have spec.workspace.podTemplateSelector of the chat select fewer", maxTemplates, maxBytes>>20)
 
 // description of the template, for the model.
 func description(t *Template) string {

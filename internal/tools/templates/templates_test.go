@@ -37,7 +37,7 @@ type template struct {
 
 // server lists templates as the API server does.
 func server(all ...template) Options {
-	return Options{List: func(_ context.Context, selector string, most int) ([]Template, bool, error) {
+	return Options{List: func(_ context.Context, selector string, most int, _ int64) ([]Template, bool, error) {
 		selects, err := labels.Parse(selector)
 		if err != nil {
 			return nil, false, fmt.Errorf("parsing the selector: %w", err)
@@ -84,6 +84,18 @@ func TestTheModelSeesTheTemplatesThatItsChatSelects(t *testing.T) {
 				t.Errorf("got %s", got.Output)
 			}
 		})
+	}
+}
+
+func TestOfMoreTemplatesThanCanBeReadTheModelLearnsThatAPersonIsNeeded(t *testing.T) {
+	o := Options{List: func(context.Context, string, int, int64) ([]Template, bool, error) {
+		return []Template{goTemplate.Template}, true, nil
+	}}
+	for name, input := range map[string]string{"list_templates": `{}`, "read_template": `{"template":"zig"}`} {
+		got := call(t, o, choosing(nil), name, input).Output
+		if !strings.Contains(got, "go") || !strings.Contains(got, "a person has to have spec.workspace.podTemplateSelector") {
+			t.Errorf("%s says %s", name, got)
+		}
 	}
 }
 
@@ -149,7 +161,7 @@ func TestAChoiceThatIsNotPossibleIsRefusedWithWhatIs(t *testing.T) {
 }
 
 func TestAFailedListIsToldAndAnErrorDecidesNothing(t *testing.T) {
-	o := Options{List: func(context.Context, string, int) ([]Template, bool, error) {
+	o := Options{List: func(context.Context, string, int, int64) ([]Template, bool, error) {
 		return nil, false, errors.New("podtemplates is forbidden")
 	}}
 	got := call(t, o, choosing(nil), "create_workspace", `{"template":"go"}`)
