@@ -244,7 +244,7 @@ type WorkspaceStatus struct {
 	// +optional
 	Phase WorkspacePhase `json:"phase,omitempty"`
 
-	// pod that runs, or starts.
+	// pod that runs, or starts, or that podRef names. Commands run in it while the phase is Ready.
 	// +optional
 	Pod *WorkspacePod `json:"pod,omitempty"`
 

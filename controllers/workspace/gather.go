@@ -6,6 +6,7 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.F
 	}
 	switch source := &w.Spec.Source; {
 	case source.PodRef != nil:
-		return f, nil, r.gatherPod(ctx, f, source.PodRef.Name)
+		return f, nil, r.gatherNamedPod(ctx, f, source.PodRef.Name)
 	case source.WarmPoolRef != nil:
 		return f, nil, r.gatherPool(ctx, f)
 	}
@@ -48,6 +49,19 @@ func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.F
 	}
 	objects, err := r.render(ctx, w, f)
 	return f, objects, err
+}
+
+// gatherNamedPod reads the pod that podRef names into the facts, and who else names it.
+func (r *Reconciler) gatherNamedPod(ctx context.Context, f *life.Facts, name string) error {
+	var all v1alpha1.WorkspaceList
+	err := r.Client.List(ctx, &all, client.InNamespace(f.Workspace.Namespace),
+		client.MatchingFields{index.WorkspacesByPod: name})
+	if err != nil {
+		return fmt.Errorf("listing the workspaces that name Pod %s: %w", name, err)
+	}
+	isOwn := func(w v1alpha1.Workspace) bool { return w.UID == f.Workspace.UID }
+	f.Sharers = slices.DeleteFunc(all.Items, isOwn)
+	return r.gatherPod(ctx, f, name)
 }
 
 // gatherPod reads a pod of the namespace into the facts.

@@ -175,6 +175,42 @@ func TestThePodThatPodRefNamesIsTakenAsItIs(t *testing.T) {
 	}
 }
 
+func TestASecondWorkspaceThatNamesAPodSaysWhoseItIsUntilThePodIsCreatedAnew(t *testing.T) {
+	first := workspace(named, func(w *v1alpha1.Workspace) {
+		w.Name, w.UID, w.Spec.ChatRef.Name = "first", "w-0", "first"
+		w.CreationTimestamp = metav1.NewTime(chattest.Now.Add(-time.Minute))
+	})
+	pod := workspacePod("mine", nil, "")
+	s, r := begin(t, time.Second, workspace(named), first, pod)
+	r.Sandboxes = installed(false)
+	says := func(what string, want v1alpha1.ConditionReason) {
+		t.Helper()
+		reconciled(t, r)
+		if st, reason := status(t, s); reason != want || st.Pod == nil {
+			t.Errorf("%s: it says %s, and names the pod %+v", what, reason, st.Pod)
+		}
+	}
+	says("beside the first one", v1alpha1.ReasonPodTaken)
+	both := []reconcile.Request{request, {NamespacedName: client.ObjectKeyFromObject(first)}}
+	if got := r.ofSharer(t.Context(), first); !slices.Equal(got, both) {
+		t.Errorf("the first one requeues %v", got)
+	}
+	for _, gone := range []client.Object{first, pod} {
+		if err := s.Direct.Delete(t.Context(), gone); err != nil {
+			t.Fatal(err)
+		}
+		if gone == client.Object(first) {
+			says("without the first one", v1alpha1.ReasonPodTaken)
+		}
+	}
+	anew := workspacePod("mine", nil, "")
+	anew.UID = "p-2"
+	if err := s.Direct.Create(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
+	says("with another pod", v1alpha1.ReasonWorkspaceReady)
+}
+
 // mapper knows agent-sandbox's kinds once they are installed.
 type mapper struct {
 	meta.RESTMapper

@@ -33,7 +33,7 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	if f.OwnsClaim() {
 		next.Status.Claim = f.Claim.Name
 	}
-	if pod := f.Pod; f.WorksIn() {
+	if pod := f.Pod; f.Names() {
 		next.Status.Pod = &v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
 		next.Status.Directory = template.DirectoryIn(pod)
 		next.Status.Template = pod.Annotations[annotationTemplate]

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/workspace/template"
@@ -93,10 +94,30 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 		}
 		return r.ofSandbox(ctx, &sandbox)
 	}
-	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
-		ref := w.Spec.Source.PodRef
-		return ref != nil && ref.Name == o.GetName()
-	})
+	return r.ofName(ctx, o.GetNamespace(), o.GetName())
+}
+
+// ofSharer are the workspaces whose podRef names the same pod as that of a workspace: which of them has it may have
+// changed.
+func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.Request {
+	w, ok := o.(*v1alpha1.Workspace)
+	if !ok || w.Spec.Source.PodRef == nil {
+		return nil
+	}
+	return r.ofName(ctx, w.Namespace, w.Spec.Source.PodRef.Name)
+}
+
+// ofName are the workspaces whose podRef names a pod.
+func (r *Reconciler) ofName(ctx context.Context, namespace, pod string) (requests []reconcile.Request) {
+	var all v1alpha1.WorkspaceList
+	named := client.MatchingFields{index.WorkspacesByPod: pod}
+	if !requeue.List(ctx, r.Client, &all, client.InNamespace(namespace), named) {
+		return nil
+	}
+	for i := range all.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	}
+	return requests
 }
 
 // ofSandbox is the workspace whose claim has the sandbox.

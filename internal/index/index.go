@@ -32,6 +32,9 @@ const (
 	// OpenApprovalsByChat finds the ToolApprovals of a chat that have not been acted on.
 	OpenApprovalsByChat = "openApprovalsByChat"
 
+	// WorkspacesByPod finds the workspaces whose podRef names a pod.
+	WorkspacesByPod = "spec.source.podRef.name"
+
 	// AnyChat as the key of UnsettledByChat finds the unsettled messages of all chats.
 	AnyChat = "*"
 )
@@ -50,6 +53,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
 		{&v1alpha1.ChatMessage{}, ReportsByChat, reportsByChat},
 		{&v1alpha1.ToolApproval{}, OpenApprovalsByChat, openApprovalsByChat},
+		{&v1alpha1.Workspace{}, WorkspacesByPod, workspacesByPod},
 	} {
 		if err := indexer.IndexField(ctx, index.object, index.field, index.keys); err != nil {
 			return fmt.Errorf("indexing %T by %s: %w", index.object, index.field, err)
@@ -132,4 +136,12 @@ func openApprovalsByChat(o client.Object) []string {
 		return nil
 	}
 	return []string{approval.Spec.ChatRef.Name}
+}
+
+func workspacesByPod(o client.Object) []string {
+	workspace, ok := o.(*v1alpha1.Workspace)
+	if !ok || workspace.Spec.Source.PodRef == nil {
+		return nil
+	}
+	return []string{workspace.Spec.Source.PodRef.Name}
 }

@@ -43,7 +43,7 @@ func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("second"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
 		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
 	w.ready("second", 4)
-	if got := w.results("second")[0]; !got.IsError || strings.Contains(got.Output, "mine") {
+	if got := w.results("second")[0]; !got.IsError || !strings.Contains(got.Output, "PodTaken") {
 		t.Errorf("another chat reads %+v", got)
 	}
 
@@ -54,6 +54,23 @@ func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {
 	w.eventually("its workspace is gone", func() bool { return w.gone(its) })
 	if pod := w.housing(); pod == nil || !pod.DeletionTimestamp.IsZero() {
 		t.Errorf("the pod went with the chat: %+v", pod)
+	}
+	w.eventually("the workspace of the other chat says that the pod is to be created anew", func() bool {
+		ready := meta.FindStatusCondition(w.workspace("second").Status.Conditions, v1alpha1.ConditionReady)
+		return ready.Reason == "PodTaken" && strings.Contains(ready.Message, "was the workspace of another chat")
+	})
+
+	// A chat that comes when both are gone finds out by its calls alone.
+	second := w.workspace("second")
+	if err := c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("second")}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the workspace of the other chat is gone", func() bool { return w.gone(second) })
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("third"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
+		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
+	w.ready("third", 4)
+	if got := w.results("third")[0]; !got.IsError || !strings.Contains(got.Output, "BoundToAnother") {
+		t.Errorf("a third chat reads %+v", got)
 	}
 }
 

@@ -370,12 +370,22 @@ func TestAWorkspaceThatCannotBeUsedIsToldInPlainWords(t *testing.T) {
 	}
 }
 
+func TestAWorkspaceThatIsAnotherChatsTellsWhatAPersonHasToDo(t *testing.T) {
+	b := newBench(t)
+	refusal := &protocol.Error{Code: protocol.BoundToAnother, Message: "This workspace belongs to another chat."}
+	b.use(Options{Workspaces: only{err: fmt.Errorf("binding it: %w", refusal)}, Now: time.Now})
+	if _, err := b.call("execute", `{"command":"x"}`); err == nil ||
+		!strings.Contains(err.Error(), "(BoundToAnother): a person has to name another pod") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRefusalsTellTheModelWhatToDo(t *testing.T) {
 	for code, want := range map[protocol.ErrorCode]string{
 		protocol.TooMany:        "Too many (TooMany). Wait for a command",
 		protocol.CannotStart:    "Too many (CannotStart)",
 		protocol.NoShell:        "Commands cannot be run in this workspace",
-		protocol.BoundToAnother: "the workspace refuses to work for this chat (BoundToAnother): a person",
+		protocol.BoundToAnother: "refuses to work for this one (BoundToAnother): a person has to name another pod",
 	} {
 		b := newBench(t)
 		b.agent.Before = func(w http.ResponseWriter, _ *http.Request) bool {

@@ -23,7 +23,7 @@ var advice = map[protocol.ErrorCode]string{
 
 // notForModels are refusals that a model can do nothing about.
 var notForModels = map[protocol.ErrorCode]bool{
-	protocol.Unauthenticated: true, protocol.Forbidden: true, protocol.Unbound: true, protocol.BoundToAnother: true,
+	protocol.Unauthenticated: true, protocol.Forbidden: true, protocol.Unbound: true,
 }
 
 // Problem is an error of the client as the model reads it, without addresses.
@@ -32,6 +32,10 @@ func Problem(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if refused, ok := errors.AsType[*protocol.Error](err); ok {
+		if refused.Code == protocol.BoundToAnother {
+			return fmt.Errorf("the workspace's pod is that of another chat, and refuses to work for this one (%s): "+
+				"a person has to name another pod, or to create it anew", refused.Code)
+		}
 		if notForModels[refused.Code] {
 			return fmt.Errorf("the workspace refuses to work for this chat (%s): a person has to look into it", refused.Code)
 		}

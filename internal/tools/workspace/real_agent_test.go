@@ -345,7 +345,8 @@ func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
 	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
 	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
 	if _, err := r.call("process_list", "{}"); err == nil || err.Error() !=
-		"the workspace refuses to work for this chat (BoundToAnother): a person has to look into it" {
+		"the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
+			"name another pod, or to create it anew" {
 		t.Errorf("got %v", err)
 	}
 }

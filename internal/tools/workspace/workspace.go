@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
 )
 
 // Workspaces find the workspace of a chat.
@@ -84,6 +85,8 @@ func Open(ctx context.Context, all Workspaces, chat *v1alpha1.Chat) (*client.Cli
 		return workspace, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case isCode(err, protocol.BoundToAnother): // It says who has to do what.
+		return nil, Problem(ctx, err)
 	}
 	why := clip.Ellipsis(printable.Line(err.Error()), maxWhy)
 	return nil, fmt.Errorf("the workspace of this chat cannot be used: %s", why)

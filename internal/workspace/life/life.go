@@ -63,6 +63,8 @@ type Facts struct {
 
 	// Pod of the workspace: the one of its name, that of its sandbox, or the one that podRef names; nil: there is none.
 	Pod *corev1.Pod
+	// Sharers are the other workspaces whose podRef names that pod.
+	Sharers []v1alpha1.Workspace
 	// Claim of the workspace's name; nil: there is none.
 	Claim *corev1.PersistentVolumeClaim
 	// Pool is what the workspace has of its warm pool; nil unless its source is one.
@@ -178,10 +180,11 @@ func (f *Facts) OwnsPod() bool {
 	return metav1.IsControlledBy(f.Pod, f.Workspace)
 }
 
-// WorksIn reports whether there is a pod that the workspace may use: its own, or the one that podRef names.
-func (f *Facts) WorksIn() bool {
+// Names reports whether there is a pod that the status is to name: the workspace's own, or the one that podRef names.
+// It may not work in the latter, as the phase says.
+func (f *Facts) Names() bool {
 	if f.Workspace.Spec.Source.PodRef != nil {
-		return f.Pod != nil && !f.Workspace.Spec.Suspend && f.notOffered() == ""
+		return f.Pod != nil && f.notOffered() == ""
 	}
 	return f.OwnsPod()
 }

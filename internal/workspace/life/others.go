@@ -32,6 +32,9 @@ func (f *Facts) ofOthers() Plan {
 		return f.awaited(v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, StartPatience, "Pod "+name+
 			" is being removed, and the next one of its name is waited for: create it, or name another one")
 	}
+	if taken := f.taken(); taken != "" {
+		return stalled(v1alpha1.ReasonPodTaken, taken, 0)
+	}
 	return f.notOurs("create it again, or name another one")
 }
 

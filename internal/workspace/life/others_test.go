@@ -112,8 +112,8 @@ func TestThePodThatPodRefNamesIsUsedAndNeverRemoved(t *testing.T) {
 			got := Decide(&c.facts)
 			c.want.check(t, got)
 			uses := c.want.reason == v1alpha1.ReasonWorkspaceReady
-			if uses && !c.facts.WorksIn() || !uses && got.Phase == v1alpha1.WorkspacePhaseReady {
-				t.Errorf("it works in its pod: %t", c.facts.WorksIn())
+			if uses && !c.facts.Names() || !uses && got.Phase == v1alpha1.WorkspacePhaseReady {
+				t.Errorf("its status names its pod: %t", c.facts.Names())
 			}
 		})
 	}
