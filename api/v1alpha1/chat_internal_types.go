@@ -19,6 +19,11 @@ type ChatInternalStatus struct {
 	// +optional
 	Superseded *SupersededRange `json:"superseded,omitempty"`
 
+	// agentsOf is the committed message whose agents have yet to be dealt with; empty: of none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	AgentsOf string `json:"agentsOf,omitempty"`
+
 	// contextBoundaries are where the contexts begin that were begun so far, oldest first: a message that is edited takes
 	// the chat back to the one that it was part of. The oldest of more than 64 are forgotten.
 	// +kubebuilder:validation:MaxItems=64

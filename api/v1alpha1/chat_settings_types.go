@@ -60,6 +60,11 @@ type ChatSettings struct {
 	// +kubebuilder:validation:XValidation:rule="[has(self.podTemplateRef), has(self.podTemplateSelector), has(self.warmPoolRef), has(self.podRef)].filter(s, s).size() <= 1",message="set one of podTemplateRef, podTemplateSelector, warmPoolRef and podRef"
 	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
+	// subAgents lets the model start chats of its own below this one, and talk to them. They have what this chat says
+	// itself, but for its workspace, which they share, its advisor and the tools of its client.
+	// +optional
+	SubAgents *SubAgentSettings `json:"subAgents,omitempty"`
+
 	// limits bounds what the chat may do.
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`

@@ -26,8 +26,8 @@ type ChatClassSpec struct {
 	// +optional
 	Preamble string `json:"preamble,omitempty"`
 
-	// defaults is what its chats have where they say nothing themselves. Of tools, advisor and limits each field counts
-	// for itself; any other field of a chat takes the place of this one as a whole.
+	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents and limits each
+	// field counts for itself; any other field of a chat takes the place of this one as a whole.
 	// +optional
 	Defaults ChatSettings `json:"defaults,omitempty,omitzero"`
 
@@ -37,7 +37,7 @@ type ChatClassSpec struct {
 }
 
 // ChatField is a field of Chat.spec that a ChatClass may keep to itself.
-// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;tools;advisor;workspace;limits;debug
+// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;tools;advisor;workspace;subAgents;limits;debug
 type ChatField string
 
 // The fields that a ChatClass may keep to itself.
@@ -50,6 +50,7 @@ const (
 	FieldTools                      ChatField = "tools"
 	FieldAdvisor                    ChatField = "advisor"
 	FieldWorkspace                  ChatField = "workspace"
+	FieldSubAgents                  ChatField = "subAgents"
 	FieldLimits                     ChatField = "limits"
 	FieldDebug                      ChatField = "debug"
 )

@@ -21,6 +21,8 @@ const (
 	EventReplyTooLarge = EventReason(ReasonReplyTooLarge)
 	// EventGenerationPodRefused surfaces when the API server begins to refuse the generation pod that the next step needs.
 	EventGenerationPodRefused = EventReason(ReasonGenerationPodRefused)
+	// EventAgentRefused surfaces when the API server refuses a sub-chat that the model starts, or what it says to one.
+	EventAgentRefused EventReason = "AgentRefused"
 	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
 	EventPromptRefused = EventReason(ReasonPromptRefused)
 	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to

@@ -138,6 +138,13 @@ type MessageGeneration struct {
 	// +optional
 	Workspace *WorkspaceChange `json:"workspace,omitempty"`
 
+	// agents is what the results decide about the sub-chats of the chat.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=key
+	// +optional
+	Agents []AgentChange `json:"agents,omitempty"`
+
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`

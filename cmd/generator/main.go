@@ -41,6 +41,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/internal/tools/skills"
+	"parley.dev/parley/internal/tools/subagents"
 	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/tools/workspace"
 )
@@ -166,12 +167,15 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 	texts := sources.New(sources.Options{Client: client, Forbidden: runner.DefaultForbidden, Now: time.Now})
 	learned := skills.Tools(skills.Options{OfChat: texts.SkillsOf, Has: workspaces.Has, Workspaces: found})
 	chosen := templates.Tools(templates.Options{List: workspaces.Templates{Namespace: namespace, Client: client}.List})
+	started := subagents.Tools(subagents.Options{
+		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
+	})
 	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
-		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned),
+		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},

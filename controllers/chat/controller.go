@@ -140,7 +140,8 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error
 
 // requeueAfter is when time alone may change something; zero: never.
 func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
-	if todo.Status.Internal.Superseded != nil { // The messages that left the history can be put aside now.
+	// The messages that left the history can be put aside now, and what was decided about sub-chats done.
+	if in := &todo.Status.Internal; in.Superseded != nil || in.AgentsOf != "" {
 		return time.Nanosecond
 	}
 	look := s.lookAgain

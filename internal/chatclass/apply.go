@@ -60,6 +60,7 @@ func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
 		Tools:                      mergeWith(own.Tools, class.Tools, mergeTools),
 		Advisor:                    mergeWith(own.Advisor, class.Advisor, mergeAdvisor),
 		Workspace:                  cmp.Or(own.Workspace, class.Workspace),
+		SubAgents:                  mergeWith(own.SubAgents, class.SubAgents, mergeSubAgents),
 		Limits:                     mergeWith(own.Limits, class.Limits, mergeLimits),
 		Debug:                      cmp.Or(own.Debug, class.Debug),
 	}
@@ -81,6 +82,12 @@ func mergeAdvisor(own, class *v1alpha1.ChatAdvisor) *v1alpha1.ChatAdvisor {
 		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigRef: cmp.Or(own.ModelConfigRef, class.ModelConfigRef),
 		ReasoningEffort: cmp.Or(own.ReasoningEffort, class.ReasoningEffort), MaxUses: cmp.Or(own.MaxUses, class.MaxUses),
 		MaxOutputTokens: cmp.Or(own.MaxOutputTokens, class.MaxOutputTokens),
+	}
+}
+
+func mergeSubAgents(own, class *v1alpha1.SubAgentSettings) *v1alpha1.SubAgentSettings {
+	return &v1alpha1.SubAgentSettings{
+		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigs: orList(own.ModelConfigs, class.ModelConfigs),
 	}
 }
 

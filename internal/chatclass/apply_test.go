@@ -40,6 +40,7 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 			MaxOutputTokens: new(int64(n)),
 		},
 		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: of}},
+		SubAgents: &v1alpha1.SubAgentSettings{Enabled: new(true), ModelConfigs: []v1alpha1.ModelConfigReference{*ref}},
 		Limits: &v1alpha1.ChatLimits{
 			MaxSteps: new(n), MaxQueue: new(n), MaxSubChats: new(n), MaxDepth: new(n), ActionDeadlineSeconds: new(n),
 			Budget: &v1alpha1.Budget{Currency: v1alpha1.Currency(of), Amount: "1"},
@@ -58,7 +59,7 @@ func unset(t *testing.T, v reflect.Value, path string) (names []string) {
 			continue
 		}
 		switch name {
-		case "Tools", "Advisor", "Limits":
+		case "Tools", "Advisor", "SubAgents", "Limits":
 			names = append(names, unset(t, field.Elem(), name+".")...)
 		}
 	}
@@ -116,7 +117,7 @@ func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
 		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools", "advisor",
-		"workspace", "limits", "debug",
+		"workspace", "subAgents", "limits", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())

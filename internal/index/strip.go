@@ -26,6 +26,9 @@ func StripMessage(o any) (any, error) {
 		message.Spec.Parts = withoutContent(message)
 		if g := message.Spec.Generation; g != nil {
 			g.Warnings = nil
+			for i := range g.Agents { // How many there are tells that there is something to do.
+				g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}
+			}
 		}
 	}
 	return o, nil

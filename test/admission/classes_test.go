@@ -102,6 +102,9 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 		{chatter, "is advised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: ref("large")}
 		})), model},
+		{chatter, "starts agents that another model answers", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+			s.SubAgents = &v1alpha1.SubAgentSettings{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "large"}}}
+		})), model},
 		{chatter, "has fewer steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
 		})), ""},

@@ -131,6 +131,9 @@ var probes = []probe{
 		return says(dryAs(ctx, manager, sandboxClaim(func(c *pools.SandboxClaim) { c.OwnerReferences = nil })),
 			"the SandboxClaim of a workspace is controlled by that Workspace")
 	}},
+	{"parley-manager-chats", func(ctx context.Context) bool {
+		return says(dryAs(ctx, manager, newChat("any")), "creates the sub-chats alone that models start")
+	}},
 	{"parley-manager-bindings", func(ctx context.Context) bool {
 		c, err := manager.client(ctx)
 		return err == nil && says(applies(bindsTo("probe"))(ctx, client.NewDryRunClient(c)),

@@ -123,7 +123,8 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		for _, want := range []string{"chats/status: " + status, "chatmessages/status: " + status,
 			"chatmodelconfigs/status: " + status, "toolapprovals/status: " + status, "chatquotas/status: " + status,
 			"clusterchatquotas/status: " + status, "workspaces/status: " + status, "workspaces: create update",
-			"persistentvolumeclaims: create patch", "pods: create delete", "agents.x-k8s.io/sandboxes: patch",
+			"persistentvolumeclaims: create patch", "pods: create delete", "chats: create patch delete",
+			"agents.x-k8s.io/sandboxes: patch",
 			"extensions.agents.x-k8s.io/sandboxclaims: create"} {
 			if !slices.Contains(got, want) {
 				t.Errorf("it may not %q, but %q", want, got)
@@ -132,6 +133,9 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 		for _, right := range got {
 			kind, verbs, _ := strings.Cut(right, ": ")
 			for verb := range strings.FieldsSeq(verbs) {
+				if right == "chats: create patch delete" { // A policy holds it to less.
+					continue
+				}
 				if verb == "update" || verb == "patch" {
 					if slices.Contains([]string{"chats", "chatclasses", "chatmessages", "chatmodelconfigs", "toolapprovals", "chatquotas",
 						"clusterchatquotas", "secrets"}, kind) {

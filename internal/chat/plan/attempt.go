@@ -89,6 +89,9 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
 		p.changeWorkspace(g.Workspace)
+		if len(g.Agents) > 0 {
+			st.Internal.AgentsOf = result.Name
+		}
 	}
 	p.account(result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {

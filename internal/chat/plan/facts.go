@@ -237,6 +237,8 @@ type Plan struct {
 	// PutAside is true when the messages of Chat.status.internal.superseded must be put aside before the status is
 	// written.
 	PutAside bool
+	// AgentsOf is the message whose agents are to be dealt with before the status is written; empty: none.
+	AgentsOf string
 	// Transitions of the state machine that the plan makes, in their order.
 	Transitions []Transition
 	// Replaced are the turns that this pass replaced by the next one, in their order.

@@ -226,6 +226,8 @@ type Step struct {
 	NeedsWorkspace bool
 	// Workspace is what results decide about the workspace of the chat.
 	Workspace *v1alpha1.WorkspaceChange
+	// Agents is what results decide about the sub-chats of the chat.
+	Agents []v1alpha1.AgentChange
 	// StoppedBy is the tool of the first result that ends the turn.
 	StoppedBy string
 	Truncated bool

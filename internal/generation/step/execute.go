@@ -27,7 +27,7 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 	}
 	results := p.run(ctx, messages,
 		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Attach: live.attach}, live)
-	o := p.executed(ctx, append(results, calls.Denied...), live.spans(), live.files...)
+	o := p.executed(ctx, calls, append(results, calls.Denied...), live.spans(), live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
 
@@ -41,11 +41,13 @@ func (p *Performer) run(
 }
 
 // executed is the outcome of a batch of calls.
-func (p *Performer) executed(ctx context.Context, results []v1alpha1.ToolResult, ran map[string]collect.Span,
-	files ...v1alpha1.MessageFile) Outcome {
+func (p *Performer) executed(ctx context.Context, calls tools.DueCalls, results []v1alpha1.ToolResult,
+	ran map[string]collect.Span, files ...v1alpha1.MessageFile) Outcome {
+	registry := p.steps.options.Tools
+	changes, results := registry.Changes(&tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, results)
 	s := collect.Results(results, tools.ResultLimitOf(p.chat), ran)
 	s, _ = collect.WithFiles(s, files) // It has room: see tools.Attaching.
-	s.Workspace = p.steps.options.Tools.Decision(results)
+	s.Workspace, s.Agents = registry.Decision(results), changes
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
 	}

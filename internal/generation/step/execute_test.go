@@ -36,8 +36,9 @@ func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := performer(c.tool)
-			o := p.executed(c.ctx, p.steps.options.Tools.Execute(c.ctx,
-				tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}, nil), nil)
+			due := tools.DueCalls{Run: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}
+			o := p.executed(c.ctx, due, p.steps.options.Tools.Execute(c.ctx,
+				tools.Batch{Chat: p.chat, Calls: due.Run}, nil), nil)
 			var g v1alpha1.MessageGeneration
 			p.Account(&g, o)
 			if (g.Workspace != nil && g.Workspace.Stop) != c.want {

@@ -58,7 +58,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		}
 		ran[id] = span
 	}
-	o := p.executed(ctx, append(results, calls.Denied...), ran, live.files...)
+	o := p.executed(ctx, calls, append(results, calls.Denied...), ran, live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
 

@@ -93,6 +93,11 @@ func Chooses(change *v1alpha1.WorkspaceChange) Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Workspace = change }
 }
 
+// Changes is what the results decide about sub-chats.
+func Changes(agents ...v1alpha1.AgentChange) Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Agents = agents }
+}
+
 // StoppedBy is that a result of the tool ends the turn.
 func StoppedBy(tool string) Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.StoppedBy = tool }

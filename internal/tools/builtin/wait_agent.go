@@ -52,9 +52,9 @@ func (WaitAgent) InputSchema() map[string]any {
 	}
 }
 
-// Suits a chat that has sub-chats.
+// Suits a chat that has sub-chats, or whose model may start some.
 func (WaitAgent) Suits(chat *v1alpha1.Chat) bool {
-	return chat.Status.Internal.Attempt.HasSubChats
+	return chat.Status.Internal.Attempt.HasSubChats || chat.Spec.SubAgents.On() && chat.Spec.ParentRef == nil
 }
 
 type waitArguments struct {
@@ -106,7 +106,8 @@ type waitResult struct {
 // Reference is what people read of the tool.
 func (WaitAgent) Reference() tools.Reference {
 	return tools.Reference{
-		Offered: "chats that have sub-chats, and those that name it in `spec.tools.allow`", Result: waitResult{},
+		Offered: "chats that have sub-chats, or may start some, and those that name it in `spec.tools.allow`",
+		Result:  waitResult{},
 		Errors: []string{
 			"There is no such chat below the one that calls. Of others the model learns nothing.",
 			"The sub-chat or its reply cannot be read at the moment.",

@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/internal/tools/skills"
+	"parley.dev/parley/internal/tools/subagents"
 	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/tools/workspace"
 )
@@ -25,6 +26,7 @@ import (
 func builtIn() []tools.Tool {
 	all := append(workspace.Tools(workspace.Options{}), templates.Tools(templates.Options{})...)
 	all = append(all, skills.Tools(skills.Options{})...)
+	all = append(all, subagents.Tools(subagents.Options{})...)
 	all = append(all, advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
 	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all

@@ -1,0 +1,119 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/agents"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/tree"
+	"parley.dev/parley/internal/denial"
+)
+
+// changeAgents does what a committed message decides about sub-chats: it starts them, says something to them, or
+// interrupts them. What the API server refuses for good is told in an Event, and the model finds out when it asks.
+func (a *actuator) changeAgents(ctx context.Context, s *scope, todo *plan.Plan) error {
+	if todo.AgentsOf == "" {
+		return nil
+	}
+	namespace := s.facts.Chat.Namespace
+	message, err := readMessage(ctx, a.live, namespace, todo.AgentsOf)
+	if err != nil || message == nil || message.Spec.Generation == nil {
+		return err // It has left the history.
+	}
+	// The cache leaves out what a sub-chat takes over.
+	var parent v1alpha1.Chat
+	if err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.facts.Chat.Name}, &parent); err != nil {
+		return fmt.Errorf("reading chat %s: %w", s.facts.Chat.Name, err)
+	}
+	for i := range message.Spec.Generation.Agents {
+		change := &message.Spec.Generation.Agents[i]
+		err := a.changeAgent(ctx, &parent, change)
+		if words := denial.Of(err, change.Chat); words != "" {
+			todo.Notices = append(todo.Notices, plan.Notice{
+				Reason: v1alpha1.EventAgentRefused, Action: v1alpha1.EventActionCommit,
+				Note: fmt.Sprintf("The API server refuses what the model wants of sub-chat %s: %s", change.Chat, words),
+			})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
+	if change.Spawn != nil {
+		return a.spawn(ctx, parent, change)
+	}
+	sub, err := a.below(ctx, parent, change.Chat)
+	if err != nil || sub == nil {
+		return err // It has been deleted.
+	}
+	if change.Message != nil {
+		return a.say(ctx, parent, change)
+	}
+	token := agents.Token(change.Key)
+	if sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] == token {
+		return nil
+	}
+	before := sub.DeepCopy()
+	if sub.Annotations == nil {
+		sub.Annotations = map[string]string{}
+	}
+	sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] = token
+	if err := a.client.Patch(ctx, sub, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("interrupting sub-chat %s: %w", change.Chat, err)
+	}
+	return nil
+}
+
+// spawn creates a sub-chat. One of its name that this call has not created is another's, and stays as it is.
+func (a *actuator) spawn(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
+	err := a.client.Create(ctx, agents.Spawned(parent, change))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("starting sub-chat %s: %w", change.Chat, err)
+	}
+	return nil
+}
+
+// say creates a message of a sub-chat. One of its name says it already.
+func (a *actuator) say(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
+	err := a.client.Create(ctx, agents.Said(parent, change))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("saying something to sub-chat %s: %w", change.Chat, err)
+	}
+	return nil
+}
+
+// below reads a chat below another one; nil if there is none.
+func (a *actuator) below(ctx context.Context, parent *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
+	lookup := func(name string) (*v1alpha1.Chat, error) {
+		var chat v1alpha1.Chat
+		err := a.live.Get(ctx, types.NamespacedName{Namespace: parent.Namespace, Name: name}, &chat)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading chat %s: %w", name, err)
+		}
+		return &chat, nil
+	}
+	sub, err := lookup(name)
+	if err != nil || sub == nil {
+		return nil, err
+	}
+	if below, err := tree.Below(sub, parent.Name, lookup); err != nil || !below {
+		return nil, err
+	}
+	return sub, nil
+}

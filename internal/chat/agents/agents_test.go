@@ -1,0 +1,141 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package agents_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/agents"
+)
+
+const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"
+
+func parent(change func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "root", Labels: map[string]string{"a": "b"}}}
+	change(&chat.Spec)
+	return chat
+}
+
+func spawning(of v1alpha1.AgentSpawn) *v1alpha1.AgentChange {
+	return &v1alpha1.AgentChange{Key: key, Chat: agents.Name("root", key), Spawn: &of}
+}
+
+func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
+	from := parent(func(s *v1alpha1.ChatSpec) {
+		s.Prompt, s.Title, s.ChatClassName, s.SystemPrompt = "Do it all.", "All", "coder", "Be brief."
+		s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "small"}
+		s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}
+		s.Workspace, s.Advisor = &v1alpha1.WorkspaceSource{}, &v1alpha1.ChatAdvisor{Enabled: new(true)}
+		s.SubAgents = &v1alpha1.SubAgentSettings{Enabled: new(true)}
+		s.Suspend, s.Archived = true, true
+		s.Tools = &v1alpha1.ChatTools{
+			Allow: []v1alpha1.ToolPattern{"execute", "ask"}, Approval: []v1alpha1.ToolPattern{"execute"},
+			Client: []v1alpha1.ClientTool{{Name: "ask"}}, StopAfter: []string{"ask"},
+		}
+	})
+	before := from.DeepCopy()
+	got := agents.Spawned(from,
+		spawning(v1alpha1.AgentSpawn{Type: v1alpha1.AgentGeneral, Prompt: "Do this.", Title: "This"}))
+	want := &v1alpha1.Chat{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: agents.Name("root", key),
+			Annotations: map[string]string{"parley.dev/spawned-by": key}},
+		Spec: v1alpha1.ChatSpec{
+			Prompt: "Do this.", Title: "This", ChatClassName: "coder", SystemPrompt: "Be brief.",
+			ParentRef:      &v1alpha1.ChatReference{Name: "root"},
+			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "small"},
+			Limits:         &v1alpha1.ChatLimits{MaxSteps: new(int32(9))},
+			Tools: &v1alpha1.ChatTools{
+				Allow: []v1alpha1.ToolPattern{"execute"}, Approval: []v1alpha1.ToolPattern{"execute"}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(before, from); diff != "" {
+		t.Errorf("the parent has changed: %s", diff)
+	}
+	got = agents.Spawned(from,
+		spawning(v1alpha1.AgentSpawn{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}))
+	if got.Spec.ModelConfigRef.Name != "strong" {
+		t.Errorf("the model that was chosen is not %+v", got.Spec.ModelConfigRef)
+	}
+}
+
+func TestTheToolsOfASubChatAreNoMoreThanThoseOfItsParent(t *testing.T) {
+	patterns := func(of string) (all []v1alpha1.ToolPattern) {
+		for p := range strings.FieldsSeq(of) {
+			all = append(all, v1alpha1.ToolPattern(p))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		kind        v1alpha1.AgentType
+		tools       *v1alpha1.ChatTools
+		allow, deny string
+	}{
+		"general, of a chat that says nothing": {v1alpha1.AgentGeneral, nil, "", ""},
+		"explore, of a chat that says nothing": {v1alpha1.AgentExplore, nil, tell(agents.Exploring), ""},
+		"explore, of one that may read files": {v1alpha1.AgentExplore,
+			&v1alpha1.ChatTools{Allow: patterns("read_file execute")}, "read_file", ""},
+		"explore, of one that may only act": {v1alpha1.AgentExplore,
+			&v1alpha1.ChatTools{Allow: patterns("execute")}, "", "*"},
+		"explore, of one that is denied something": {v1alpha1.AgentExplore,
+			&v1alpha1.ChatTools{Deny: patterns("read_*")}, tell(agents.Exploring), "read_*"},
+		"general, of one that has only a client's": {v1alpha1.AgentGeneral,
+			&v1alpha1.ChatTools{Allow: patterns("ask"), Client: []v1alpha1.ClientTool{{Name: "ask"}}}, "", "*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := parent(func(s *v1alpha1.ChatSpec) { s.Tools = c.tools })
+			got := agents.Spawned(from, spawning(v1alpha1.AgentSpawn{Type: c.kind})).Spec.Tools
+			if got == nil {
+				got = &v1alpha1.ChatTools{}
+			}
+			if !slices.Equal(got.Allow, patterns(c.allow)) || !slices.Equal(got.Deny, patterns(c.deny)) {
+				t.Errorf("it may call %v, and not %v", got.Allow, got.Deny)
+			}
+		})
+	}
+}
+
+func tell(patterns []v1alpha1.ToolPattern) string {
+	text := ""
+	for _, p := range patterns {
+		text += string(p) + " "
+	}
+	return text
+}
+
+func TestANameFollowsFromTheCallAndFitsAChat(t *testing.T) {
+	long := strings.Repeat("a", 188) + ".b-" + strings.Repeat("c", 9)
+	for _, chat := range []string{"root", long} {
+		name, other := agents.Name(chat, key), agents.Name(chat, key+"2")
+		if name != agents.Name(chat, key) || name == other || len(name) > 200 || strings.Contains(name, "--") ||
+			strings.Contains(name, ".-") || !strings.HasPrefix(name, chat[:4]) {
+			t.Errorf("the names are %s and %s", name, other)
+		}
+	}
+}
+
+func TestWhatIsSaidToASubChatIsAUsersMessage(t *testing.T) {
+	change := &v1alpha1.AgentChange{Key: key, Chat: "root-1",
+		Message: &v1alpha1.AgentMessage{Content: "Stop.", Interrupts: true}}
+	got := agents.Said(parent(func(*v1alpha1.ChatSpec) {}), change)
+	if got.Spec.Role != v1alpha1.RoleUser || got.Spec.Content != "Stop." ||
+		got.Spec.WhenBusy != v1alpha1.WhenBusyInterrupt ||
+		got.Spec.ChatRef.Name != "root-1" || !strings.HasPrefix(got.Name, "root-1-agent-") ||
+		got.Namespace != "ns" {
+		t.Errorf("it is %+v", got)
+	}
+	change.Message.Interrupts = false
+	again := agents.Said(parent(func(*v1alpha1.ChatSpec) {}), change)
+	if again.Spec.WhenBusy != "" || again.Name != got.Name {
+		t.Errorf("it is %+v", again)
+	}
+}

@@ -1,0 +1,208 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package subagents_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/agents"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/subagents"
+)
+
+const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"
+
+// world is a namespace with chats and ChatModelConfigs.
+type world struct {
+	chats   []*v1alpha1.Chat
+	configs []*v1alpha1.ChatModelConfig
+	broken  error
+}
+
+func find[T metav1.Object](all []T, name string) (found T, err error) {
+	for _, o := range all {
+		if o.GetName() == name {
+			return o, nil
+		}
+	}
+	return found, apierrors.NewNotFound(schema.GroupResource{}, name)
+}
+
+func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (string, error) {
+	t.Helper()
+	for _, tool := range subagents.Tools(subagents.Options{
+		Chat: func(_ context.Context, name string) (*v1alpha1.Chat, error) {
+			if w.broken != nil {
+				return nil, w.broken
+			}
+			return find(w.chats, name)
+		},
+		Config: func(_ context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+			if w.broken != nil {
+				return nil, w.broken
+			}
+			return find(w.configs, name)
+		},
+		Chats: func(_ context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
+			list := &v1alpha1.ChatList{}
+			for _, chat := range w.chats {
+				if chat.Spec.ParentRef != nil && options.FieldSelector == "spec.parentRef.name="+chat.Spec.ParentRef.Name {
+					list.Items = append(list.Items, *chat)
+				}
+			}
+			return list, w.broken
+		},
+	}) {
+		if tool.Name() == name {
+			return tool.Run(t.Context(), tools.Call{ID: "call_1", Key: key, Input: input, Chat: root})
+		}
+	}
+	t.Fatalf("there is no tool %s", name)
+	return "", nil
+}
+
+func starter(change ...func(*v1alpha1.Chat)) *v1alpha1.Chat {
+	return chattest.Chat("root", append([]func(*v1alpha1.Chat){func(c *v1alpha1.Chat) {
+		c.Spec.SubAgents = &v1alpha1.SubAgentSettings{Enabled: new(true),
+			ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "strong"}, {Name: "gone"}, {Name: "off"}}}
+		c.Status.Generation = &v1alpha1.GenerationStatus{ModelConfig: "small"}
+	}}, change...)...)
+}
+
+func family() *world {
+	below := chattest.Chat("sub", chattest.ChildOf("root"))
+	below.Status.Phase, below.Status.Title, below.Status.LastReply = v1alpha1.ChatRunning, "Look", "Well,…"
+	below.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Generating"}}
+	idle := chattest.Chat("idle", chattest.ChildOf("root"))
+	idle.Status.Phase, idle.CreationTimestamp = v1alpha1.ChatWaiting, metav1.NewTime(time.Unix(9, 0))
+	archived := chattest.Chat("archived", chattest.ChildOf("root"))
+	archived.Status.Archived = true
+	off := chattest.Config("off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
+	return &world{
+		chats:   []*v1alpha1.Chat{starter(), below, idle, archived, chattest.Chat("stranger")},
+		configs: []*v1alpha1.ChatModelConfig{chattest.Config("small"), chattest.Config("strong"), off},
+	}
+}
+
+func TestWhatAModelReadsOfItsCalls(t *testing.T) {
+	limited := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(2))} }
+	flat := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(0))} }
+	off := func(c *v1alpha1.Chat) { c.Spec.SubAgents.Enabled = new(false) }
+	name := agents.Name("root", key)
+	for of, c := range map[string]struct {
+		tool, input string
+		root        *v1alpha1.Chat
+		want, wrong string
+	}{
+		"it starts one": {"spawn_agent", `{"type":"general","prompt":"Look for the bug in the parser please."}`, starter(),
+			`{"chat":"` + name + `","title":"Look for the bug in the…","type":"general","status":"started"}`, ""},
+		"it gives a title that is no line": {"spawn_agent", `{"type":"explore","prompt":"x","title":" a\n\u001b[1mb "}`, starter(),
+			`"title":"a [1mb","type":"explore"`, ""},
+		"it chooses a model":             {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"strong"}`, starter(), name, ""},
+		"it chooses its own":             {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"small"}`, starter(), name, ""},
+		"it chooses one that is no":      {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"dear"}`, starter(), "", `"dear" is no model for agents of yours`},
+		"it chooses one that is gone":    {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"gone"}`, starter(), "", "cannot be used"},
+		"it chooses one that is off":     {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"off"}`, starter(), "", "cannot be used"},
+		"it gives no task":               {"spawn_agent", `{"type":"general","prompt":" \u200b\n"}`, starter(), "", "prompt is blank"},
+		"it wants another type":          {"spawn_agent", `{"type":"computer_use","prompt":"x"}`, starter(), "", "type"},
+		"it has as many as it may":       {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(limited), "", "you have 2 agents, and may have 2 (spec.limits.maxSubChats)"},
+		"it may have none at all":        {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(flat), "", "maxDepth is 0"},
+		"it may start none":              {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(off), "", "this chat starts no agents"},
+		"a sub-chat may start none":      {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(chattest.ChildOf("above")), "", "this chat starts no agents"},
+		"it says something":              {"message_agent", `{"chat":"sub","message":"And?"}`, starter(), `{"chat":"sub","status":"sent"}`, ""},
+		"it says nothing":                {"message_agent", `{"chat":"sub","message":" "}`, starter(), "", "message is blank"},
+		"it talks to a stranger":         {"message_agent", `{"chat":"stranger","message":"x"}`, starter(), "", `there is no agent "stranger" of yours`},
+		"it talks to itself":             {"message_agent", `{"chat":"root","message":"x"}`, starter(), "", `there is no agent "root" of yours`},
+		"it talks to nobody":             {"message_agent", `{"chat":"../sub","message":"x"}`, starter(), "", `there is no agent "../sub" of yours`},
+		"it talks to an archived one":    {"message_agent", `{"chat":"archived","message":"x"}`, starter(), "", "is archived"},
+		"it interrupts one at work":      {"interrupt_agent", `{"chat":"sub"}`, starter(), `{"chat":"sub","status":"interrupted"}`, ""},
+		"it interrupts an idle one":      {"interrupt_agent", `{"chat":"idle"}`, starter(), `{"chat":"idle","status":"idle"}`, ""},
+		"it interrupts a stranger":       {"interrupt_agent", `{"chat":"stranger"}`, starter(), "", "no agent"},
+		"it lists them":                  {"list_agents", `{}`, starter(), `{"agents":[{"chat":"idle","phase":"Waiting"},{"chat":"sub","title":"Look","phase":"Running","reason":"Generating","last_reply":"Well,…"}],"total":2}`, ""},
+		"it lists the second":            {"list_agents", `{"limit":1,"offset":1}`, starter(), `{"agents":[{"chat":"sub"`, ""},
+		"it lists behind the last":       {"list_agents", `{"offset":9}`, starter(), `{"agents":[],"total":2}`, ""},
+		"it lists the models":            {"list_subagent_models", `{}`, starter(), `{"models":[{"model_config_id":"small","model":`, ""},
+		"it knows no argument of theirs": {"list_subagent_models", `{"all":true}`, starter(), "", "all"},
+	} {
+		t.Run(of, func(t *testing.T) {
+			got, err := family().run(t, c.root, c.tool, c.input)
+			switch {
+			case c.wrong == "" && (err != nil || !strings.Contains(got, c.want)):
+				t.Errorf("got %s, %v", got, err)
+			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnAPIServerThatDoesNotAnswerIsNotQuoted(t *testing.T) {
+	for name, input := range map[string]string{
+		"spawn_agent": `{"type":"general","prompt":"x"}`, "message_agent": `{"chat":"sub","message":"x"}`,
+		"interrupt_agent": `{"chat":"sub"}`, "list_agents": `{}`, "list_subagent_models": `{}`,
+	} {
+		w := family()
+		w.broken = errors.New("secret words")
+		if _, err := w.run(t, starter(), name, input); err == nil || strings.Contains(err.Error(), "secret") ||
+			!strings.Contains(err.Error(), "cannot be read at the moment") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
+	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
+	root := starter()
+	root.UID = "8c1f8a5e-0000-4000-8000-000000000000"
+	batch := &tools.Batch{Chat: root, Reply: 4, Calls: []v1alpha1.ToolCall{
+		{ID: "call_1", Name: "spawn_agent", Input: `{"type":"explore","prompt":"Look.","model_config_id":"strong"}`},
+		{ID: "call_2", Name: "message_agent", Input: `{"chat":"sub","message":"And?","interrupt":true}`},
+		{ID: "call_3", Name: "interrupt_agent", Input: `{"chat":"idle"}`},
+		{ID: "call_4", Name: "spawn_agent", Input: `{"type":"general","prompt":"Fails."}`},
+		{ID: "call_5", Name: "list_agents", Input: `{}`},
+	}}
+	results := make([]v1alpha1.ToolResult, len(batch.Calls))
+	for i, call := range batch.Calls {
+		results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: "{}", IsError: call.ID == "call_4"}
+	}
+	changes, _ := registry.Changes(batch, results)
+	got, err := json.Marshal(changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(call string) string { return `{"key":"` + strings.TrimSuffix(key, "1") + call + `","chat":"` }
+	want := `[` + of("1") + agents.Name("root", key) +
+		`","spawn":{"type":"explore","prompt":"Look.","title":"Look.","modelConfigRef":{"name":"strong"}}},` +
+		of("2") + `sub","message":{"content":"And?","interrupts":true}},` + of("3") + `idle","interrupt":{}}]`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestOneMessageDecidesOnlySoMuch(t *testing.T) {
+	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
+	batch := &tools.Batch{Chat: starter()}
+	var results []v1alpha1.ToolResult
+	for i := range v1alpha1.MaxAgentChanges + 2 {
+		id := string(rune('a' + i))
+		batch.Calls = append(batch.Calls, v1alpha1.ToolCall{ID: id, Name: "spawn_agent", Input: `{"type":"general","prompt":"x"}`})
+		results = append(results, v1alpha1.ToolResult{ID: id, Name: "spawn_agent", Output: "{}"})
+	}
+	changes, results := registry.Changes(batch, results)
+	if len(changes) != v1alpha1.MaxAgentChanges || results[7].IsError || !results[8].IsError || !results[9].IsError ||
+		!strings.Contains(results[9].Output, "in your next reply") {
+		t.Errorf("%d changes, %+v", len(changes), results[7:])
+	}
+}

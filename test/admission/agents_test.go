@@ -1,0 +1,51 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/agents"
+)
+
+func TestTheManagerStartsSubChatsAndInterruptsThemAndNothingElse(t *testing.T) {
+	s := newScene(t)
+	spawned := func(change func(*v1alpha1.Chat)) func(context.Context, client.Client) error {
+		key := unique("key")
+		child := agents.Spawned(s.chat, &v1alpha1.AgentChange{Key: key, Chat: agents.Name(s.chat.Name, key),
+			Spawn: &v1alpha1.AgentSpawn{Type: v1alpha1.AgentGeneral, Prompt: "Look."}})
+		change(child)
+		return creates(child)
+	}
+	as := func(annotations string) func(context.Context, client.Client) error {
+		return patches(s.chat, `{"metadata":{"annotations":`+annotations+`}}`)
+	}
+	const alone, elsewhere = "creates the sub-chats alone that models start", "the annotation parley.dev/interrupt"
+	try(t, []write{
+		{manager, "starts a sub-chat", spawned(func(*v1alpha1.Chat) {}), ""},
+		{manager, "starts a chat of its own", spawned(func(c *v1alpha1.Chat) { c.Spec.ParentRef = nil }), alone},
+		{manager, "starts one that no call has started", spawned(func(c *v1alpha1.Chat) { c.Annotations = nil }), alone},
+		{manager, "starts one that holds its namespace up",
+			spawned(func(c *v1alpha1.Chat) { c.Finalizers = []string{"a.example/b"} }), alone},
+		{manager, "starts one that goes with another object", spawned(func(c *v1alpha1.Chat) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "b"}}
+		}), alone},
+		{manager, "interrupts a chat", as(`{"parley.dev/interrupt":"agent-1"}`), ""},
+		{manager, "interrupts it again", as(`{"parley.dev/interrupt":"agent-2"}`), ""},
+		{manager, "asks for something else", as(`{"parley.dev/clear":"1"}`), elsewhere},
+		{manager, "changes what a chat says", patches(s.chat, `{"spec":{"systemPrompt":"Be a pirate."}}`), elsewhere},
+		{manager, "labels a chat", patches(s.chat, `{"metadata":{"labels":{"a":"b"}}}`), elsewhere},
+		{podA, "starts a chat", spawned(func(*v1alpha1.Chat) {}), noRight},
+		{chatter, "starts a sub-chat by hand", creates(func() *v1alpha1.Chat {
+			child := newChat(unique("chat"))
+			child.Spec.ParentRef = &v1alpha1.ChatReference{Name: s.chat.Name}
+			return child
+		}()), ""},
+	})
+}
