@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -76,6 +77,8 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 		dearer = "allows less of spec.limits.budget"
 	)
 	try(t, []write{
+		{manager, "starts a sub-chat of one that is older than the class", creates(agents.Spawned(before,
+			&v1alpha1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}})), ""},
 		{chatter, "says nothing", creates(chatOf(class, nothing)), ""},
 		{chatter, "gives a system prompt and tools", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.SystemPrompt, s.Tools = "Be a pirate.", &v1alpha1.ChatTools{StopAfter: []string{"a"}}

@@ -18,7 +18,8 @@ import (
 const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"
 
 func parent(change func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "root", Labels: map[string]string{"a": "b"}}}
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "root"}}
+	chat.Labels = map[string]string{"a": "b"}
 	change(&chat.Spec)
 	return chat
 }
