@@ -13,19 +13,16 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
-	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/denial"
 )
 
 // changeAgents does what a committed message decides about sub-chats: it starts them, says something to them, or
 // interrupts them. What the API server refuses for good is told in an Event, and the model finds out when it asks.
-func (a *actuator) changeAgents(ctx context.Context, s *scope, todo *plan.Plan) error {
-	if todo.AgentsOf == "" {
-		return nil
-	}
+func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error {
 	namespace := s.facts.Chat.Namespace
-	message, err := readMessage(ctx, a.live, namespace, todo.AgentsOf)
+	s.facts.AgentsOf, s.facts.AgentsRefused = of, nil
+	message, err := readMessage(ctx, a.live, namespace, of)
 	if err != nil || message == nil || message.Spec.Generation == nil {
 		return err // It has left the history.
 	}
@@ -38,10 +35,8 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, todo *plan.Plan) 
 		change := &message.Spec.Generation.Agents[i]
 		err := a.changeAgent(ctx, &parent, change)
 		if words := denial.Of(err, change.Chat); words != "" {
-			todo.Notices = append(todo.Notices, plan.Notice{
-				Reason: v1alpha1.EventAgentRefused, Action: v1alpha1.EventActionCommit,
-				Note: fmt.Sprintf("The API server refuses what the model wants of sub-chat %s: %s", change.Chat, words),
-			})
+			s.facts.AgentsRefused = append(s.facts.AgentsRefused,
+				fmt.Sprintf("The API server refuses what the model wants of sub-chat %s: %s", change.Chat, words))
 			continue
 		}
 		if err != nil {

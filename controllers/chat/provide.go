@@ -16,9 +16,9 @@ import (
 )
 
 // maxAsks is how often a plan may ask for something before it has to be final. Each answer is asked for once, and what
-// there is to ask for follows from the one before: the prompt,
+// there is to ask for follows from the one before: the agents, the prompt,
 // the models, the calls or the sub-chats, the pod, and why there is none, the turn's summary.
-const maxAsks = 10
+const maxAsks = 11
 
 // decide is the plan of this reconcile. What it asks for is provided, until it is final. An error of the plan is a
 // fault of Parley itself, which trying again does not mend.
@@ -42,7 +42,10 @@ func (r *Reconciler) decide(ctx context.Context, s *scope) (plan.Plan, error) {
 // provide adds to the facts what the plan asks for.
 func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) error {
 	asks := &todo.Asks
-	if asks.Prompt {
+	switch {
+	case asks.Agents != "": // Before the others, which may be about these.
+		return r.actuator.changeAgents(ctx, s, asks.Agents)
+	case asks.Prompt:
 		return r.actuator.createPrompt(ctx, s)
 	}
 	if err := r.provideNamed(ctx, s, asks); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/testing/chattest"
@@ -197,5 +198,65 @@ func TestAChatThatIsGoneIsForgotten(t *testing.T) {
 	if generating, _ := w.gate.Counts(); len(w.pods.booked) != 0 || generating != (capacity.Counts{}) ||
 		len(w.memory.written.chats) != 0 {
 		t.Errorf("pods %v, slots %+v, memory %v are left", w.pods.booked, generating, w.memory.written.chats)
+	}
+}
+
+// spawning is a world in which the chat has committed that a sub-chat is to be started.
+func spawning(t *testing.T) (w *world, name string) {
+	t.Helper()
+	w, name = newWorld(t), agents.Name("c", "chat-uid.1.a")
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	chat := w.chat()
+	results := chattest.Answer(chat, chattest.Results("a"), chattest.Changes(v1alpha1.AgentChange{
+		Key: "chat-uid.1.a", Chat: name, Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}}))
+	results.Name, results.UID = "earlier", "earlier-uid"
+	if err := w.Direct.Create(t.Context(), results); err != nil {
+		t.Fatal(err)
+	}
+	chat.Status.Internal.AgentsOf = "earlier"
+	if err := w.Direct.Status().Update(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	w.memory.written.invalidate(ofChat.NamespacedName)
+	return w, name
+}
+
+func TestASubChatIsStartedOnceWhateverFails(t *testing.T) {
+	for _, fails := range []string{"live get chatmessage", "live get chat", "create chat", "update status of chat"} {
+		t.Run(fails, func(t *testing.T) {
+			w, name := spawning(t)
+			failed := false
+			w.Fail = func(call string) error {
+				if call != fails || failed {
+					return nil
+				}
+				failed = true
+				return fakeapi.Timeout.Err()
+			}
+			if _, err := w.reconcile(); err == nil || !failed {
+				t.Errorf("nothing failed: %v", err)
+			}
+			if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
+				t.Errorf("it is not done with: %v", err)
+			}
+			if sub := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name))); sub.Spec.Prompt != "Look." {
+				t.Errorf("the sub-chat is %+v", sub.Spec)
+			}
+		})
+	}
+}
+
+func TestARefusedSubChatHoldsNothingUp(t *testing.T) {
+	w, _ := spawning(t)
+	w.Fail = func(call string) error {
+		if call == "create chat" {
+			return fakeapi.Forbidden.Err()
+		}
+		return nil
+	}
+	if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
+		t.Errorf("it is not done with: %v", err)
 	}
 }

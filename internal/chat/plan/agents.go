@@ -3,10 +3,20 @@
 
 package plan
 
-// changeAgents asks for what an earlier pass has committed about sub-chats. It is done before the status is written
-// that forgets it, and each of it once, however often it is done. So a crash between the two loses nothing.
+import "parley.dev/parley/api/v1alpha1"
+
+// changeAgents asks for what an earlier pass has committed about sub-chats. It is done before anything else is decided,
+// such as whether one of them is still at work, and before the status is written that forgets it: a crash between the
+// two loses nothing, and each of it is done once, however often it is asked for.
 func (p steering) changeAgents() error {
-	p.plan.AgentsOf = p.status().Internal.AgentsOf
+	of := p.status().Internal.AgentsOf
+	if of != "" && p.facts.AgentsOf != of {
+		p.plan.Asks.Agents = of
+		return nil
+	}
+	for _, refused := range p.facts.AgentsRefused {
+		p.notice(v1alpha1.EventAgentRefused, v1alpha1.EventActionCommit, refused)
+	}
 	p.status().Internal.AgentsOf = ""
 	return nil
 }

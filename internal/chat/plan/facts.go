@@ -51,6 +51,10 @@ type Facts struct {
 	Requests []Request
 	// Suspended is true when the chat's work is held.
 	Suspended bool
+	// AgentsOf is the message whose decisions about sub-chats have been carried out, and AgentsRefused what the API server
+	// says against those that it does not take.
+	AgentsOf      string
+	AgentsRefused []string
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
 	// true for one that is still at work.
 	SubChats map[string]bool
@@ -237,8 +241,6 @@ type Plan struct {
 	// PutAside is true when the messages of Chat.status.internal.superseded must be put aside before the status is
 	// written.
 	PutAside bool
-	// AgentsOf is the message whose agents are to be dealt with before the status is written; empty: none.
-	AgentsOf string
 	// Transitions of the state machine that the plan makes, in their order.
 	Transitions []Transition
 	// Replaced are the turns that this pass replaced by the next one, in their order.
@@ -260,6 +262,8 @@ type Asks struct {
 	Models []string
 	// Calls is the reply whose calls people and clients are to be asked for.
 	Calls string
+	// Agents is the committed message that decides something about sub-chats.
+	Agents string
 	// SubChats are those of which it matters whether they are at work.
 	SubChats []string
 	// Workspace is true when calls that are to be run next need the family's workspace.
@@ -272,7 +276,7 @@ type Asks struct {
 
 // Nothing reports whether the plan is final.
 func (a *Asks) Nothing() bool {
-	return !a.Prompt && !a.Pod && !a.Workspace && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 &&
+	return !a.Prompt && !a.Pod && a.Agents == "" && !a.Workspace && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 &&
 		len(a.SubChats) == 0
 }
 

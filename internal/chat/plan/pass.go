@@ -40,7 +40,7 @@ func (p *pass) steps() []func() error {
 		// It is about the status as it was read: a cut of this pass marks other messages,
 		// which are put aside after it is written.
 		p.cut().putAside,
-		// So are the agents of a message that an earlier pass has committed.
+		// What follows may be about sub-chats that an earlier pass has decided to start.
 		p.steering().changeAgents,
 		// The history comes before all that builds on it: what an attempt yielded, or a request asks for, may be about a
 		// conversation that is no more. Where messages are missing, an edit is looked for in what is left, by the next pass.
