@@ -49,13 +49,13 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs = configs.Items
-	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
+	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
 		if err := r.readLiveConfigs(ctx, s); err != nil {
 			return err
 		}
-		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec)
+		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	}
 	if missing != nil {
 		s.facts.Blocked = missing
@@ -69,7 +69,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 func (s *scope) chooseModel(config *v1alpha1.ChatModelConfig) {
 	f := &s.facts
 	if standsIn(s, config) {
-		why := modelconfig.Unavailable(s.configs, f.Chat.Spec.ModelConfigRef.Name, "")
+		why := modelconfig.Unavailable(s.configs, f.Chat.Spec.ModelConfigRef.Name, s.modelNamedBy())
 		if why.Reason == v1alpha1.ErrorModelConfigNotFound &&
 			f.Now.Sub(f.Chat.CreationTimestamp.Time) < plan.ManifestPatience {
 			f.Blocked = why // Its manifest may bring it yet.
@@ -82,6 +82,15 @@ func (s *scope) chooseModel(config *v1alpha1.ChatModelConfig) {
 		return
 	}
 	f.Model = plan.ModelOf(s.configs, config, f.Chat.Status.Internal.LearnedContextLimit)
+}
+
+// modelNamedBy is the field that names the ChatModelConfig of the chat: its own, or that of its class.
+func (s *scope) modelNamedBy() string {
+	class, ref := s.facts.Class.Of(), s.facts.Chat.Spec.ModelConfigRef
+	if class != nil && ref != nil && ref == class.Spec.Defaults.ModelConfigRef { // Not a reference that says the same.
+		return "spec.defaults.modelConfigRef of ChatClass " + class.Name
+	}
+	return modelconfig.ByChat
 }
 
 // standsIn reports whether the configuration is another one than the chat names.

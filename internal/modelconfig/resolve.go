@@ -13,13 +13,13 @@ import (
 
 // Resolve picks the configuration that answers a chat: the one that it names, or the namespace's default if it names
 // none, or if the one that it names cannot be used and the chat allows that.
-// If there is none, the error says what to do about it.
-func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1alpha1.ChatModelConfig,
+// If there is none, the error says what to do about it. by is as in NotFound.
+func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec, by string) (*v1alpha1.ChatModelConfig,
 	*v1alpha1.GenerationError) {
 	if spec.ModelConfigRef == nil {
 		return resolveDefault(configs)
 	}
-	why := Unavailable(configs, spec.ModelConfigRef.Name, "")
+	why := Unavailable(configs, spec.ModelConfigRef.Name, by)
 	if why == nil {
 		return Find(configs, spec.ModelConfigRef.Name), nil
 	}
@@ -30,26 +30,22 @@ func Resolve(configs []v1alpha1.ChatModelConfig, spec *v1alpha1.ChatSpec) (*v1al
 	return nil, why
 }
 
-// Unavailable is why the configuration that spec.modelConfigRef names cannot be used by anybody; nil if it can. of is
-// the object if it is not the one that is spoken of.
-func Unavailable(configs []v1alpha1.ChatModelConfig, name, of string) *v1alpha1.GenerationError {
+// Unavailable is why the configuration of that name cannot be used by anybody; nil if it can. by is as in NotFound.
+func Unavailable(configs []v1alpha1.ChatModelConfig, name, by string) *v1alpha1.GenerationError {
 	switch named := Find(configs, name); {
 	case named == nil:
-		return NotFound(name, of)
+		return NotFound(name, by)
 	case named.Spec.Disabled:
-		return Disabled(name, of)
+		return Disabled(name, by)
 	}
 	return nil
 }
 
-// Disabled says that a ChatModelConfig is disabled, which spec.modelConfigRef names; of is as in NotFound.
-func Disabled(name, of string) *v1alpha1.GenerationError {
-	if of != "" {
-		of = " of " + of
-	}
+// Disabled says that a ChatModelConfig is disabled; by is as in NotFound.
+func Disabled(name, by string) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigDisabled,
-		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, is disabled", name, of),
+		Message: fmt.Sprintf("ChatModelConfig %s, which %s names, is disabled", name, by),
 		Advice:  "Change the reference, or take spec.disabled out of it",
 	}
 }
@@ -62,15 +58,15 @@ func Enabled(configs []v1alpha1.ChatModelConfig, name string) *v1alpha1.ChatMode
 	return nil
 }
 
-// NotFound says that a ChatModelConfig does not exist, which spec.modelConfigRef names; of is the object if it is not
-// the one that is spoken of.
-func NotFound(name, of string) *v1alpha1.GenerationError {
-	if of != "" {
-		of = " of " + of
-	}
+// ByChat is the field of a chat that names a ChatModelConfig.
+const ByChat = "spec.modelConfigRef"
+
+// NotFound says that a ChatModelConfig does not exist. by is the field that names it, and of which object where that is
+// not the one that is spoken of.
+func NotFound(name, by string) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorModelConfigNotFound,
-		Message: fmt.Sprintf("ChatModelConfig %s, which spec.modelConfigRef%s names, does not exist", name, of),
+		Message: fmt.Sprintf("ChatModelConfig %s, which %s names, does not exist", name, by),
 		Advice:  "Create it, or change the reference",
 	}
 }

@@ -38,7 +38,7 @@ func TestResolve(t *testing.T) {
 			if c.ref != "" {
 				ref = &v1alpha1.ModelConfigReference{Name: c.ref}
 			}
-			got, missing := Resolve(c.configs, &v1alpha1.ChatSpec{ModelConfigRef: ref})
+			got, missing := Resolve(c.configs, &v1alpha1.ChatSpec{ModelConfigRef: ref}, ByChat)
 			switch {
 			case c.want != "" && (missing != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, missing)
@@ -123,7 +123,7 @@ func TestADisabledConfigurationAnswersNobody(t *testing.T) {
 			if c.ref != "" {
 				spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: c.ref}
 			}
-			got, why := Resolve(c.configs, spec)
+			got, why := Resolve(c.configs, spec, ByChat)
 			switch {
 			case c.want != "" && (why != nil || got.Name != c.want):
 				t.Errorf("got %v, %v", got, why)

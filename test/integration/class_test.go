@@ -120,6 +120,24 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	}
 }
 
+func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
+	ns := namespace(t)
+	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
+	own := ofClass(ns, "own", "coder")
+	own.Spec.ModelConfigRef = refTo("gone")
+	create(t, own)
+	create(t, ofClass(ns, "c", "coder"))
+	for chat, by := range map[string]string{
+		"c": "spec.defaults.modelConfigRef of ChatClass coder", "own": "spec.modelConfigRef",
+	} {
+		waitForReady(t, ns, chat, metav1.ConditionUnknown, "ModelConfigNotFound")
+		want := "ChatModelConfig gone, which " + by + " names, does not exist. Create it, or change the reference"
+		if c := conditionOf(t, ns, chat, v1alpha1.ConditionReady); c.Message != want {
+			t.Errorf("chat %s says %q", chat, c.Message)
+		}
+	}
+}
+
 func TestClassKeepsModelsFromItsChats(t *testing.T) {
 	ns := namespace(t)
 	create(t, modelConfig(ns, "dear"))

@@ -63,11 +63,11 @@ func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 	if !known {
 		p.askModels(message.ModelConfig)
 	}
-	switch {
+	switch by := modelconfig.ByChat + " of ChatMessage " + message.Name; {
 	case named == nil:
-		return modelconfig.NotFound(message.ModelConfig, "ChatMessage "+message.Name)
+		return modelconfig.NotFound(message.ModelConfig, by)
 	case named.Disabled:
-		return modelconfig.Disabled(message.ModelConfig, "ChatMessage "+message.Name)
+		return modelconfig.Disabled(message.ModelConfig, by)
 	}
 	return nil
 }
@@ -114,6 +114,11 @@ var ofTheModel = []v1alpha1.ErrorReason{
 // misplaced reports whether something other than its ChatModelConfig keeps the chat from working.
 func (p modelChoice) misplaced() bool {
 	return p.facts.Blocked != nil && !slices.Contains(ofTheModel, p.facts.Blocked.Reason)
+}
+
+// classMissing reports whether the class of the chat does not exist: it is not known what the chat may do.
+func (p modelChoice) classMissing() bool {
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound
 }
 
 // blocked is why the message cannot be answered; nil if it can.
