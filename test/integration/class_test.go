@@ -120,6 +120,27 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	}
 }
 
+func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
+	ns := namespace(t)
+	create(t, modelConfig(ns, "strong"))
+	create(t, newClass(ns, "coder"))
+	create(t, ofClass(ns, "c", "coder"))
+	first := assigned(t, ns, "c", 1, 1)
+	if err := cluster.Client.Delete(t.Context(), newClass(ns, "coder")); err != nil {
+		t.Fatal(err)
+	}
+	answers(t, first, chattest.Calls("a"))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
+	if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.History.Version != 2 {
+		t.Errorf("the chat does not wait: %+v", st)
+	}
+	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
+	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "strong" {
+		t.Errorf("%s answers", g.ModelConfig)
+	}
+}
+
 func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
 	ns := namespace(t)
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))

@@ -34,6 +34,8 @@ type ChatFacts struct {
 	NoCapacity string
 	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
 	PodRefused string
+	// ClassMissing is what is wrong with the class of the chat, and what to do, if it does not exist.
+	ClassMissing string
 	// WorkspaceStarting is what the workspace waits for that calls need, if they are held until it is ready.
 	WorkspaceStarting string
 	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
@@ -161,6 +163,8 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch f.Held {
 	case machine.Suspended:
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
+	case machine.ClassMissing:
+		return Working(v1alpha1.ConditionReason(v1alpha1.ErrorChatClassNotFound), f.ClassMissing)
 	case machine.SubChatsAtWork:
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
 	case machine.WorkspaceStarting:

@@ -19,6 +19,8 @@ type Facts struct {
 	Unanswered bool
 	// Suspended (RecordAttempt) is true when the chat, or a chat above it, is suspended.
 	Suspended bool
+	// ClassMissing (RecordAttempt) is true while the ChatClass does not exist that the chat names.
+	ClassMissing bool
 	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.
 	SubChatsAtWork bool
 	// WorkspaceStarting (RecordAttempt) is true when the calls that are to be run need a workspace that is starting.

@@ -17,6 +17,7 @@ const (
 	FamilyIsIdle        Guard = "FamilyIsIdle"
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
+	ClassIsThere        Guard = "ClassIsThere"
 	SubChatsAreDone     Guard = "SubChatsAreDone"
 	WorkspaceIsReady    Guard = "WorkspaceIsReady"
 	RetryIsDue          Guard = "RetryIsDue"
@@ -57,6 +58,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.ParentArchived }},
 	{IsNotSuspended, "Neither the chat nor a chat above it is suspended.", Suspended,
 		func(f Facts) bool { return !f.Suspended }},
+	{ClassIsThere, "The ChatClass exists that the chat names, if it names one.", ClassMissing,
+		func(f Facts) bool { return !f.ClassMissing }},
 	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,
 		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{WorkspaceIsReady, "No call that is to be run needs a workspace that is still starting.", WorkspaceStarting,

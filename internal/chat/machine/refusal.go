@@ -23,6 +23,7 @@ const (
 	FamilyBusy        Reason = "FamilyBusy"
 	ParentArchived    Reason = "ParentArchived"
 	Suspended         Reason = "Suspended"
+	ClassMissing      Reason = "ClassMissing"
 	SubChatsAtWork    Reason = "SubChatsAtWork"
 	WorkspaceStarting Reason = "WorkspaceStarting"
 	RetryNotDue       Reason = "RetryNotDue"
@@ -51,6 +52,7 @@ var reasonSpecs = []reasonSpec{
 	{FamilyBusy, "a descendant of the chat is still at work"},
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
+	{ClassMissing, "the ChatClass that the chat names does not exist"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{WorkspaceStarting, "the workspace that the calls need is still starting"},
 	{RetryNotDue, "the time for the next attempt has not come"},

@@ -18,12 +18,12 @@ func allFacts() iter.Seq[Facts] {
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			flag := func() bool { return pick(2) == 1 }
 			f := Facts{QueueLen: pick(4), QueueCap: pick(3), CutInRoom: pick(2)}
-			// RecordAttempt reads six of them, each other event one of the first three.
+			// RecordAttempt reads seven of them, each other event one of the first three.
 			one, two, three := flag(), flag(), flag()
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
-			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting = flag(), flag(), flag()
+			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ClassMissing = flag(), flag(), flag(), flag()
 			if !yield(f) {
 				return
 			}
@@ -240,6 +240,8 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"anything in an invalid combination", Invalid, FinishTurn, Facts{QueueLen: 1}, StateInvalid},
 		{"repairing what is whole", Waiting, ReconcileInvalid, Facts{}, StateValid},
 		{"an attempt of a suspended chat", Running, RecordAttempt, Facts{Suspended: true}, Suspended},
+		{"an attempt of a chat whose class is gone, whether there is capacity or not", Running, RecordAttempt,
+			Facts{ClassMissing: true, NoCapacity: true}, ClassMissing},
 		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", Running, RecordAttempt,
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt at calls whose workspace starts, whether there is capacity or not", Running, RecordAttempt,

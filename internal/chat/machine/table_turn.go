@@ -40,12 +40,12 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, SubChatsAreDone, RetryIsDue,
-			WorkspaceIsReady, CapacityIsLeft, PodIsAllowed},
+		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, ClassIsThere, SubChatsAreDone,
+			RetryIsDue, WorkspaceIsReady, CapacityIsLeft, PodIsAllowed},
 		Effects: []Effect{NextAttempt},
 		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A " +
 			"chat that only waits for its sub-chats takes no place, which they may need; nor does one that waits for its " +
-			"workspace.",
+			"workspace, or for its class.",
 	},
 	{
 		Event: RecordRetry, Edges: stay(Running), Effects: []Effect{SetRetry},

@@ -13,7 +13,7 @@ import (
 func (p report) markClass() {
 	st, class := p.status(), p.facts.Class
 	switch {
-	case class == nil && p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound:
+	case class == nil && p.models().classMissing():
 		return // It may come back.
 	case class == nil:
 		st.ChatClass = nil

@@ -66,6 +66,7 @@ func (p *pass) machineFacts(event machine.Event) machine.Facts {
 		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
+		ClassMissing:      p.models().classMissing(),
 		SubChatsAtWork:    event == machine.RecordAttempt && p.turn().subChatsAtWork(),
 		WorkspaceStarting: event == machine.RecordAttempt && p.turn().workspaceStarting(),
 		NoCapacity:        p.facts.NoCapacity != "",

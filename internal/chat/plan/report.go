@@ -31,6 +31,9 @@ func (p report) settle() {
 	if p.facts.Workspace != nil {
 		facts.WorkspaceStarting = p.facts.Workspace.Starting
 	}
+	if p.models().classMissing() {
+		facts.ClassMissing = p.facts.Blocked.Text()
+	}
 	if facts.Beginning {
 		facts.NoPrompt = p.noPrompt()
 	}

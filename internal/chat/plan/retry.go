@@ -128,10 +128,8 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 	if p.compaction().instead(&e, end) {
 		return p.turn().proceed()
 	}
-	var retry *attemptRecord
-	if model, _ := p.models().answering(); model != nil {
-		retry = nextTry(model.forAction(failed.Action), model.Retry, last, &e, p.facts.Now)
-	}
+	models, policy := p.canAsk(failed)
+	retry := nextTry(models, policy, last, &e, p.facts.Now)
 	if retry == nil {
 		if failed.Attempt > 1 {
 			e.Message = clip.Ellipsis(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
@@ -144,6 +142,18 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 		return err
 	}
 	return p.turn().proceed()
+}
+
+// canAsk are the models that may be asked after an attempt that failed, and how often; none if none answers the chat.
+// While its class is missing that is not known: the attempt waits for the class, and it is looked at again then.
+func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
+	if model, _ := p.models().answering(); model != nil {
+		return model.forAction(failed.Action), model.Retry
+	}
+	if p.models().classMissing() {
+		return []Alternative{{Config: failed.ModelConfig}}, nil
+	}
+	return nil, nil
 }
 
 // maxMessage is the most characters of an error's message, as the API bounds it.

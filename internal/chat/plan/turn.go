@@ -75,13 +75,14 @@ func (p turn) end(result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
 }
 
 func (p turn) assign(action v1alpha1.GenerationAction) error {
-	if _, blocked := p.models().answering(); blocked != nil {
-		return p.fail(*blocked)
+	_, why := p.models().answering()
+	if why == nil {
+		why = p.models().unpriced(action)
 	}
-	if unpriced := p.models().unpriced(action); unpriced != nil {
-		return p.fail(*unpriced)
+	if why != nil && !p.models().classMissing() {
+		return p.fail(*why)
 	}
-	// What refuses an attempt only puts it off.
+	// What refuses an attempt only puts it off, as a class that is not there does.
 	p.held = p.try(machine.RecordAttempt, subject{action: action})
 	return nil
 }

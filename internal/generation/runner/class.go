@@ -80,5 +80,7 @@ func classError(chat *v1alpha1.Chat) *v1alpha1.GenerationError {
 		Reason:  v1alpha1.ErrorChatClassNotFound,
 		Message: fmt.Sprintf("ChatClass %s does not exist any more", chat.Status.ChatClass.Name),
 		Advice:  "Create it again, or name another one in the chat, then send a message to continue",
+		// The chat waits for the class before the next attempt.
+		Retryable: true,
 	}
 }

@@ -72,7 +72,8 @@ func TestNothingIsDoneForAChatWhoseClassIsGone(t *testing.T) {
 	chat.write(func(s *v1alpha1.ChatStatus) { s.ChatClass.Generation++ }) // Also where the watch has not told yet.
 	chat.ask("orphaned-1", "hello")
 	e := chat.result().Spec.Generation.Error
-	if e == nil || e.Reason != v1alpha1.ErrorChatClassNotFound || e.Message != "ChatClass gone does not exist any more" {
+	if e == nil || e.Reason != v1alpha1.ErrorChatClassNotFound || !e.Retryable ||
+		e.Message != "ChatClass gone does not exist any more" {
 		t.Errorf("the error is %+v", e)
 	}
 	if n := len(p.models.Requests()); n > 0 {
