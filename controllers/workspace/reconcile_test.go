@@ -290,6 +290,35 @@ func TestTheClaimFollowsWhatTheChatSaysOfItsStorage(t *testing.T) {
 	}
 }
 
+func TestTheClaimFollowsTheClassThatTheChatNames(t *testing.T) {
+	keeps := chattest.In("ns", chattest.Class("keeps", func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{DeletionPolicy: v1alpha1.WorkspaceRetain}
+	}))
+	deletes := chattest.In("ns", chattest.Class("deletes", func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{DeletionPolicy: v1alpha1.WorkspaceDelete}
+	}))
+	chat := chattest.In("ns", chattest.Chat("c"))
+	s, r := begin(t, time.Second, workspace(), podTemplate(), chat, keeps, deletes)
+	for _, step := range []struct {
+		names string
+		owned bool
+	}{{"deletes", true}, {"keeps", false}, {"nothing", false}, {"deletes", true}} {
+		before := fakeapi.Read(t, s, chat.DeepCopy())
+		after := before.DeepCopy()
+		after.Spec.ChatClassName = step.names
+		if err := s.Direct.Update(t.Context(), after); err != nil {
+			t.Fatal(err)
+		}
+		if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+			t.Errorf("that it names class %s does not requeue", step.names)
+		}
+		reconciled(t, r)
+		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
+			t.Errorf("when it names class %s the claim's owners are %+v", step.names, claim.OwnerReferences)
+		}
+	}
+}
+
 func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase = v1alpha1.ChatRunning

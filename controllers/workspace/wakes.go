@@ -47,7 +47,8 @@ func changes() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, written)
 }
 
-// decides are the events by which the model of a chat stops its workspace, or people say whether its storage is kept.
+// decides are the events by which the model of a chat stops its workspace, or people say whether its storage is kept:
+// the chat does, or the class that it names.
 func decides() predicate.Funcs {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is looked at when the manager starts.
@@ -56,7 +57,7 @@ func decides() predicate.Funcs {
 			before, ok := e.ObjectOld.(*v1alpha1.Chat)
 			after, too := e.ObjectNew.(*v1alpha1.Chat)
 			return ok && too && (!after.WorkspaceStoppedAt().Equal(before.WorkspaceStoppedAt()) ||
-				deletionPolicy(after) != deletionPolicy(before))
+				deletionPolicy(after) != deletionPolicy(before) || after.Spec.ChatClassName != before.Spec.ChatClassName)
 		},
 	}
 }
