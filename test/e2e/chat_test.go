@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -73,7 +74,8 @@ func (w *world) eventually(what string, condition func() bool) {
 
 func (w *world) describe() string {
 	var chats v1alpha1.ChatList
-	if err := c.List(w.t.Context(), &chats, client.InNamespace(w.ns)); err != nil {
+	ctx := context.WithoutCancel(w.t.Context()) // It has ended where the test cleans up.
+	if err := c.List(ctx, &chats, client.InNamespace(w.ns)); err != nil {
 		return err.Error()
 	}
 	var b strings.Builder

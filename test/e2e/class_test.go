@@ -1,0 +1,214 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/controllers"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
+)
+
+const (
+	preamble = "You work for Example Inc."
+	careful  = "You are a careful programmer."
+	bold     = "You are a bold programmer."
+)
+
+// coder is a default class whose chats have a workspace and a system prompt, and whose commands people approve.
+func (w *world) coder(systemPrompt string) *v1alpha1.ChatClass {
+	return &v1alpha1.ChatClass{ObjectMeta: w.meta("coder"), Spec: v1alpha1.ChatClassSpec{
+		Default: true, Preamble: preamble,
+		Defaults: v1alpha1.ChatSettings{SystemPrompt: systemPrompt, Workspace: &v1alpha1.WorkspaceSource{
+			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}},
+		Restrictions: &v1alpha1.ChatRestrictions{
+			Fields: []v1alpha1.ChatField{v1alpha1.FieldWorkspace, v1alpha1.FieldDebug},
+			Tools:  &v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"attach_file"}, Approval: []v1alpha1.ToolPattern{"execute"}},
+		},
+	}}
+}
+
+// inForce waits until the operator goes by what the class says.
+func (w *world) inForce(class *v1alpha1.ChatClass) {
+	w.t.Helper()
+	w.eventually("class "+class.Name+" is in force", func() bool {
+		return c.Get(w.t.Context(), client.ObjectKeyFromObject(class), class) == nil &&
+			class.Status.ObservedGeneration == class.Generation &&
+			meta.IsStatusConditionTrue(class.Status.Conditions, v1alpha1.ConditionReady)
+	})
+}
+
+// lookedAt changes the title of a chat, and waits until the operator has seen that.
+func (w *world) lookedAt(name string) *v1alpha1.Chat {
+	w.t.Helper()
+	chat := w.chat(name)
+	w.patch(chat, `{"spec":{"title":"The build"}}`)
+	w.eventually("the operator has looked at chat "+name, func() bool {
+		chat = w.chat(name)
+		return chat.Status.ObservedGeneration == chat.Generation
+	})
+	return chat
+}
+
+// approve lets the one call be run that waits for somebody.
+func (w *world) approve(chat string) {
+	w.t.Helper()
+	calls := w.chat(chat).Status.RequiresAction.ToolCalls
+	if len(calls) != 1 || calls[0].Kind != v1alpha1.RequiresApproval {
+		w.t.Fatalf("chat %s waits for %+v", chat, calls)
+	}
+	w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: calls[0].ID, Decision: v1alpha1.DecisionApprove,
+	}})
+}
+
+// told checks that a request to the model, counted from 1, begins with the preamble and this system prompt, and offers
+// commands but no attachments.
+func (w *world) told(request int, systemPrompt string) {
+	w.t.Helper()
+	var body struct {
+		Messages []struct{ Role, Content string }
+		Tools    []struct{ Function struct{ Name string } }
+	}
+	if err := json.Unmarshal(w.requests()[request-1].Body, &body); err != nil {
+		w.t.Fatal(err)
+	}
+	if first := body.Messages[0]; first.Role != "system" || !strings.HasPrefix(first.Content, preamble+"\n\n"+systemPrompt) {
+		w.t.Errorf("request %d begins with %+v", request, first)
+	}
+	offered := map[string]bool{}
+	for _, tool := range body.Tools {
+		offered[tool.Function.Name] = true
+	}
+	if !offered["execute"] || offered["attach_file"] {
+		w.t.Errorf("request %d offers %v", request, offered)
+	}
+}
+
+// asPerson is a client of whoever chats in this world.
+func (w *world) asPerson() client.Client {
+	w.t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	person, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return person
+}
+
+func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, works(
+		callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}),
+		callOf("execute", map[string]any{"command": "cat log"}),
+	))
+	w.template("shell")
+	class := w.coder(careful)
+	w.create(class)
+	w.inForce(class)
+	w.newChat("c", "Fix the build.")
+	w.phase("c", v1alpha1.ChatRequiresAction)
+	w.told(1, careful)
+
+	w.patch(class, `{"spec":{"defaults":{"systemPrompt":%q},
+		"restrictions":{"tools":{"approval":null},"limits":{"maxSteps":2}}}}`, bold)
+	w.inForce(class)
+	killManager(t)
+	if st := w.lookedAt("c").Status; st.Phase != v1alpha1.ChatRequiresAction || len(w.results("c")) > 0 {
+		t.Errorf("the call that waits for approval does not wait any more: %+v", st)
+	}
+	w.approve("c")
+	chat := w.ready("c", 5) // The prompt, and twice a call and its result.
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonMaxStepsReached || chat.Status.ChatClass.Generation != class.Generation {
+		t.Errorf("the chat says %s, and goes by %+v", ready.Reason, chat.Status.ChatClass)
+	}
+	w.told(2, bold)
+	if n := len(w.requests()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	for _, result := range w.results("c") {
+		if result.IsError || !strings.Contains(result.Output, `"for world\n"`) {
+			t.Errorf("the result is %+v", result)
+		}
+	}
+	w.nothingLeft("c")
+}
+
+func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
+	w := newWorld(t, modelserver.Script{})
+	class := w.coder(careful)
+	w.create(class)
+	w.inForce(class)
+	person := w.asPerson()
+	const refused = "ChatClass coder does not let its chats set spec.debug: leave that out, or name another class in " +
+		"spec.chatClassName"
+	w.eventually("the API server refuses it, too", func() bool {
+		err := person.Create(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{
+			Debug: &v1alpha1.DebugSettings{Enabled: true}}}, client.DryRunAll)
+		return apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), refused)
+	})
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c")}
+	if err := person.Create(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	err := person.Patch(t.Context(), chat,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"debug":{"enabled":true}}}`)))
+	if !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), refused) {
+		t.Errorf("the change is answered with %v", err)
+	}
+}
+
+func TestAChatWhoseClassIsGoneDoesNothingUntilItIsBack(t *testing.T) {
+	localnode.Needed(t)
+	script := works(callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}))
+	slow := modelserver.Rule{Match: modelserver.Match{ToolResults: new(1)}, Times: 1, Reply: words(2000, 20*time.Millisecond)}
+	script.Rules = append([]modelserver.Rule{slow}, script.Rules...)
+	w := newWorld(t, script)
+	w.template("shell")
+	class := w.coder(careful)
+	w.create(class)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{ChatClassName: "coder", Prompt: "Fix the build."}})
+	w.phase("c", v1alpha1.ChatRequiresAction)
+	if err := c.Delete(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	w.approve("c")
+	var ready *metav1.Condition
+	w.eventually("the chat waits for its class", func() bool {
+		ready = meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionReady)
+		return string(v1alpha1.ReasonOf(ready)) == string(v1alpha1.ErrorChatClassNotFound)
+	})
+	if !strings.Contains(ready.Message, "ChatClass coder, which spec.chatClassName names, does not exist") ||
+		len(w.results("c")) > 0 {
+		t.Errorf("the chat says %q, after %d results", ready.Message, len(w.results("c")))
+	}
+
+	w.create(w.coder(bold))
+	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 2 })
+	kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator")
+	w.ready("c", 4)
+	if said := text(&w.history("c")[3]); said != "Done." {
+		t.Errorf("the reply is %q", said)
+	}
+	for request := 2; request <= 3; request++ { // The second of them was made by a generator that has just started.
+		w.told(request, bold)
+	}
+	w.nothingLeft("c")
+}
