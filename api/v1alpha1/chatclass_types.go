@@ -160,6 +160,11 @@ type ChatClassInForce struct {
 	// +required
 	Name string `json:"name"`
 
+	// uid of the ChatClass. Another one of the same name counts its generations anew.
+	// +kubebuilder:validation:MaxLength=36
+	// +required
+	UID string `json:"uid"`
+
 	// generation of the ChatClass that the last decision about the chat rests on. A step that began before finishes with
 	// what counted then.
 	// +kubebuilder:validation:Minimum=0

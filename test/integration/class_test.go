@@ -61,7 +61,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 	create(t, ofClass(ns, "named", "coder"))
 	named := assigned(t, ns, "named", 1, 1)
 	if has := named.Status.ChatClass; named.Status.Generation.ModelConfig != "strong" || has == nil ||
-		*has != (v1alpha1.ChatClassInForce{Name: "coder", Generation: 1}) {
+		*has != (v1alpha1.ChatClassInForce{Name: "coder", UID: string(coder.UID), Generation: 1}) {
 		t.Errorf("%s answers, of class %+v", named.Status.Generation.ModelConfig, has)
 	}
 	own := ofClass(ns, "own", "coder")

@@ -20,7 +20,7 @@ func (p report) markClass() {
 		conditions.MarkIgnored(st, "", nil, p.facts.Now)
 		return
 	case st.ChatClass == nil || st.ChatClass.Name != class.Name || p.plan.Begins:
-		st.ChatClass = &v1alpha1.ChatClassInForce{Name: class.Name, Generation: class.Generation}
+		st.ChatClass = &v1alpha1.ChatClassInForce{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
 	}
 	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
 }

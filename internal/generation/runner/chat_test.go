@@ -58,7 +58,7 @@ func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v
 	class := chattest.In(c.ns, chattest.Class(name, change))
 	create(c.t, class)
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.ChatClass = &v1alpha1.ChatClassInForce{Name: name, Generation: class.Generation}
+		s.ChatClass = &v1alpha1.ChatClassInForce{Name: name, UID: string(class.UID), Generation: class.Generation}
 	})
 	return class
 }

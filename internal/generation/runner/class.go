@@ -55,10 +55,11 @@ func (c *classes) cached(name string) *v1alpha1.ChatClass {
 	return object.(*v1alpha1.ChatClass)
 }
 
-// get is the class. The watch can lag behind that of chats, so that one which is missing or older is looked up where
-// the truth is, until there is an answer.
+// get is the class. The watch can lag behind that of chats, so that one which is missing, older, or a former one of
+// the name is looked up where the truth is, until there is an answer.
 func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1alpha1.ChatClass, error) {
-	if class := c.cached(has.Name); class != nil && class.Generation >= has.Generation {
+	if class := c.cached(has.Name); class != nil && string(class.UID) == has.UID &&
+		class.Generation >= has.Generation {
 		return class, nil
 	}
 	for retries := apiclient.Backoff(); ; {

@@ -4,7 +4,6 @@
 package runner_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -33,32 +32,6 @@ func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {
 	if !strings.Contains(body, `Be safe.\n\nBe brief.`) || !strings.Contains(body, `"name":"current_time"`) ||
 		strings.Contains(body, `"name":"wait_agent"`) {
 		t.Errorf("the model was asked %.600s", body)
-	}
-}
-
-func TestAStepGoesByTheVersionOfTheClassThatItWasDecidedBy(t *testing.T) {
-	p := startPod(t, modelserver.Script{}, nil)
-	chat := p.newChat("newer", nil)
-	class := chat.has("newer", func(s *v1alpha1.ChatClassSpec) { s.Preamble = "Version 0." })
-	for version := range int64(20) { // Of one of them at least the watch has not told yet.
-		class.Spec.Preamble = "Version " + string('a'+rune(version)) + "."
-		if err := cluster.Client.Update(t.Context(), class); err != nil {
-			t.Fatal(err)
-		}
-		chat.write(func(s *v1alpha1.ChatStatus) { s.ChatClass.Generation = class.Generation })
-		name := "newer-" + string('a'+rune(version))
-		chat.ask(name, "hello")
-		chat.commit(chat.result(), "")
-		requests := p.models.Requests()
-		var asked struct {
-			Messages []struct{ Content any } `json:"messages"`
-		}
-		if err := json.Unmarshal(requests[len(requests)-1].Body, &asked); err != nil {
-			t.Fatal(err)
-		}
-		if asked.Messages[0].Content != class.Spec.Preamble {
-			t.Errorf("generation %d: the model was told %q", class.Generation, asked.Messages[0].Content)
-		}
 	}
 }
 
