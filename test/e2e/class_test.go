@@ -128,7 +128,7 @@ func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) 
 	w.patch(class, `{"spec":{"defaults":{"systemPrompt":%q},
 		"restrictions":{"tools":{"approval":null},"limits":{"maxSteps":2}}}}`, bold)
 	w.inForce(class)
-	killManager(t)
+	killTheManager(w, &step{})
 	if st := w.lookedAt("c").Status; st.Phase != v1alpha1.ChatRequiresAction || len(w.results("c")) > 0 {
 		t.Errorf("the call that waits for approval does not wait any more: %+v", st)
 	}
