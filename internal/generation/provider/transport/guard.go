@@ -29,6 +29,16 @@ const (
 	maxStreamBytes = 1 << 30
 )
 
+// Limits are how many bytes are read of an answer, after decompression.
+type Limits struct {
+	// Error of an answer that is an error, Answer of one that comes as a whole.
+	Error, Answer int64
+	// Event of one event of a stream, Stream of all of it.
+	Event, Stream int64
+}
+
+var ofModels = Limits{Error: maxErrorBytes, Answer: maxAnswerBytes, Event: maxEventBytes, Stream: maxStreamBytes}
+
 // streamedKey marks the context of a call that is streamed: its request, which alone reaches the transport, does not
 // say so for every provider.
 type streamedKey struct{}
@@ -43,16 +53,39 @@ func WithStream(ctx context.Context) context.Context {
 // API key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
 func Guard(client *http.Client, provider v1alpha1.ModelProvider) *http.Client {
 	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
-		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock}
+		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock, limits: ofModels, streams: asked}
 	})
 	guarded.CheckRedirect = stay
 	return guarded
 }
 
+// GuardWithin is Guard with other limits, for a protocol in which the answer's type says whether it is a stream of
+// events.
+func GuardWithin(client *http.Client, limits Limits) *http.Client {
+	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
+		return guardTransport{next: next, limits: limits, streams: ofEvents}
+	})
+	guarded.CheckRedirect = stay
+	return guarded
+}
+
+// asked reports whether the answer is read as a stream because the call says so.
+func asked(r *http.Request, _ *http.Response) bool {
+	streamed, _ := r.Context().Value(streamedKey{}).(bool)
+	return streamed
+}
+
+// ofEvents reports whether the answer says that it is a stream of events.
+func ofEvents(_ *http.Request, response *http.Response) bool {
+	return mediaType(response) == "text/event-stream"
+}
+
 type guardTransport struct {
 	next http.RoundTripper
 	// binary is whether streams can be such of AWS, whose messages have bounds of their own: 16 MiB.
-	binary bool
+	binary  bool
+	limits  Limits
+	streams func(*http.Request, *http.Response) bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -66,12 +99,12 @@ func (t guardTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &RedirectError{response.StatusCode, pointsTo(r.URL, response.Header.Get("Location"))}
 	}
 	body := &guardedBody{ReadCloser: response.Body, status: response.StatusCode, notes: notesOf(r.Context()),
-		limit: maxAnswerBytes}
-	switch streamed, _ := r.Context().Value(streamedKey{}).(bool); {
+		limit: t.limits.Answer, eventLimit: t.limits.Event}
+	switch {
 	case response.StatusCode >= http.StatusBadRequest:
-		body.limit = maxErrorBytes
-	case streamed:
-		body.limit, body.event = maxStreamBytes, &eventSize{}
+		body.limit = t.limits.Error
+	case t.streams(r, response):
+		body.limit, body.event = t.limits.Stream, &eventSize{}
 		if t.binary && mediaType(response) == "application/vnd.amazon.eventstream" {
 			body.event = nil
 		}
@@ -111,7 +144,8 @@ type guardedBody struct {
 	notes       *Notes
 	read, limit int64
 	// event is nil where events are not bounded.
-	event *eventSize
+	event      *eventSize
+	eventLimit int64
 }
 
 // Read implements io.Reader.
@@ -123,8 +157,8 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	if b.read += int64(n); b.read > b.limit {
 		return 0, b.notes.giveUp(&OversizedError{b.status, b.limit})
 	}
-	if b.event != nil && b.event.add(p[:n]) > maxEventBytes {
-		return 0, b.notes.giveUp(&OversizedError{b.status, maxEventBytes})
+	if b.event != nil && int64(b.event.add(p[:n])) > b.eventLimit {
+		return 0, b.notes.giveUp(&OversizedError{b.status, b.eventLimit})
 	}
 	return n, err
 }
