@@ -19,9 +19,13 @@ const (
 	// ConditionSettingsIgnored of a Chat is True while fields of its spec do not count, because its ChatClass keeps them
 	// to itself: its reason is RestrictedByClass. It is absent otherwise.
 	ConditionSettingsIgnored = "SettingsIgnored"
+	// ConditionMCPServersUnavailable of a Chat is True when its newest reply was made without the tools of some of
+	// spec.mcpServers: its reason is that of the first of them, its message names all. It is absent otherwise.
+	ConditionMCPServersUnavailable = "MCPServersUnavailable"
 )
 
-// Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True).
+// Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
+// every MCPServerReason, which is one of MCPServersUnavailable (True).
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"

@@ -50,6 +50,15 @@ type ChatSettings struct {
 	// +optional
 	Tools *ChatTools `json:"tools,omitempty"`
 
+	// mcpServers lists servers of the Model Context Protocol whose tools the model may call. One that cannot be used stops
+	// no turn: the model is asked without its tools, and the condition MCPServersUnavailable says why. A change takes
+	// effect with the next step. Those of a sub-chat are its own.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	MCPServers []MCPServer `json:"mcpServers,omitempty"`
+
 	// advisor lets the model ask another one for advice.
 	// +optional
 	Advisor *ChatAdvisor `json:"advisor,omitempty"`

@@ -105,8 +105,8 @@ type MessageGeneration struct {
 	// +optional
 	Cost *Cost `json:"cost,omitempty"`
 
-	// warnings are about settings that the provider or the model does not take, and files that the provider cannot fetch;
-	// the call was made without them.
+	// warnings are about settings that the provider or the model does not take, files that the provider cannot fetch, and
+	// MCP servers that cannot be used; the call was made without them.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=256
 	// +listType=atomic
@@ -144,6 +144,10 @@ type MessageGeneration struct {
 	// +listMapKey=key
 	// +optional
 	Agents []AgentChange `json:"agents,omitempty"`
+
+	// mcp is what there is to say of the MCP servers of the chat; absent if there is nothing.
+	// +optional
+	MCP *MCPAccount `json:"mcp,omitempty"`
 
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional

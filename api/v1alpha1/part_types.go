@@ -112,7 +112,19 @@ type ToolCall struct {
 	// requiresAction says whose action the call requires before Parley can go on: a client's result, or approval.
 	// +optional
 	RequiresAction RequiredAction `json:"requiresAction,omitempty"`
+
+	// approvalCause is why the call requires approval although nobody asked for it; empty if somebody did.
+	// +optional
+	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 }
+
+// ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.
+// +kubebuilder:validation:Enum=ToolChanged
+type ApprovalCause string
+
+// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
+// time, or than when a call of it was approved last.
+const ApprovalToolChanged ApprovalCause = "ToolChanged"
 
 // RequiredAction is whose action a call requires before Parley can go on.
 // +kubebuilder:validation:Enum=Client;Approval

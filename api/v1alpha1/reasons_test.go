@@ -99,6 +99,7 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 			constants(t, "turn_types.go", "CallsGivenUp")},
 		"condition types of a Chat":           {"chat_conditions.go", "", "chat.md", "condition", nil},
 		"condition types of ChatModelConfigs": {"chatmodelconfig_conditions.go", "", "chatmodelconfig.md", "condition", nil},
+		"reasons of MCP servers":              {"mcp_account_types.go", "MCPServerReason", "mcp.md", "reason", nil},
 		"errors":                              {"error_types.go", failure, "errors.md", "reason", nil},
 		"Events":                              {"events.go", event, "observability.md", "reason", nil},
 		"actions of Events":                   {"events.go", action, "observability.md", "action", nil},

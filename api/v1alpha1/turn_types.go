@@ -169,6 +169,10 @@ type PendingToolCall struct {
 	// +required
 	Kind RequiredAction `json:"kind"`
 
+	// approvalCause is why the call requires approval although nobody asked for it; empty if somebody did.
+	// +optional
+	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
+
 	// decision that a ToolApproval has made about it.
 	// +optional
 	Decision *ToolDecision `json:"decision,omitempty"`

@@ -31,6 +31,7 @@ import (
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/workspaces"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/stream/parts"
@@ -49,26 +50,19 @@ import (
 func main() {
 	metrics := flag.String("metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
-	var hosts []string
-	flag.Func("file-host",
-		"a `host` that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; "+
-			"repeat it for more", func(host string) error {
-			hosts = append(hosts, host)
-			return nil
-		})
-	var modelHosts []string
-	flag.Func("model-host",
-		"a `host` that models may be called at, such as models.example.com, ollama.models:11434 or *.openai.azure.com; "+
-			"repeat it for more; default: all", func(host string) error {
-			modelHosts = append(modelHosts, host)
-			return nil
-		})
+	var files, models, servers []string
+	hosts(&files, "file-host", "a `host` that files may be fetched from, such as files.example.com, "+
+		"files.example.com:8443 or *.example.com; repeat it for more")
+	hosts(&models, "model-host", "a `host` that models may be called at, such as models.example.com, ollama.models:11434 "+
+		"or *.openai.azure.com; repeat it for more; default: all")
+	hosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, tools.mcp.svc:8080 "+
+		"or *.example.com; repeat it for more; default: all")
 	var o runner.Options
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
 	verbose := flag.Bool("verbose", false, "log each attempt at a step as it starts and as it ends")
 	flag.Parse()
-	o.FileHosts, o.ModelHosts, o.NoRecordings = hosts, modelHosts, !*recordings
+	o.FileHosts, o.ModelHosts, o.NoRecordings = files, models, !*recordings
 	level := slog.LevelInfo
 	if *verbose {
 		level = slog.LevelDebug
@@ -79,10 +73,19 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
+	o.MCP = mcp.New(mcp.Options{Hosts: servers, HTTP: transport.NewClient, Log: log, Now: time.Now})
 	if err := run(ctx, log, *health, *metrics, o); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
+}
+
+// hosts makes a flag of a host that can be repeated.
+func hosts(to *[]string, name, usage string) {
+	flag.Func(name, usage, func(host string) error {
+		*to = append(*to, host)
+		return nil
+	})
 }
 
 func run(parent context.Context, log *slog.Logger, health, metrics string, o runner.Options) error {
@@ -180,9 +183,9 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		)...),
-		WorkspaceContext: found.Context,
-		HTTP:             transport.NewClient(),
-		Log:              log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
+		WorkspaceContext: found.Context, MCP: o.MCP,
+		HTTP: transport.NewClient(),
+		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
 		NoRecordings: o.NoRecordings,
 		Metrics:      metrics, Tracer: tracer,
 	}), nil

@@ -39,26 +39,21 @@ type flags struct {
 	capacity, workers                       int
 	start, idle                             time.Duration
 	verbose                                 bool
-	fileHosts, modelHosts                   []string
+	fileHosts, modelHosts, mcpHosts         []string
 	agent                                   template.Placement
 }
 
 func main() {
 	var f flags
 	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
-	flag.Func("file-hosts",
-		"`hosts` that generation pods may fetch files of messages from, separated by commas, such as "+
-			"files.example.com,*.example.org; default: none", func(hosts string) error {
-			f.fileHosts = listed(hosts)
-			return nil
-		})
-	flag.Func("model-hosts",
-		"`hosts` that generation pods may call models at, separated by commas, such as "+
-			"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata "+
-			"services, which are never called", func(hosts string) error {
-			f.modelHosts = listed(hosts)
-			return nil
-		})
+	hosts(&f.fileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
+		"commas, such as files.example.com,*.example.org; default: none")
+	hosts(&f.modelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such as "+
+		"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata "+
+		"services, which are never called")
+	hosts(&f.mcpHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such as "+
+		"mcp.example.com,tools.mcp.svc:8080; default: all but link-local addresses and metadata services, which are never "+
+		"called")
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
 		"namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
@@ -87,6 +82,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
 	}
+}
+
+// hosts makes a flag of a list of hosts.
+func hosts(to *[]string, name, usage string) {
+	flag.Func(name, usage, func(given string) error {
+		*to = listed(given)
+		return nil
+	})
 }
 
 func run(ctx context.Context, f flags) error {
@@ -128,7 +131,8 @@ func run(ctx context.Context, f flags) error {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	pods := podspec.Settings{
-		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, Capacity: f.capacity,
+		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
+		Capacity:        f.capacity,
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},

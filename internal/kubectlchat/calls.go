@@ -53,13 +53,21 @@ func (s *session) calls(ctx context.Context, name string) error {
 	for i := range required.ToolCalls {
 		call := &required.ToolCalls[i]
 		fmt.Fprintln(table,
-			strings.Join([]string{flat(call.ID), flat(call.Name), string(call.Kind), oneLine(call.Input), decisionOf(call),
+			strings.Join([]string{flat(call.ID), flat(call.Name), kindOf(call), oneLine(call.Input), decisionOf(call),
 				left}, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
+}
+
+// kindOf is the kind of the call, and why it requires approval if nobody asked for that.
+func kindOf(call *v1alpha1.PendingToolCall) string {
+	if call.ApprovalCause == v1alpha1.ApprovalToolChanged {
+		return string(call.Kind) + " (the tool has changed)"
+	}
+	return string(call.Kind)
 }
 
 func decisionOf(call *v1alpha1.PendingToolCall) string {

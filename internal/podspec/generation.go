@@ -39,6 +39,8 @@ type Settings struct {
 	FileHosts []string
 	// ModelHosts are the hosts that generation pods may call models at; none: all.
 	ModelHosts []string `json:",omitempty"`
+	// MCPHosts are the hosts that generation pods may call MCP servers at; none: all.
+	MCPHosts []string `json:",omitempty"`
 	// Keys are the API keys to mount.
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
@@ -167,6 +169,9 @@ func generatorContainer(s Settings) corev1.Container {
 	}
 	for _, host := range s.ModelHosts {
 		args = append(args, "--model-host="+host)
+	}
+	for _, host := range s.MCPHosts {
+		args = append(args, "--mcp-host="+host)
 	}
 	return corev1.Container{
 		Name:    "generator",

@@ -19,13 +19,15 @@ type Batch struct {
 	Reply int64
 	// Calls to answer.
 	Calls []v1alpha1.ToolCall
+	// Again is true if an earlier attempt may have made the calls.
+	Again bool
 	// Known are the results of those calls, by their ids, that are not to be run.
 	Known map[string]v1alpha1.ToolResult
 	// Expect is told of each call, which is to end soon after its context does; what it returns is called when the call is
 	// over. nil: nobody is.
 	Expect func(ctx context.Context) (over func())
-	// Attach is told of files that come with results; nil: nobody is.
-	Attach func(file v1alpha1.MessageFile)
+	// Attach takes a file that comes with a result, if there is room for it; nil: there is none.
+	Attach func(file v1alpha1.MessageFile) (taken bool)
 }
 
 // ErrInterrupted ends the context of calls whose chat was interrupted, or deleted. A context that ends for another
@@ -34,6 +36,18 @@ var ErrInterrupted = errors.New("the chat was interrupted")
 
 // Interrupted reports whether the chat was interrupted, or deleted, for which there is work in ctx.
 func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
+
+// errMayHaveRun is what the model reads of a call that an earlier attempt may have made.
+var errMayHaveRun = errors.New("the generation pod was restarted or lost when this call was due, so that it may have " +
+	"run or not: it is not made again by itself. Find out what it did before you repeat it")
+
+// runAgain runs a call that an earlier attempt may have made, unless nobody may make it twice.
+func (r *Registry) runAgain(ctx context.Context, name string, call Call) (string, error) {
+	if r.once(name) {
+		return "", errMayHaveRun
+	}
+	return r.run(ctx, name, call)
+}
 
 // errCutOff is what the model reads of a call that was cut off.
 var errCutOff = errors.New("the call was interrupted before it produced a result")
@@ -45,12 +59,15 @@ var errCutOff = errors.New("the call was interrupted before it produced a result
 func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
 	results := make([]v1alpha1.ToolResult, len(b.Calls))
 	run := r.run
+	if b.Again {
+		run = r.runAgain
+	}
 	if exclusive := r.Conflict(b.Calls); exclusive != "" {
 		run = r.refuse(exclusive)
 	}
 	attach := b.Attach
 	if attach == nil {
-		attach = func(v1alpha1.MessageFile) {}
+		attach = func(v1alpha1.MessageFile) bool { return false }
 	}
 	expect := b.Expect
 	if expect == nil {

@@ -44,13 +44,17 @@ type Call struct {
 	Show func(piece string)
 	// Alive says that the tool is at work: see Silence. Show says so, too.
 	Alive func()
-	// Attach puts a file beside the result: see Attaching.
-	Attach func(file v1alpha1.MessageFile)
+	// Attach puts a file beside the result, if there is room for it: there always is for an Attaching tool.
+	Attach func(file v1alpha1.MessageFile) (taken bool)
 }
 
 // Registry holds every tool that there is.
 type Registry struct {
 	tools map[string]Tool
+	// added are the tools that are not built in: see Plus.
+	added map[string]bool
+	// absent says why there is no tool of that name; nil: nobody knows more.
+	absent func(name string) error
 }
 
 // NewRegistry returns a registry of the tools. Two of the same name are a fault of the program, so it panics.
@@ -70,13 +74,13 @@ func (r *Registry) With(tool Tool) *Registry {
 	if !r.Has(tool.Name()) {
 		return r
 	}
-	with := &Registry{tools: maps.Clone(r.tools)}
+	with := &Registry{tools: maps.Clone(r.tools), added: r.added, absent: r.absent}
 	with.tools[tool.Name()] = tool
 	return with
 }
 
 // Has reports whether there is a built-in tool of that name.
-func (r *Registry) Has(name string) bool { return r.tools[name] != nil }
+func (r *Registry) Has(name string) bool { return r.tools[name] != nil && !r.added[name] }
 
 // Active are the tools that the chat allows, and those that it may turn on, sorted by name.
 func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
@@ -115,6 +119,11 @@ func (r *Registry) run(ctx context.Context, name string, call Call) (output stri
 // offered is the tool of that name. The error tells the model that there is none for it.
 func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
 	tool := r.tools[name]
+	if tool == nil && r.absent != nil {
+		if err := r.absent(name); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case tool == nil:
 		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(chat))

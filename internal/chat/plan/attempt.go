@@ -97,6 +97,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 	if result.Spec.Role == v1alpha1.RoleAssistant {
 		st.Turn.Steps++
 		st.LastReply, st.Context = g.Preview, g.Context
+		conditions.MarkMCPServers(st, g.MCP, p.facts.Now)
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {

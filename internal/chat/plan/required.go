@@ -21,6 +21,7 @@ func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) 
 			call.RequiresAction == v1alpha1.RequiresClient && !answered) {
 			calls = append(calls, v1alpha1.PendingToolCall{
 				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.RequiresAction,
+				ApprovalCause: call.ApprovalCause,
 			})
 		}
 	}

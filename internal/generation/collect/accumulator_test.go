@@ -388,7 +388,7 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 			for i := range c.calls {
 				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
-			got := collect.Results(results, tools.MaxResultBytes, nil)
+			got := collect.Results(results, nil, tools.MaxResultBytes, nil)
 			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
 				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
 			}
@@ -408,20 +408,21 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
 	file := v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: strings.Repeat("iVBO", 170<<10)}
 	result := []v1alpha1.ToolResult{{ID: "1", Output: "Look."}}
-	got, fits := collect.WithFiles(collect.Results(result, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
+	got, fits := collect.WithFiles(collect.Results(result, nil, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
 	checkSize(t, got.Parts)
 	if !fits || len(got.Parts) != 2 || got.Parts[1].File.Data != file.Data || got.Parts[1].Type != v1alpha1.PartFile {
 		t.Errorf("it fits: %t, with %d parts", fits, len(got.Parts))
 	}
-	got, fits = collect.WithFiles(collect.Results(result, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file, file})
+	whole := collect.Results(result, nil, tools.MaxResultBytes, nil)
+	got, fits = collect.WithFiles(whole, []v1alpha1.MessageFile{file, file})
 	if fits || len(got.Parts) != 1 {
 		t.Errorf("two fit: %t, with %d parts", fits, len(got.Parts))
 	}
 }
 
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
-	got := collect.Results([]v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}, 16<<10,
-		nil)
+	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
+	got := collect.Results(long, nil, 16<<10, nil)
 	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
 		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}

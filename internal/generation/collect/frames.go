@@ -18,7 +18,7 @@ import (
 // and is lost.
 func FromFrames(frames []parts.Frame) Step {
 	if results, ran := ResultsIn(frames); len(results) > 0 {
-		return Results(results, tools.MaxResultBytes, ran)
+		return Results(results, nil, tools.MaxResultBytes, ran)
 	}
 	reply := NewAccumulator("", 0, nil)
 	for i := range frames {

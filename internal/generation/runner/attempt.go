@@ -76,6 +76,11 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 	a.log.DebugContext(ctx, "Attempt started", slog.String("action", string(a.chat.Status.Generation.Action)),
 		slog.String("modelConfig", a.chat.Status.Generation.ModelConfig))
 	a.settle(ctx)
+	performer := a.runner.steps.Performer(step.Task{
+		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log,
+		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
+	})
+	performer.Prepare(working)
 	type loaded struct {
 		messages []v1alpha1.ChatMessage
 		err      error
@@ -87,10 +92,6 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 	}()
 	episode, err := a.open(ctx)
 	messages := <-loading
-	performer := a.runner.steps.Performer(step.Task{
-		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log,
-		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
-	})
 	switch {
 	case errors.Is(err, publish.ErrExists):
 		a.report(ctx, performer, a.afterCrash(ctx, working, performer, messages.messages))

@@ -32,6 +32,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/telemetry"
@@ -58,7 +59,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and Tracer.
+// Options of a Runner. All are required but MCP, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -72,6 +73,8 @@ type Options struct {
 	Tools *tools.Registry
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	// MCP are the servers whose tools chats may name; nil: none.
+	MCP *mcp.Servers
 	// HTTP calls providers.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
@@ -138,7 +141,7 @@ func New(o Options) *Runner {
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
-		WorkspaceContext: o.WorkspaceContext,
+		WorkspaceContext: o.WorkspaceContext, MCP: o.MCP,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),

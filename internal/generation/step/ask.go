@@ -33,7 +33,7 @@ type request struct {
 
 // request sets up the call with everything that the configuration says.
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
-	spec, chat, registry := &t.Config.Spec, p.chat, p.steps.options.Tools
+	spec, chat, registry := &t.Config.Spec, p.chat, p.registry()
 	call, warnings := provider.Call(spec, effort(chat))
 	call.Prompt = built
 	for _, tool := range append(tools.Suited(registry.Active(chat.Spec.Tools), chat), tools.OfClient(chat.Spec.Tools)...) {

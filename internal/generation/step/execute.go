@@ -19,6 +19,9 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
+	p.meetServersOf(ctx, calls.Run)
+	defer p.served.offer.Close()
+	p.pinApproved(messages, calls.Run)
 	live := p.newBatch(publishAs(v1alpha1.RoleTool, to))
 	for i := range calls.Denied {
 		denied := &calls.Denied[i]
@@ -26,7 +29,8 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 		p.task.Observed.ToolDenied(denied.Name, p.steps.options.Tools.Has(denied.Name))
 	}
 	results := p.run(ctx, messages,
-		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Attach: live.attach}, live)
+		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Again: p.task.Fence.Attempt > 1,
+			Attach: live.attach}, live)
 	o := p.executed(ctx, calls, append(results, calls.Denied...), live.spans(), live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
@@ -36,7 +40,7 @@ func (p *Performer) run(
 	ctx context.Context, messages []v1alpha1.ChatMessage, calls tools.Batch, live *batch,
 ) []v1alpha1.ToolResult {
 	calls.Expect = p.steps.options.Expect
-	registry := p.steps.options.Tools.With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
+	registry := p.registry().With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
 	return registry.Execute(ctx, calls, p.task.Observed.Tools(live.observe))
 }
 
@@ -45,8 +49,7 @@ func (p *Performer) executed(ctx context.Context, calls tools.DueCalls, results 
 	ran map[string]collect.Span, files ...v1alpha1.MessageFile) Outcome {
 	registry := p.steps.options.Tools
 	changes, results := registry.Changes(&tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, results)
-	s := collect.Results(results, tools.ResultLimitOf(p.chat), ran)
-	s, _ = collect.WithFiles(s, files) // It has room: see tools.Attaching.
+	s := collect.Results(results, files, tools.ResultLimitOf(p.chat), ran)
 	s.Workspace, s.Agents = registry.Decision(results), changes
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
@@ -66,13 +69,18 @@ type batch struct {
 	ran map[string]collect.Span
 	// said is how many bytes tools have shown while they ran.
 	said int
-	// files come with the results.
+	// files come with the results, and take so many bytes in base64.
 	files []v1alpha1.MessageFile
+	taken int
 }
 
 // maxSaid is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
 // is room for their results, from which the batch is resumed after a crash.
 const maxSaid = 512 << 10
+
+// maxAttached is how many bytes of base64 the files of a batch have together: what the largest file has that is
+// attached alone. The rest of what one ChatMessage holds is left for results.
+const maxAttached = 700 << 10
 
 func (p *Performer) newBatch(show func(parts.Part)) *batch {
 	return &batch{
@@ -108,12 +116,20 @@ func (b *batch) fits(piece string) bool {
 	return b.said <= maxSaid
 }
 
-// attach keeps a file that comes with a result. All calls have ended when the files are used.
-func (b *batch) attach(file v1alpha1.MessageFile) {
+// attach keeps a file that comes with a result, if there is room. All calls have ended when the files are used.
+func (b *batch) attach(file v1alpha1.MessageFile) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(b.files) == maxFiles || b.taken+len(file.Data) > maxAttached {
+		return false
+	}
+	b.taken += len(file.Data)
 	b.files = append(b.files, file)
+	return true
 }
+
+// maxFiles is how many files come with the results of a batch at most.
+const maxFiles = 32
 
 func (b *batch) note(id string, span collect.Span) {
 	b.mu.Lock()

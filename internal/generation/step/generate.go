@@ -12,7 +12,6 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/stream/parts"
-	"parley.dev/parley/internal/tools"
 )
 
 // generate calls the model and collects its reply.
@@ -26,7 +25,9 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	if ended != nil {
 		return *ended
 	}
+	p.meetServers(ctx, messages)
 	r := p.request(t, built)
+	r.warnings = append(r.warnings, p.serverWarnings()...)
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
@@ -44,20 +45,20 @@ func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
 
 // withRequired says of each call whose action it requires besides Parley's.
 func (p *Performer) withRequired(s collect.Step) collect.Step {
-	if p.steps.options.Tools.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
+	registry := p.registry()
+	if registry.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			call.RequiresAction = tools.RequiresAction(p.chat.Spec.Tools, call.Name)
+			call.RequiresAction, call.ApprovalCause = p.required(call.Name)
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}
 			calls = append(calls, *call)
 		}
 	}
-	registry := p.steps.options.Tools
 	s.WaitingFor = registry.WaitingCalls(p.chat.Spec.Tools, calls)
 	s.NeedsWorkspace = registry.NeedWorkspace(p.chat, calls)
 	return s

@@ -29,8 +29,12 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		kept[result.ID] = result
 	}
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
+	p.meetServersOf(ctx, calls.Run)
+	defer p.served.offer.Close()
+	p.pinApproved(messages, calls.Run)
+	registry := p.registry()
 	for _, call := range calls.Run {
-		if p.steps.options.Tools.Attaches(call.Name) {
+		if registry.Attaches(call.Name) {
 			delete(kept, call.ID) // Its file was not streamed.
 		}
 	}
@@ -42,12 +46,12 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 	case Interrupted(ctx):
 		calls.Run = slices.DeleteFunc(calls.Run, func(call v1alpha1.ToolCall) bool {
 			_, ok := kept[call.ID]
-			return !ok && !p.steps.options.Tools.Repeatable(call.Name)
+			return !ok && !registry.Repeatable(call.Name)
 		})
 	case !ended:
 		return Outcome{Kind: v1alpha1.OutcomeLost}
 	default:
-		p.giveUp(calls.Run, kept)
+		giveUp(registry, calls.Run, kept)
 	}
 	live := p.newBatch(func(parts.Part) {}) // The relay takes no more parts of this attempt.
 	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Known: kept,
@@ -64,12 +68,12 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 
 // giveUp adds to the results that are kept those of the calls that must not be made again. Calls in conflict were none
 // of them begun, and are refused once more.
-func (p *Performer) giveUp(calls []v1alpha1.ToolCall, kept map[string]v1alpha1.ToolResult) {
-	if p.steps.options.Tools.Conflict(calls) != "" {
+func giveUp(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[string]v1alpha1.ToolResult) {
+	if registry.Conflict(calls) != "" {
 		return
 	}
 	for _, call := range calls {
-		if _, ok := kept[call.ID]; !ok && !p.steps.options.Tools.Repeatable(call.Name) {
+		if _, ok := kept[call.ID]; !ok && !registry.Repeatable(call.Name) {
 			kept[call.ID] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -44,6 +45,8 @@ type Options struct {
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; ok: it has answered.
 	// Not required.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	// MCP are the servers whose tools chats may name; nil: none.
+	MCP *mcp.Servers
 	// Now tells the time.
 	Now func() time.Time
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.
@@ -93,6 +96,7 @@ type Performer struct {
 	compaction *v1alpha1.CompactionAccount
 	// advice is what asking the advisor has used up.
 	advice advice
+	served served
 }
 
 // Performer returns what performs the step.
@@ -149,8 +153,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
-	g.Agents = o.Content.Agents
-	g.Workspace = o.Content.Workspace
+	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

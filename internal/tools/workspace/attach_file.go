@@ -93,7 +93,9 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	if file.Name == "" {
 		return "", errors.New("give a name: that of the file in the workspace cannot be shown")
 	}
-	call.Attach(file)
+	if !call.Attach(file) {
+		return "", errors.New("the message with the result has no room for the file")
+	}
 	return tools.Encode(attachFileResult{Name: file.Name, Size: len(content), MediaType: file.MediaType})
 }
 

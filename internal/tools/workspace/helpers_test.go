@@ -109,7 +109,10 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)
 		},
-		Attach: func(file v1alpha1.MessageFile) { b.attached = append(b.attached, file) },
+		Attach: func(file v1alpha1.MessageFile) bool {
+			b.attached = append(b.attached, file)
+			return true
+		},
 	})
 	if err != nil {
 		if text != "" {

@@ -1,0 +1,82 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// MCPServerReason is why a server's tools were not offered to a model.
+// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;HostForbidden;ResponseInvalid
+type MCPServerReason string
+
+const (
+	// MCPConnectionFailed means that the server could not be reached, or ended the connection.
+	MCPConnectionFailed MCPServerReason = "ConnectionFailed"
+	// MCPTimedOut means that the server took longer than connectTimeoutSeconds.
+	MCPTimedOut MCPServerReason = "TimedOut"
+	// MCPAccessDenied means that the server wants other credentials.
+	MCPAccessDenied MCPServerReason = "AccessDenied"
+	// MCPHostForbidden means that the server's host is not among the manager's --mcp-hosts, is an address of the node, or
+	// points to another host.
+	MCPHostForbidden MCPServerReason = "HostForbidden"
+	// MCPResponseInvalid means that the server answered something that is not of the protocol, or too much.
+	MCPResponseInvalid MCPServerReason = "ResponseInvalid"
+)
+
+// MCPServerUnavailable is a server whose tools were not offered to a model, and why.
+type MCPServerUnavailable struct {
+	// name of the server in spec.mcpServers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +required
+	Name string `json:"name"`
+
+	// reason is the kind of the failure.
+	// +required
+	Reason MCPServerReason `json:"reason"`
+
+	// message says what is wrong, in one line.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// MCPTool is the definition of a tool of an MCP server, as a hash.
+type MCPTool struct {
+	// name of the tool, as the model calls it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Name string `json:"name"`
+
+	// hash of what the server says of the tool: its name, its description and the schemas of its arguments and of its
+	// result.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +required
+	Hash string `json:"hash"`
+}
+
+// MCPAccount is what a step has to say of the MCP servers of its chat.
+type MCPAccount struct {
+	// unavailable lists the servers whose tools the model was not offered.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Unavailable []MCPServerUnavailable `json:"unavailable,omitempty"`
+
+	// pinned lists the definitions that hold from this message on, besides those that messages before it pin: of tools
+	// that were offered for the first time, and of changed ones of which a person has approved a call. A summary pins all
+	// that hold.
+	// +kubebuilder:validation:MaxItems=1024
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Pinned []MCPTool `json:"pinned,omitempty"`
+
+	// changed lists the definitions of the tools that the message calls and that are not those which are pinned.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Changed []MCPTool `json:"changed,omitempty"`
+}

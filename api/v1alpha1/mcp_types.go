@@ -1,0 +1,150 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "time"
+
+const (
+	// MaxMCPServers is the most servers that Chat.spec.mcpServers lists: 16.
+	MaxMCPServers = 16
+	// MaxMCPServerTools is the most tools of one server that a model is offered: 64.
+	MaxMCPServerTools = 64
+	// DefaultMCPTimeout is how long a call may wait for a sign of life of its server: 60 s.
+	DefaultMCPTimeout = time.Minute
+	// DefaultMCPConnectTimeout is how long a server may take to list its tools: 10 s.
+	DefaultMCPConnectTimeout = 10 * time.Second
+)
+
+// MCPTransport is how a server of the Model Context Protocol is spoken to.
+// +kubebuilder:validation:Enum=StreamableHTTP;SSE
+type MCPTransport string
+
+const (
+	// MCPStreamableHTTP is the transport of the protocol since 2025-03-26. This is the default.
+	MCPStreamableHTTP MCPTransport = "StreamableHTTP"
+	// MCPSSE is that of the protocol of 2024-11-05, which has one stream for a session beside its requests.
+	MCPSSE MCPTransport = "SSE"
+)
+
+// MCPServer is a server of the Model Context Protocol (MCP) whose tools the model may call, as NAME__TOOL.
+// +kubebuilder:validation:XValidation:rule="has(self.url)",message="set url"
+// +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
+type MCPServer struct {
+	// name of the server in this chat: the names of its tools begin with it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+
+	// url of the server's endpoint, such as https://mcp.example.com/mcp. Generation pods call it.
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:\[\]-]+([/?][!-"$-~]*)?$`
+	// +optional
+	URL string `json:"url,omitempty"`
+
+	// transport that the server speaks. Default: StreamableHTTP.
+	// +optional
+	Transport MCPTransport `json:"transport,omitempty"`
+
+	// headers are sent with each request to the server. Whoever may read the chat can read them: secrets do not belong
+	// here.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Headers []MCPHeader `json:"headers,omitempty"`
+
+	// timeoutSeconds is how long a call of a tool may give no sign of life: each notice of progress begins it anew, for
+	// an hour at most. Default: 60.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
+
+	// connectTimeoutSeconds is how long the server may take to be connected to and to list its tools. Then the model is
+	// asked without them. Default: 10.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=60
+	// +optional
+	ConnectTimeoutSeconds *int32 `json:"connectTimeoutSeconds,omitempty"`
+
+	// tools says which of the server's tools the model is offered. Default: the first 64, by name.
+	// +optional
+	Tools *MCPToolFilter `json:"tools,omitempty"`
+
+	// requireApproval names the tools, as the server calls them, whose calls wait in status.requiresAction until a
+	// ToolApproval approves or denies them. A * at the end stands for whatever follows: * alone is all of them.
+	// Default: none. tools.approval names them as the model does.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +listType=set
+	// +optional
+	RequireApproval []string `json:"requireApproval,omitempty"`
+
+	// trusted takes the server's word for it that a tool only reads, or does nothing twice: a call of such a tool whose
+	// result was lost with a generation pod is made again. Of any other call the model reads that it may have run.
+	// Default false.
+	// +optional
+	Trusted bool `json:"trusted,omitempty"`
+}
+
+// MCPHeader is a header of requests to a server.
+type MCPHeader struct {
+	// name of the header.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*$`
+	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'last-event-id', 'te', 'trailer', 'transfer-encoding', 'upgrade']) && !self.lowerAscii().startsWith('mcp-') && !self.lowerAscii().startsWith('proxy-')",message="this header belongs to HTTP or to the protocol: leave it out"
+	// +required
+	Name string `json:"name"`
+
+	// value of the header, printable ASCII.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^[ -~]*$`
+	// +required
+	Value string `json:"value"`
+}
+
+// MCPToolFilter says which of a server's tools a model is offered. Entries are names as the server has them. A * at the
+// end of one stands for whatever follows.
+type MCPToolFilter struct {
+	// allow lists the tools that are offered; an empty list offers none. Default: all.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +listType=set
+	// +optional
+	Allow []string `json:"allow,omitzero"`
+
+	// deny lists tools that are not offered, also if allow lists them. Default: none.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +listType=set
+	// +optional
+	Deny []string `json:"deny,omitempty"`
+}
+
+// Timeout is how long a call may wait for a sign of life.
+func (s *MCPServer) Timeout() time.Duration {
+	return secondsOr(s.TimeoutSeconds, DefaultMCPTimeout)
+}
+
+// ConnectTimeout is how long the server may take to list its tools.
+func (s *MCPServer) ConnectTimeout() time.Duration {
+	return secondsOr(s.ConnectTimeoutSeconds, DefaultMCPConnectTimeout)
+}
+
+func secondsOr(seconds *int32, otherwise time.Duration) time.Duration {
+	if seconds == nil {
+		return otherwise
+	}
+	return time.Duration(*seconds) * time.Second
+}

@@ -1,0 +1,44 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
+)
+
+// mcpAdvice is what to do about an MCP server that cannot be used.
+var mcpAdvice = map[v1alpha1.MCPServerReason]string{
+	v1alpha1.MCPConnectionFailed: "see whether it runs at its url",
+	v1alpha1.MCPTimedOut:         "see whether it answers, or raise connectTimeoutSeconds",
+	v1alpha1.MCPAccessDenied:     "correct its headers",
+	v1alpha1.MCPHostForbidden:    "name another url, or have the operator's administrator add the host to --mcp-hosts",
+	v1alpha1.MCPResponseInvalid:  "see whether url and transport are those of an MCP server",
+}
+
+// MarkMCPServers records which MCP servers the newest reply was made without. It says nothing of the chat itself, which
+// continues without their tools.
+func MarkMCPServers(st *v1alpha1.ChatStatus, account *v1alpha1.MCPAccount, now time.Time) {
+	if account == nil || len(account.Unavailable) == 0 {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+		return
+	}
+	said := make([]string, 0, len(account.Unavailable))
+	for _, server := range account.Unavailable {
+		said = append(said, fmt.Sprintf("%s (%s): %s; %s", server.Name, server.Reason, printable.Line(server.Message),
+			mcpAdvice[server.Reason]))
+	}
+	set(&st.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionMCPServersUnavailable, Status: metav1.ConditionTrue,
+		Reason:  string(account.Unavailable[0].Reason),
+		Message: "The newest reply was made without the tools of MCP servers. " + strings.Join(said, ". "),
+	}, st.ObservedGeneration, now)
+}

@@ -1,0 +1,138 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"slices"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/tools"
+)
+
+// served is what the MCP servers of the chat offer to the step, and what the history pins of their tools.
+type served struct {
+	// asked brings the offer that was asked for beside the reading of the history; nil if none was.
+	asked chan *mcp.Offer
+	// offer is nil for a step that has none.
+	offer *mcp.Offer
+	// pinned are the hashes that the history holds.
+	pinned map[string]string
+	// account is what the step's message says of all that.
+	account v1alpha1.MCPAccount
+}
+
+// Prepare begins to ask the MCP servers of the chat what they offer: beside the reading of the history, which takes its
+// time, too. Only the servers of calls that are to be run are asked by a step that runs them, once those are known.
+func (p *Performer) Prepare(ctx context.Context) {
+	if p.steps.options.MCP == nil || len(p.chat.Spec.MCPServers) == 0 || p.action() == v1alpha1.ActionExecuteTools {
+		return
+	}
+	asked := make(chan *mcp.Offer, 1)
+	p.served.asked = asked
+	go func() { asked <- p.steps.options.MCP.Offer(ctx, p.chat.Spec.MCPServers) }()
+}
+
+// meetServers waits for what the servers offer to a step that asks a model.
+func (p *Performer) meetServers(ctx context.Context, messages []v1alpha1.ChatMessage) {
+	p.served.pinned = mcp.Pinned(messages)
+	if p.served.asked == nil {
+		p.Prepare(ctx)
+	}
+	if p.served.asked != nil {
+		p.served.offer = <-p.served.asked
+	}
+}
+
+// meetServersOf asks the servers of calls.
+func (p *Performer) meetServersOf(ctx context.Context, calls []v1alpha1.ToolCall) {
+	if p.steps.options.MCP == nil {
+		return
+	}
+	var called []v1alpha1.MCPServer
+	for _, server := range p.chat.Spec.MCPServers {
+		if slices.ContainsFunc(calls, func(c v1alpha1.ToolCall) bool { return mcp.ServerOf(c.Name) == server.Name }) {
+			called = append(called, server)
+		}
+	}
+	if len(called) > 0 {
+		p.served.offer = p.steps.options.MCP.Offer(ctx, called)
+	}
+}
+
+// registry are the tools of the step: the built-in ones, and those of MCP servers. A client's own tool comes before one
+// of the same name.
+func (p *Performer) registry() *tools.Registry {
+	if p.served.offer == nil {
+		return p.steps.options.Tools
+	}
+	clients := tools.OfClient(p.chat.Spec.Tools)
+	more := slices.DeleteFunc(p.served.offer.Tools(), func(t tools.Tool) bool {
+		return slices.ContainsFunc(clients, func(c tools.Tool) bool { return c.Name() == t.Name() })
+	})
+	return p.steps.options.Tools.Plus(more, p.served.offer.Absent)
+}
+
+// serverWarnings are about what the model is asked without.
+func (p *Performer) serverWarnings() (warnings []fantasy.CallWarning) {
+	for _, w := range p.served.offer.Warnings() {
+		warnings = append(warnings, fantasy.CallWarning{
+			Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: "mcpServers " + w.Server, Details: w.Words,
+		})
+	}
+	return warnings
+}
+
+// required is whose action the call requires, and why if nobody asked for that. What its server says of a tool that is
+// not what is pinned is noted.
+func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
+	action := tools.RequiresAction(p.chat.Spec.Tools, name)
+	if action == v1alpha1.RequiresClient || p.served.offer == nil || !toolpolicy.Allows(p.chat.Spec.Tools, name) {
+		return action, ""
+	}
+	hash := p.served.offer.Hashes()[name]
+	if pinned := p.served.pinned[name]; hash != "" && pinned != "" && hash != pinned {
+		changed := v1alpha1.MCPTool{Name: name, Hash: hash}
+		if !slices.Contains(p.served.account.Changed, changed) {
+			p.served.account.Changed = append(p.served.account.Changed, changed)
+		}
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
+	}
+	if p.served.offer.RequiresApproval(name) {
+		action = v1alpha1.RequiresApproval
+	}
+	return action, ""
+}
+
+// accountServers says in the step's message what there is to say of the servers; nil: nothing.
+func (p *Performer) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPAccount {
+	account := p.served.account
+	switch {
+	case kind != v1alpha1.OutcomeCompleted && kind != v1alpha1.OutcomeInterrupted:
+		return nil
+	case p.action() == v1alpha1.ActionGenerateAssistant:
+		account.Unavailable = p.served.offer.Unavailable()
+		account.Pinned = mcp.Unpinned(p.served.offer.Hashes(), p.served.pinned)
+	case p.action() == v1alpha1.ActionCompact: // What it stands for is not read again.
+		account.Pinned = mcp.Sorted(p.served.pinned)
+	}
+	if len(account.Unavailable)+len(account.Pinned)+len(account.Changed) == 0 {
+		return nil
+	}
+	return &account
+}
+
+// pinApproved pins the definitions of the changed tools of which calls are run: a person has approved those.
+func (p *Performer) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.ToolCall) {
+	for i := range slices.Backward(messages) {
+		if messages[i].Spec.Role == v1alpha1.RoleAssistant {
+			p.served.account.Pinned = mcp.Approved(&messages[i], run)
+			return
+		}
+	}
+}

@@ -1,0 +1,323 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"image"
+	"image/png"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/tools"
+)
+
+// onePixel is a PNG.
+func onePixel(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 1, 1))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// everything is a server that has all that results can be.
+func everything(t *testing.T) *sdk.Server {
+	s, pixel := newServer(), onePixel(t)
+	sdk.AddTool(s, &sdk.Tool{Name: "add", Description: "Adds."},
+		func(_ context.Context, _ *sdk.CallToolRequest, in struct{ A, B int }) (*sdk.CallToolResult,
+			struct{ Sum int }, error) {
+			return nil, struct{ Sum int }{in.A + in.B}, nil
+		})
+	results := map[string]*sdk.CallToolResult{
+		"image": {Content: []sdk.Content{
+			&sdk.TextContent{Text: "look"}, &sdk.ImageContent{Data: pixel, MIMEType: "text/html"},
+		}},
+		"not-an-image": {Content: []sdk.Content{&sdk.ImageContent{Data: []byte("<html>"), MIMEType: "image/png"}}},
+		"fails":        {Content: []sdk.Content{&sdk.TextContent{Text: "no such city"}}, IsError: true},
+		"resource": {Content: []sdk.Content{
+			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a.txt", Text: "hello"}},
+			&sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "file:///a.bin", Blob: []byte{0, 1, 2}}},
+			&sdk.ResourceLink{URI: "file:///b.txt", Name: "b"},
+		}},
+		"structured": {Content: []sdk.Content{&sdk.TextContent{Text: "two cities"}},
+			StructuredContent: map[string]any{"cities": []string{"Ulm", "Bonn"}}},
+		"empty": {Content: []sdk.Content{}},
+		"large": {Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 300<<10)}}},
+	}
+	for name, result := range results {
+		tool(s, name, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return result, nil })
+	}
+	return s
+}
+
+func TestToolsAreCalledWhateverVersionOfTheProtocolTheServerSpeaks(t *testing.T) {
+	sse := func(s *sdk.Server) http.Handler {
+		return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s }, nil)
+	}
+	for version, c := range map[string]struct {
+		handler   func(*sdk.Server) http.Handler
+		transport v1alpha1.MCPTransport
+	}{"2026-07-28": {stateless, ""}, "with sessions": {withSessions, ""}, "2024-11-05": {sse, v1alpha1.MCPSSE}} {
+		t.Run(version, func(t *testing.T) {
+			entry := serve(t, c.handler(everything(t)))
+			entry.Transport = c.transport
+			servers, _ := newServers(t, nil)
+			o := offer(t, servers, entry)
+			for name, want := range map[string]string{
+				"add": `{"Sum":5}`,
+				"resource": "[resource file:///a.txt]\nhello\n[resource file:///a.bin: 3 bytes that are no text and no image " +
+					"were left out]\n[resource file:///b.txt: b]",
+				"structured":   "two cities\n{\"cities\":[\"Ulm\",\"Bonn\"]}",
+				"not-an-image": "[an image of 6 bytes was left out: it is no PNG, JPEG, GIF or WebP]",
+				"empty":        "The call is done. Its result is empty.",
+			} {
+				input := "{}"
+				if name == "add" {
+					input = `{"A":2,"B":3}`
+				}
+				if got := run(t, o, "s__"+name, input); got.err != nil || got.output != want {
+					t.Errorf("%s: %q, %v", name, got.output, got.err)
+				}
+			}
+			seen := run(t, o, "s__image", "{}")
+			if len(seen.files) != 1 || seen.files[0].MediaType != "image/png" ||
+				seen.files[0].Data != base64.StdEncoding.EncodeToString(onePixel(t)) ||
+				seen.output != "look\n[image call_1-1.png is attached]" {
+				t.Errorf("the image came as %q with %v", seen.output, seen.files)
+			}
+			if failed := run(t, o, "s__fails", "{}"); failed.err == nil || failed.err.Error() != "no such city" {
+				t.Errorf("the failure is %v", failed.err)
+			}
+			if large := run(t, o, "s__large", "{}"); len(large.output) > 256<<10 || len(large.output) < 200<<10 {
+				t.Errorf("of the large result %d bytes are kept", len(large.output))
+			}
+			progresses(t, servers, c.handler, c.transport)
+		})
+	}
+}
+
+// progresses makes a call that ends once its progress was shown.
+func progresses(t *testing.T, servers *mcp.Servers, handler func(*sdk.Server) http.Handler, by v1alpha1.MCPTransport) {
+	t.Helper()
+	s, shown := newServer(), make(chan string, 1)
+	tool(s, "slow", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 2, Message: "half of it",
+		})
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: <-shown}}}, err
+	})
+	entry := serve(t, handler(s))
+	entry.Transport = by
+	call := callOf("{}")
+	call.Show = func(piece string) { shown <- piece }
+	got, err := offer(t, servers, entry).Tools()[0].Run(t.Context(), call)
+	if err != nil || got != "1/2 half of it\n" {
+		t.Errorf("of the progress %q is shown, %v", got, err)
+	}
+}
+
+// sessions counts those of a server that were opened, and tells of those that end.
+type sessions struct {
+	http.Handler
+	opened atomic.Int32
+	ended  chan struct{}
+}
+
+func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodDelete {
+		s.ended <- struct{}{}
+	}
+	before := r.Header.Get("Mcp-Session-Id")
+	s.Handler.ServeHTTP(w, r)
+	if given := w.Header().Get("Mcp-Session-Id"); given != "" && before == "" {
+		s.opened.Add(1)
+	}
+}
+
+func TestTheCallsOfAStepShareASessionThatEndsWithIt(t *testing.T) {
+	counted := &sessions{Handler: withSessions(everything(t)), ended: make(chan struct{}, 10)}
+	servers, _ := newServers(t, nil)
+	entry := serve(t, counted)
+	o := offer(t, servers, entry)
+	listed := counted.opened.Load()
+	run(t, o, "s__empty", "{}")
+	run(t, o, "s__empty", "{}")
+	other := offer(t, servers, entry)
+	run(t, other, "s__empty", "{}")
+	if n := counted.opened.Load() - listed; n != 2 {
+		t.Errorf("two steps opened %d sessions", n)
+	}
+	o.Close()
+	other.Close()
+	for range counted.opened.Load() {
+		select {
+		case <-counted.ended:
+		case <-time.After(10 * time.Second):
+			t.Fatal("a session has not ended")
+		}
+	}
+}
+
+func TestTheCallCarriesItsKey(t *testing.T) {
+	s, meta := newServer(), sdk.Meta{}
+	tool(s, "look", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		meta = r.Params.Meta
+		return &sdk.CallToolResult{}, nil
+	})
+	servers, _ := newServers(t, nil)
+	run(t, offer(t, servers, serve(t, stateless(s))), "s__look", "{}")
+	if meta["parley.dev/call-key"] != "uid.1.call_1" {
+		t.Errorf("the call carries %v", meta)
+	}
+}
+
+func TestArgumentsThatAServerWantsInHeadersAreSentInThem(t *testing.T) {
+	s, seen := newServer(), atomic.Value{}
+	s.AddTool(&sdk.Tool{Name: "route", InputSchema: map[string]any{"type": "object", "properties": map[string]any{
+		"region": map[string]any{"type": "string", "x-mcp-header": "Region"},
+	}}}, says("ok"))
+	handler := stateless(s)
+	entry := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "tools/call" {
+			seen.Store(r.Header.Get("Mcp-Param-Region"))
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	servers, _ := newServers(t, nil)
+	if got := run(t, offer(t, servers, entry), "s__route", `{"region":"eu"}`); got.err != nil || seen.Load() != "eu" {
+		t.Errorf("the header was %v: %v", seen.Load(), got.err)
+	}
+}
+
+func TestOnlyTrustedServersSayWhichCallsMayBeRepeated(t *testing.T) {
+	s := newServer()
+	for name, hints := range map[string]*sdk.ToolAnnotations{
+		"reads": {ReadOnlyHint: true}, "sets": {IdempotentHint: true}, "adds": {},
+	} {
+		s.AddTool(&sdk.Tool{Name: name, Annotations: hints, InputSchema: map[string]any{"type": "object"}}, says("ok"))
+	}
+	entry := serve(t, stateless(s))
+	servers, _ := newServers(t, nil)
+	for _, trusted := range []bool{true, false} {
+		entry.Trusted = trusted
+		for _, tool := range offer(t, servers, entry).Tools() {
+			_, repeatable := tool.(tools.Repeatable)
+			_, once := tool.(tools.Once)
+			if want := trusted && tool.Name() != "s__adds"; repeatable != want || once == want {
+				t.Errorf("trusted: %v, %s: repeatable %v, once %v", trusted, tool.Name(), repeatable, once)
+			}
+		}
+	}
+}
+
+func TestAListIsAskedForAgainWhenItRunsOut(t *testing.T) {
+	var lists atomic.Int32
+	entry := serve(t, answering(func(method string) any {
+		if method != "tools/list" {
+			return nil
+		}
+		lists.Add(1)
+		return map[string]any{"ttlMs": 60_000, "tools": []any{map[string]any{"name": "a",
+			"inputSchema": map[string]any{"type": "object"}}}}
+	}))
+	servers, clock := newServers(t, nil)
+	for _, c := range []struct {
+		after time.Duration
+		want  int32
+	}{{0, 1}, {59 * time.Second, 1}, {time.Second, 2}, {30 * time.Second, 2}} {
+		clock.pass(c.after)
+		if o := offer(t, servers, entry); !slices.Equal(names(o), []string{"s__a"}) || lists.Load() != c.want {
+			t.Errorf("after %s more: %v, asked %d times", c.after, names(o), lists.Load())
+		}
+	}
+	entry.Tools = &v1alpha1.MCPToolFilter{Deny: []string{"a"}}
+	if o := offer(t, servers, entry); len(o.Tools()) != 0 || lists.Load() != 3 {
+		t.Errorf("an entry that was edited met the old list: %v", names(o))
+	}
+}
+
+func TestAServerThatHangsIsWaitedForOnceAndNotInEachStep(t *testing.T) {
+	var asked atomic.Int32
+	release := make(chan struct{})
+	entry := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	defer close(release)
+	entry.ConnectTimeoutSeconds = new(int32(1))
+	servers, clock := newServers(t, nil)
+	good := serve(t, stateless(everything(t)))
+	good.Name = "good"
+	for range 3 {
+		o := offer(t, servers, entry, good)
+		if u := o.Unavailable(); len(u) != 1 || u[0].Name != "s" || u[0].Reason != v1alpha1.MCPTimedOut {
+			t.Errorf("unavailable are %v", u)
+		}
+		if len(o.Tools()) == 0 {
+			t.Error("the other server's tools are missing")
+		}
+	}
+	before := asked.Load()
+	clock.pass(5 * time.Minute)
+	offer(t, servers, entry)
+	if asked.Load() == before {
+		t.Error("it is never asked again")
+	}
+}
+
+func TestACallOfAToolWhoseServerCannotBeUsedSaysSo(t *testing.T) {
+	entry := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "go away", http.StatusUnauthorized)
+	}))
+	servers, _ := newServers(t, nil)
+	o := offer(t, servers, entry)
+	const why = "MCP server s cannot be used: it answered 401"
+	if err := o.Absent("s__echo"); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("the model reads %v", err)
+	}
+	if err := o.Absent("execute"); err != nil {
+		t.Errorf("of another tool it reads %v", err)
+	}
+}
+
+func TestAServerThatFallsSilentEndsTheCall(t *testing.T) {
+	s, release := newServer(), make(chan struct{})
+	defer close(release)
+	tool(s, "hang", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		<-release
+		return &sdk.CallToolResult{}, nil
+	})
+	entry := serve(t, stateless(s))
+	entry.TimeoutSeconds = new(int32(1))
+	servers, _ := newServers(t, nil)
+	got := run(t, offer(t, servers, entry), "s__hang", "{}")
+	want := "MCP server s gave no sign of life for 1s; whether the call was done is not known"
+	if got.err == nil || got.err.Error() != want {
+		t.Errorf("the model reads %v", got.err)
+	}
+}
+
+func TestServersAreCalledAtHostsThatMayBeCalled(t *testing.T) {
+	entry := serve(t, stateless(everything(t)))
+	servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = []string{"mcp.example.com"} })
+	u := offer(t, servers, entry).Unavailable()
+	if len(u) != 1 || u[0].Reason != v1alpha1.MCPHostForbidden {
+		t.Errorf("unavailable are %v", u)
+	}
+}

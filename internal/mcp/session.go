@@ -1,0 +1,126 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+// firstStateless is the first version of the protocol that has no sessions.
+const firstStateless = "2026-07-28"
+
+// session is a connection to a server for one step of one chat. To a server that knows sessions it is one of its own.
+type session struct {
+	joined   *sdk.ClientSession
+	endpoint *endpoint
+	wire     *wire
+	end      context.CancelCauseFunc
+	now      func() time.Time
+
+	mu       sync.Mutex
+	calls    int
+	progress map[string]func(*sdk.ProgressNotificationParams)
+}
+
+// connect opens a session while ctx lasts, and keeps it until it is closed. The error is a *failure, or that of ctx.
+func (s *Servers) connect(ctx context.Context, e *endpoint, client *http.Client) (*session, error) {
+	living, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	living, notes := transport.WithNotes(living, s.options.Now)
+	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
+	opened := &session{endpoint: e, end: end, now: s.options.Now,
+		progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	caller, w := newWire(client, e.url, e.headers)
+	opened.wire = w
+	joined, err := opened.client().Connect(living, transportOf(e, caller), nil)
+	if err != nil {
+		if cause := context.Cause(living); cause != nil {
+			err = cause
+		}
+		end(nil)
+		return nil, s.told(ctx, e, failureOf(err, w, notes, e.secrets), err)
+	}
+	opened.joined = joined
+	return opened, nil
+}
+
+// told logs a failure, unless it is only that nobody waits any more.
+func (s *Servers) told(ctx context.Context, e *endpoint, f *failure, err error) error {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return context.Canceled
+	}
+	s.options.Log.DebugContext(ctx, "an MCP server cannot be used", "server", e.server.Name, "host", e.url.Host,
+		"reason", f.reason, "error", clip.Bytes(e.secrets.scrub(err.Error()), maxLogged))
+	return f
+}
+
+// maxLogged is how many bytes of an error are logged: 1 KiB.
+const maxLogged = 1 << 10
+
+// client is a client that offers servers nothing: it has no roots, no model and nobody to ask.
+func (s *session) client() *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1alpha1.GroupVersion.Version}, &sdk.ClientOptions{
+		Capabilities:                &sdk.ClientCapabilities{},
+		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: s.progressed,
+	})
+}
+
+func transportOf(e *endpoint, client *http.Client) sdk.Transport {
+	if e.server.Transport == v1alpha1.MCPSSE {
+		return &sdk.SSEClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event)}
+	}
+	return &sdk.StreamableClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event),
+		MaxRetries: -1, DisableStandaloneSSE: true}
+}
+
+// expectProgress returns a token for a call of whose progress the function is told, until stop returns. It must not
+// wait.
+func (s *session) expectProgress(tell func(*sdk.ProgressNotificationParams)) (token string, stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	token = fmt.Sprintf("call-%d", s.calls)
+	s.progress[token] = tell
+	return token, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.progress, token)
+	}
+}
+
+func (s *session) progressed(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+	token, ok := r.Params.ProgressToken.(string)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tell := s.progress[token]; tell != nil {
+		tell(r.Params)
+	}
+}
+
+// stateless reports whether the server knows no sessions.
+func (s *session) stateless() bool {
+	return s.joined.InitializeResult().ProtocolVersion >= firstStateless
+}
+
+// close ends the session, without waiting for a server that does not answer.
+func (s *session) close() {
+	go func() {
+		_ = s.joined.Close() // What it answers changes nothing.
+		s.end(nil)
+	}()
+}

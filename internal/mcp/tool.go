@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/tools"
+)
+
+const (
+	// maxCall is how long a call may take, whatever progress it makes: an hour.
+	maxCall = time.Hour
+	// maxShown is how many bytes of one notice of progress are shown: 1 KiB.
+	maxShown = 1 << 10
+	// metaKey is where a call's key stands in its _meta: the same when the call is made again.
+	metaKey = "parley.dev/call-key"
+)
+
+var (
+	errSilent  = errors.New("the server gave no sign of life")
+	errTooLong = errors.New("the call took too long")
+)
+
+// tool is a tool of a server. It ends by itself what is silent for too long.
+type tool struct {
+	*definition
+	from *source
+}
+
+// once is a tool whose calls must not be made twice, repeatable one whose calls may.
+type (
+	once       struct{ tool }
+	repeatable struct{ tool }
+)
+
+func (f *source) tool(d *definition) tools.Tool {
+	if f.server.Trusted && d.repeatable {
+		return repeatable{tool{d, f}}
+	}
+	return once{tool{d, f}}
+}
+
+// Once implements tools.Once.
+func (once) Once() {}
+
+// Repeatable implements tools.Repeatable.
+func (repeatable) Repeatable() {}
+
+// Guarded implements tools.Guarded.
+func (tool) Guarded() {}
+
+// Name implements tools.Tool.
+func (t tool) Name() string { return t.name }
+
+// Description implements tools.Tool.
+func (t tool) Description() string { return t.description }
+
+// InputSchema implements tools.Tool.
+func (t tool) InputSchema() map[string]any { return t.schema }
+
+// Run implements tools.Tool.
+func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	opened, err := t.from.session(ctx)
+	if err != nil {
+		return "", fmt.Errorf("the call was not made, because MCP server %s cannot be used: %w", t.from.server.Name, err)
+	}
+	result, err := t.call(ctx, opened, call)
+	if err != nil {
+		return "", err
+	}
+	said := reading{secrets: t.from.endpoint.secrets, call: call}
+	text := tools.Cap(said.text(result), maxResult)
+	if result.IsError {
+		return "", errors.New(text)
+	}
+	return text, nil
+}
+
+// call makes the call, for as long as the server gives signs of life. The error tells the model what is known of it.
+func (t tool) call(ctx context.Context, opened *session, call tools.Call) (*sdk.CallToolResult, error) {
+	calling, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := t.from.server.Timeout()
+	silent := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer silent.Stop()
+	defer time.AfterFunc(maxCall, func() { cancel(errTooLong) }).Stop()
+	token, stop := opened.expectProgress(func(p *sdk.ProgressNotificationParams) {
+		silent.Reset(silence)
+		call.Show(clip.Bytes(t.from.endpoint.secrets.scrub(progressText(p)), maxShown))
+	})
+	defer stop()
+	calling, notes := transport.WithNotes(calling, opened.now)
+	params := &sdk.CallToolParams{Name: t.own, Arguments: json.RawMessage(call.Input), Meta: sdk.Meta{metaKey: call.Key}}
+	params.SetProgressToken(token)
+	result, err := opened.joined.CallTool(calling, params)
+	if err == nil {
+		return result, nil
+	}
+	return nil, t.explain(context.Cause(calling), err, opened, notes)
+}
+
+// explain is what the model reads of a call that has no result.
+func (t tool) explain(cause, err error, opened *session, notes *transport.Notes) error {
+	secrets := t.from.endpoint.secrets
+	if said := saidIn(err); said != "" {
+		t.from.servers.forget(t.from.endpoint) // It may have other tools by now.
+		return fmt.Errorf("MCP server %s refused the call: %s", t.from.server.Name, quoted(said, secrets))
+	}
+	const unknown = "; whether the call was done is not known"
+	switch {
+	case errors.Is(cause, errSilent):
+		return fmt.Errorf("MCP server %s gave no sign of life for %s%s", t.from.server.Name, t.from.server.Timeout(), unknown)
+	case errors.Is(cause, errTooLong):
+		return fmt.Errorf("the call was given up after %s%s", maxCall, unknown)
+	case cause != nil:
+		return cause
+	}
+	t.from.servers.forget(t.from.endpoint)
+	return fmt.Errorf("the result of MCP server %s did not come: %s%s", t.from.server.Name,
+		failureOf(err, opened.wire, notes, secrets).words, unknown)
+}
+
+// progressText is a notice of progress in a line.
+func progressText(p *sdk.ProgressNotificationParams) string {
+	counted := fmt.Sprintf("%g", p.Progress)
+	if p.Total > 0 {
+		counted += fmt.Sprintf("/%g", p.Total)
+	}
+	if p.Message != "" {
+		counted += " " + p.Message
+	}
+	return counted + "\n"
+}

@@ -1,0 +1,69 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+// limits are what is read of a server's answers: an image of 512 KiB is 700 KiB of base64, and progress comes in many
+// small events.
+var limits = transport.Limits{Error: 64 << 10, Answer: 4 << 20, Event: 4 << 20, Stream: 64 << 20}
+
+// elsewhereError is a request to another host than the server's: its headers would go along.
+type elsewhereError struct{ host string }
+
+func (e *elsewhereError) Error() string {
+	return fmt.Sprintf("the server points to another host, %s", e.host)
+}
+
+// wire sends requests to one server, with its headers, and to nobody else.
+type wire struct {
+	next    http.RoundTripper
+	home    *url.URL
+	headers http.Header
+	// status of the newest answer; 0: there was none.
+	status atomic.Int32
+	// strayed is a request that was refused because of its host: the protocol's library does not always tell.
+	strayed atomic.Pointer[elsewhereError]
+}
+
+// newWire returns the client of a session, and what it remembers of it.
+func newWire(client *http.Client, home *url.URL, headers http.Header) (*http.Client, *wire) {
+	w := &wire{home: home, headers: headers}
+	guarded := transport.GuardWithin(client, limits)
+	return transport.Wrap(guarded, func(next http.RoundTripper) http.RoundTripper {
+		w.next = next
+		return w
+	}), w
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != w.home.Scheme || r.URL.Host != w.home.Host {
+		if r.Body != nil {
+			_ = r.Body.Close() // It is not sent.
+		}
+		host := "one that cannot be shown"
+		if transport.Showable(r.URL.Host) {
+			host = r.URL.Host
+		}
+		strayed := &elsewhereError{host}
+		w.strayed.Store(strayed)
+		return nil, strayed
+	}
+	r = r.Clone(r.Context())
+	maps.Copy(r.Header, w.headers)
+	response, err := w.next.RoundTrip(r)
+	if err == nil {
+		w.status.Store(int32(response.StatusCode)) // Three digits.
+	}
+	return response, err
+}

@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// server is an entry of mcpServers, changed.
+func server(change ...func(*v1alpha1.MCPServer)) []v1alpha1.MCPServer {
+	s := v1alpha1.MCPServer{Name: "github", URL: "https://mcp.example.com/mcp?toolsets=all"}
+	for _, c := range change {
+		c(&s)
+	}
+	return []v1alpha1.MCPServer{s}
+}
+
+func called(name string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.Name = name }
+}
+
+func at(url string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.URL = url }
+}
+
+// sending sends headers: names, each with its value.
+func sending(headers ...string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) {
+		for i := 0; i < len(headers); i += 2 {
+			s.Headers = append(s.Headers, v1alpha1.MCPHeader{Name: headers[i], Value: headers[i+1]})
+		}
+	}
+}
+
+func approving(patterns ...string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.RequireApproval = patterns }
+}
+
+// offering lets these tools through.
+func offering(tools ...string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.Tools = &v1alpha1.MCPToolFilter{Allow: append([]string{}, tools...)} }
+}
+
+func patient(call, connect int32) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.TimeoutSeconds, s.ConnectTimeoutSeconds = &call, &connect }
+}
+
+// numbered are so many servers.
+func numbered(n int) (servers []v1alpha1.MCPServer) {
+	for i := range n {
+		servers = append(servers, server(called(fmt.Sprint("s", i)))...)
+	}
+	return servers
+}
+
+func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
+	const belongs = "belongs to HTTP or to the protocol: leave it out"
+	for name, c := range map[string]struct {
+		servers []v1alpha1.MCPServer
+		says    string
+	}{
+		"without a url":                     {server(at("")), "set url"},
+		"a url of another scheme":           {server(at("ftp://mcp.example.com")), "mcpServers[0].url"},
+		"a url that is a file":              {server(at("file:///etc/passwd")), "mcpServers[0].url"},
+		"a url with a password":             {server(at("https://me:secret@mcp.example.com/")), "mcpServers[0].url"},
+		"a url with a fragment":             {server(at("https://mcp.example.com/#a")), "mcpServers[0].url"},
+		"a url with a line break":           {server(at("https://mcp.example.com/\nx")), "mcpServers[0].url"},
+		"a name with the separator":         {server(called("a__b")), "mcpServers[0].name"},
+		"a name in capitals":                {server(called("GitHub")), "mcpServers[0].name"},
+		"a long name":                       {server(called(strings.Repeat("a", 33))), "mcpServers[0].name"},
+		"two of the same name":              {append(server(), server()...), "Duplicate value"},
+		"17 servers":                        {numbered(17), "must have at most 16 items"},
+		"a header of HTTP":                  {server(sending("Host", "evil.example.com")), belongs},
+		"a header of the protocol":          {server(sending("mcp-Session-Id", "1")), belongs},
+		"a header of a proxy":               {server(sending("Proxy-Authorization", "1")), belongs},
+		"a header with a line break":        {server(sending("X-A", "1\r\nHost: evil")), "headers[0].value"},
+		"a header's name with a colon":      {server(sending("X-A:", "1")), "headers[0].name"},
+		"a header twice, in another case":   {server(sending("X-A", "1", "x-a", "2")), "each header can be given once"},
+		"a pattern with a * in the middle":  {server(approving("get_*_all")), "requireApproval[0]"},
+		"a pattern of nothing":              {server(approving("")), "requireApproval[0]"},
+		"no time for a call":                {server(patient(0, 10)), "timeoutSeconds"},
+		"more than an hour for a call":      {server(patient(3601, 10)), "timeoutSeconds"},
+		"more than a minute to be met with": {server(patient(60, 61)), "connectTimeoutSeconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := newChat(unique("chat"))
+			chat.Spec.MCPServers = c.servers
+			if err := dry().Create(t.Context(), chat); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error does not say %q: %.600v", c.says, err)
+			}
+		})
+	}
+}
+
+func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
+	for name, servers := range map[string][]v1alpha1.MCPServer{
+		"an address and a port":        server(at("http://10.0.0.7:3001/mcp")),
+		"an address of IPv6":           server(at("http://[fd00::7]:3001/mcp")),
+		"the longest name":             server(called(strings.Repeat("a", 32))),
+		"16 servers":                   numbered(16),
+		"headers":                      server(sending("X-Tenant", "blue", "X-Empty", "")),
+		"all tools require approval":   server(approving("*")),
+		"an hour, and a minute":        server(patient(3600, 60)),
+		"tools by the server's names":  server(approving("files/read", "repo.get*")),
+		"none of its tools is offered": server(offering()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := newChat(unique("chat"))
+			chat.Spec.MCPServers = servers
+			if err := dry().Create(t.Context(), chat); err != nil {
+				t.Error(err)
+			}
+			if name == "none of its tools is offered" && chat.Spec.MCPServers[0].Tools.Allow == nil {
+				t.Error("the empty list is gone")
+			}
+		})
+	}
+}
