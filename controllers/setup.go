@@ -69,7 +69,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
-		Settings: o.Pods, Prepare: access.Ensure, Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
+		Settings: o.Pods, ServerKeys: generationpod.ServerKeys(mgr.GetClient()), Prepare: access.Ensure,
+		Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
 	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Issuer, Keys: o.IssuerKeys, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{

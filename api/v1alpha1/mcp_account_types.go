@@ -4,7 +4,7 @@
 package v1alpha1
 
 // MCPServerReason is why a server's tools were not offered to a model.
-// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;HostForbidden;ResponseInvalid
+// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid
 type MCPServerReason string
 
 const (
@@ -14,6 +14,9 @@ const (
 	MCPTimedOut MCPServerReason = "TimedOut"
 	// MCPAccessDenied means that the server wants other credentials.
 	MCPAccessDenied MCPServerReason = "AccessDenied"
+	// MCPSecretMissing means that a key of a Secret which headersFrom names does not exist, is empty, or cannot stand in a
+	// header.
+	MCPSecretMissing MCPServerReason = "SecretMissing"
 	// MCPHostForbidden means that the server's host is not among the manager's --mcp-hosts, is an address of the node, or
 	// points to another host.
 	MCPHostForbidden MCPServerReason = "HostForbidden"

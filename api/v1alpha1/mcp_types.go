@@ -29,7 +29,8 @@ const (
 
 // MCPServer is a server of the Model Context Protocol (MCP) whose tools the model may call, as NAME__TOOL.
 // +kubebuilder:validation:XValidation:rule="has(self.url)",message="set url"
-// +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
+// +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()) && (!has(self.headersFrom) || !self.headersFrom.exists(o, o.name.lowerAscii() == h.name.lowerAscii())))",message="each header can be given once, in headers or in headersFrom, in upper or lower case"
+// +kubebuilder:validation:XValidation:rule="!has(self.headersFrom) || self.headersFrom.all(h, self.headersFrom.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
 type MCPServer struct {
 	// name of the server in this chat: the names of its tools begin with it.
 	// +kubebuilder:validation:MinLength=1
@@ -49,13 +50,22 @@ type MCPServer struct {
 	// +optional
 	Transport MCPTransport `json:"transport,omitempty"`
 
-	// headers are sent with each request to the server. Whoever may read the chat can read them: secrets do not belong
-	// here.
+	// headers are sent with each request to the server. Whoever may read the chat can read them: secrets belong into
+	// headersFrom.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Headers []MCPHeader `json:"headers,omitempty"`
+
+	// headersFrom are headers whose values are in Secrets of the chat's namespace, such as a token. Generation pods mount
+	// them, and use another value a minute or two after the Secret has changed. Whoever writes the entry must be allowed to
+	// get the Secrets.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	HeadersFrom []MCPHeaderSource `json:"headersFrom,omitempty"`
 
 	// timeoutSeconds is how long a call of a tool may give no sign of life: each notice of progress begins it anew, for
 	// an hour at most. Default: 60.
@@ -110,19 +120,41 @@ type MCPHeader struct {
 	Value string `json:"value"`
 }
 
+// MCPHeaderSource is a header whose value is in a Secret.
+type MCPHeaderSource struct {
+	// name of the header, such as Authorization.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*$`
+	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'last-event-id', 'te', 'trailer', 'transfer-encoding', 'upgrade']) && !self.lowerAscii().startsWith('mcp-') && !self.lowerAscii().startsWith('proxy-')",message="this header belongs to HTTP or to the protocol: leave it out"
+	// +required
+	Name string `json:"name"`
+
+	// prefix stands before the value, such as "Bearer ". Default: nothing.
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[ -~]*$`
+	// +optional
+	Prefix string `json:"prefix,omitempty"`
+
+	// secretKeyRef names the key of a Secret that holds the value. Spaces and line breaks around it do not count.
+	// +required
+	SecretKeyRef SecretKeyReference `json:"secretKeyRef"`
+}
+
 // MCPToolFilter says which of a server's tools a model is offered. Entries are names as the server has them. A * at the
 // end of one stands for whatever follows.
 type MCPToolFilter struct {
-	// allow lists the tools that are offered; an empty list offers none. Default: all.
+	// allow lists the tools that are offered. Default: all.
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
 	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
 	// +listType=set
 	// +optional
-	Allow []string `json:"allow,omitzero"`
+	Allow []string `json:"allow,omitempty"`
 
-	// deny lists tools that are not offered, also if allow lists them. Default: none.
+	// deny lists tools that are not offered, also if allow lists them; * is all of them. Default: none.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128

@@ -73,7 +73,7 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	o.MCP = mcp.New(mcp.Options{Hosts: servers, HTTP: transport.NewClient, Log: log, Now: time.Now})
+	o.MCP = mcp.New(mcp.Options{Hosts: servers, HTTP: transport.NewClient, Secrets: secretKey, Log: log, Now: time.Now})
 	if err := run(ctx, log, *health, *metrics, o); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
@@ -173,11 +173,10 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 	started := subagents.Tools(subagents.Options{
 		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
 	})
-	keys := cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys")
 	return runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
-		Keys:  func(secret, key string) ([]byte, error) { return keyfile.Read(keys, secret, key) },
+		Keys:  secretKey,
 		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
@@ -189,6 +188,11 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 		NoRecordings: o.NoRecordings,
 		Metrics:      metrics, Tracer: tracer,
 	}), nil
+}
+
+// secretKey reads a key of a Secret that is mounted into the pod.
+func secretKey(secret, key string) ([]byte, error) {
+	return keyfile.Read(cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys"), secret, key)
 }
 
 // mintFor asks for tokens of the pod's own account, each for one workspace and bound to the pod.

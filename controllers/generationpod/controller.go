@@ -121,7 +121,8 @@ func (r *Reconciler) templateIn(ctx context.Context, namespace string) (string, 
 	if err := r.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
 		return "", fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	return r.Pool.settingsIn(namespace, configs.Items).Hash(), nil
+	settings, err := r.Pool.settingsIn(ctx, namespace, configs.Items)
+	return settings.Hash(), err
 }
 
 func (r *Reconciler) busy(key client.ObjectKey) {

@@ -32,6 +32,8 @@ type Pool struct {
 	Ledger *placement.Ledger
 	// Settings are what generation pods are built from, all but the namespace and its keys.
 	Settings podspec.Settings
+	// ServerKeys reads the keys of Secrets that the namespace's chats name for their MCP servers; nil: there are none.
+	ServerKeys func(ctx context.Context, namespace string) ([]v1alpha1.SecretKeyReference, error)
 	// Prepare sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
@@ -50,7 +52,10 @@ type Pool struct {
 // *placement.RefusedError if the API server refuses a new one.
 func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []v1alpha1.ChatModelConfig,
 	want placement.Want) (string, error) {
-	settings := p.settingsIn(chat.Namespace, configs)
+	settings, err := p.settingsIn(ctx, chat.Namespace, configs)
+	if err != nil {
+		return "", err
+	}
 	want.Template, want.Capacity = settings.Hash(), p.Capacity
 	for {
 		if name, ok, err := p.choose(ctx, chat, want); ok || err != nil {
@@ -121,9 +126,8 @@ func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1a
 	case err != nil:
 		return podstate.State{}, err
 	case pod != nil:
-		return podstate.Of(pod, now, podstate.Terms{
-			Start: p.Start, Template: p.settingsIn(key.Namespace, configs).Hash(),
-		}), nil
+		settings, err := p.settingsIn(ctx, key.Namespace, configs)
+		return podstate.Of(pod, now, podstate.Terms{Start: p.Start, Template: settings.Hash()}), err
 	case p.Ledger.JustCreated(key.Namespace, key.Name, now):
 		// The cache may not show it yet; its event enqueues the chat.
 		return podstate.State{Starting: "just created", LostIn: placement.MaxUnseen}, nil
@@ -155,9 +159,15 @@ func (p *Pool) Book(chat types.NamespacedName, pod string) { p.Ledger.Book(chat.
 func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace, pod.Name) }
 
 // settingsIn is what the namespace's pods are built from.
-func (p *Pool) settingsIn(namespace string, configs []v1alpha1.ChatModelConfig) podspec.Settings {
+func (p *Pool) settingsIn(ctx context.Context, namespace string, configs []v1alpha1.ChatModelConfig) (
+	podspec.Settings, error) {
 	settings := p.Settings
 	settings.Namespace = namespace
 	settings.Keys = podspec.KeysOf(configs)
-	return settings
+	if p.ServerKeys == nil {
+		return settings, nil
+	}
+	keys, err := p.ServerKeys(ctx, namespace)
+	settings.Keys = podspec.JoinKeys(settings.Keys, keys)
+	return settings, err
 }

@@ -8,6 +8,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,9 @@ const (
 	ChatsByPod = "status.generation.pod"
 	// ChatsByParent finds the sub-chats of a chat.
 	ChatsByParent = "spec.parentRef.name"
+	// ChatsWithSecrets, with WithSecrets as the key, finds the chats whose MCP servers need Secrets, all but archived ones.
+	ChatsWithSecrets = "mcpSecrets"
+	WithSecrets      = "true"
 	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.
@@ -48,6 +52,7 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&v1alpha1.Chat{}, ChatsByPod, chatsByPod},
 		{&v1alpha1.Chat{}, ChatsByParent, chatsByParent},
+		{&v1alpha1.Chat{}, ChatsWithSecrets, chatsWithSecrets},
 		{&v1alpha1.ChatMessage{}, UnsettledByChat, unsettledByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByChat, messagesByChat},
 		{&v1alpha1.ChatMessage{}, MessagesByParent, messagesByParent},
@@ -60,6 +65,15 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
+}
+
+func chatsWithSecrets(o client.Object) []string {
+	chat, ok := o.(*v1alpha1.Chat)
+	needs := func(s v1alpha1.MCPServer) bool { return len(s.HeadersFrom) > 0 }
+	if !ok || chat.Status.Archived || !slices.ContainsFunc(chat.Spec.MCPServers, needs) {
+		return nil
+	}
+	return []string{WithSecrets}
 }
 
 func chatsByPod(o client.Object) []string {

@@ -29,6 +29,9 @@ func StripMessage(o any) (any, error) {
 			for i := range g.Agents { // How many there are tells that there is something to do.
 				g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}
 			}
+			if g.MCP != nil { // What is pinned is for generation pods.
+				g.MCP.Pinned, g.MCP.Changed = nil, nil
+			}
 		}
 	}
 	return o, nil

@@ -7,10 +7,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
@@ -41,6 +47,9 @@ func (s *Servers) endpoint(server *v1alpha1.MCPServer) (*endpoint, *failure) {
 	for _, header := range server.Headers {
 		e.headers.Set(header.Name, header.Value)
 	}
+	if failed := s.addSecrets(e); failed != nil {
+		return nil, failed
+	}
 	raw, err := json.Marshal([]any{server, e.headers})
 	if err != nil {
 		return nil, &failure{reason: v1alpha1.MCPConnectionFailed, words: "its entry cannot be read"}
@@ -48,4 +57,33 @@ func (s *Servers) endpoint(server *v1alpha1.MCPServer) (*endpoint, *failure) {
 	sum := sha256.Sum256(raw)
 	e.key = hex.EncodeToString(sum[:])
 	return e, nil
+}
+
+// inHeader are values that can stand in a header: visible ASCII, and spaces between.
+var inHeader = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
+
+// addSecrets adds the headers whose values are in Secrets, as they are now. None of the values is told in a failure.
+func (s *Servers) addSecrets(e *endpoint) *failure {
+	var values []string
+	for _, header := range e.server.HeadersFrom {
+		ref := header.SecretKeyRef
+		raw, err := s.options.Secrets(ref.Name, ref.Key)
+		value, problem := strings.TrimSpace(string(raw)), ""
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			problem = "cannot be read in the generation pod"
+		case err != nil || value == "":
+			problem = "does not exist, or is empty"
+		case !inHeader.MatchString(value):
+			problem = "has characters that no header can have"
+		}
+		if problem != "" {
+			return &failure{reason: v1alpha1.MCPSecretMissing,
+				words: clip.Ellipsis(fmt.Sprintf("key %s of Secret %s %s", ref.Key, ref.Name, problem), maxWords)}
+		}
+		e.headers.Set(header.Name, header.Prefix+value)
+		values = append(values, header.Prefix+value, value)
+	}
+	e.secrets = newScrubber(values)
+	return nil
 }

@@ -20,5 +20,5 @@ func matches(patterns []string, name string) bool {
 
 // passes reports whether the filter lets the tool of that name through; nil lets all through.
 func passes(filter *v1alpha1.MCPToolFilter, name string) bool {
-	return filter == nil || (filter.Allow == nil || matches(filter.Allow, name)) && !matches(filter.Deny, name)
+	return filter == nil || (len(filter.Allow) == 0 || matches(filter.Allow, name)) && !matches(filter.Deny, name)
 }

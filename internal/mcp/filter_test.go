@@ -16,14 +16,13 @@ func TestAFilterLetsThroughWhatItAllowsAndDoesNotDeny(t *testing.T) {
 		tool   string
 		want   bool
 	}{
-		"no filter":                 {nil, "any", true},
-		"nothing said":              {&filter{}, "any", true},
-		"an empty list allows none": {&filter{Allow: []string{}}, "any", false},
-		"an exact name":             {&filter{Allow: []string{"get"}}, "get", true},
-		"no more than the name":     {&filter{Allow: []string{"get"}}, "get_all", false},
-		"the beginning of a name":   {&filter{Allow: []string{"get_*"}}, "get_all", true},
-		"another beginning":         {&filter{Allow: []string{"get_*"}}, "set_all", false},
-		"all":                       {&filter{Allow: []string{"*"}}, "any", true},
+		"no filter":               {nil, "any", true},
+		"nothing said":            {&filter{}, "any", true},
+		"an exact name":           {&filter{Allow: []string{"get"}}, "get", true},
+		"no more than the name":   {&filter{Allow: []string{"get"}}, "get_all", false},
+		"the beginning of a name": {&filter{Allow: []string{"get_*"}}, "get_all", true},
+		"another beginning":       {&filter{Allow: []string{"get_*"}}, "set_all", false},
+		"all":                     {&filter{Allow: []string{"*"}}, "any", true},
 		"what is denied, also where it is allowed": {&filter{Allow: []string{"*"}, Deny: []string{"del*"}}, "delete", false},
 		"what is not denied":                       {&filter{Deny: []string{"del*"}}, "get", true},
 	} {

@@ -37,6 +37,8 @@ type Options struct {
 	Hosts hostlist.List
 	// HTTP makes the client for one server, which shares its connections with no other.
 	HTTP func() *http.Client
+	// Secrets reads a key of a Secret; fs.ErrNotExist if there is none.
+	Secrets func(secret, key string) ([]byte, error)
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
 	// Now tells the time.

@@ -8,9 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -41,7 +39,7 @@ type Settings struct {
 	ModelHosts []string `json:",omitempty"`
 	// MCPHosts are the hosts that generation pods may call MCP servers at; none: all.
 	MCPHosts []string `json:",omitempty"`
-	// Keys are the API keys to mount.
+	// Keys are the keys of Secrets to mount: of models, and of MCP servers.
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
 	UserNamespaces bool `json:",omitempty"`
@@ -64,10 +62,7 @@ func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
 			keys = append(keys, key.SecretKeyRef)
 		}
 	}
-	slices.SortFunc(keys, func(a, b v1alpha1.SecretKeyReference) int {
-		return strings.Compare(a.Name+"/"+a.Key, b.Name+"/"+b.Key)
-	})
-	return slices.Compact(keys)
+	return JoinKeys(keys)
 }
 
 // Hash names the settings: two pods with the same hash can do the same work.

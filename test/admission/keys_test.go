@@ -269,3 +269,44 @@ func tokenSecret(account string) *corev1.Secret {
 	secret.Annotations = map[string]string{corev1.ServiceAccountNameKey: account}
 	return secret
 }
+
+// tokened is a chat of a server that gets the key of these Secrets.
+func tokened(secrets ...string) *v1alpha1.Chat {
+	chat := newChat(unique("chat"))
+	for i, name := range secrets {
+		if i%4 == 0 {
+			chat.Spec.MCPServers = append(chat.Spec.MCPServers,
+				v1alpha1.MCPServer{Name: fmt.Sprint("s", i), URL: "https://mcp.example.com"})
+		}
+		last := &chat.Spec.MCPServers[len(chat.Spec.MCPServers)-1]
+		last.HeadersFrom = append(last.HeadersFrom, v1alpha1.MCPHeaderSource{Name: fmt.Sprint("X-", i%4),
+			SecretKeyRef: v1alpha1.SecretKeyReference{Name: name, Key: "token"}})
+	}
+	return chat
+}
+
+func TestASecretIsSentToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
+	const own = "tracker"
+	mayGet(t, chatter, "secrets", own)
+	awaitAllowed(t.Context(), t, chatter, creates(tokened(own)))
+	foreign := tokened("billing")
+	mustCreate(t, administrator, foreign)
+	const refusal = "chatter may not get every Secret that mcpServers names here"
+	many := slices.Repeat([]string{own}, 16)
+	servers := func(url string) string {
+		return `{"spec":{"mcpServers":[{"name":"s0","url":"` + url + `","headersFrom":[{"name":"X-0",` +
+			`"secretKeyRef":{"name":"billing","key":"token"}}]}]}}`
+	}
+	try(t, []write{
+		{chatter, "names a Secret that they may read", creates(tokened(own)), ""},
+		{chatter, "names 16 of them", creates(tokened(many...)), ""},
+		{chatter, "names one that they may not read", creates(tokened("billing")), refusal},
+		{chatter, "hides one behind 15 others", creates(tokened(append(many[:15:15], "billing")...)), refusal},
+		{chatter, "names 17", creates(tokened(append(many, own)...)), "at most 16 keys of Secrets can be named at a time"},
+		{administrator, "names 64", creates(tokened(slices.Repeat([]string{"any"}, 64)...)), ""},
+		{chatter, "leads the token of somebody else's entry elsewhere", patches(foreign, servers("https://evil.example.com")),
+			refusal},
+		{chatter, "changes a chat whose entry somebody else wrote", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
+		{chatter, "takes the entry away", patches(foreign, `{"spec":{"mcpServers":[]}}`), ""},
+	})
+}

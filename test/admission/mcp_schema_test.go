@@ -41,9 +41,14 @@ func approving(patterns ...string) func(*v1alpha1.MCPServer) {
 	return func(s *v1alpha1.MCPServer) { s.RequireApproval = patterns }
 }
 
-// offering lets these tools through.
-func offering(tools ...string) func(*v1alpha1.MCPServer) {
-	return func(s *v1alpha1.MCPServer) { s.Tools = &v1alpha1.MCPToolFilter{Allow: append([]string{}, tools...)} }
+// secret sends headers whose values are in Secrets: the names of header, Secret and key.
+func secret(headers ...string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) {
+		for i := 0; i < len(headers); i += 3 {
+			s.HeadersFrom = append(s.HeadersFrom, v1alpha1.MCPHeaderSource{Name: headers[i], Prefix: "Bearer ",
+				SecretKeyRef: v1alpha1.SecretKeyReference{Name: headers[i+1], Key: headers[i+2]}})
+		}
+	}
 }
 
 func patient(call, connect int32) func(*v1alpha1.MCPServer) {
@@ -64,23 +69,29 @@ func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 		servers []v1alpha1.MCPServer
 		says    string
 	}{
-		"without a url":                     {server(at("")), "set url"},
-		"a url of another scheme":           {server(at("ftp://mcp.example.com")), "mcpServers[0].url"},
-		"a url that is a file":              {server(at("file:///etc/passwd")), "mcpServers[0].url"},
-		"a url with a password":             {server(at("https://me:secret@mcp.example.com/")), "mcpServers[0].url"},
-		"a url with a fragment":             {server(at("https://mcp.example.com/#a")), "mcpServers[0].url"},
-		"a url with a line break":           {server(at("https://mcp.example.com/\nx")), "mcpServers[0].url"},
-		"a name with the separator":         {server(called("a__b")), "mcpServers[0].name"},
-		"a name in capitals":                {server(called("GitHub")), "mcpServers[0].name"},
-		"a long name":                       {server(called(strings.Repeat("a", 33))), "mcpServers[0].name"},
-		"two of the same name":              {append(server(), server()...), "Duplicate value"},
-		"17 servers":                        {numbered(17), "must have at most 16 items"},
-		"a header of HTTP":                  {server(sending("Host", "evil.example.com")), belongs},
-		"a header of the protocol":          {server(sending("mcp-Session-Id", "1")), belongs},
-		"a header of a proxy":               {server(sending("Proxy-Authorization", "1")), belongs},
-		"a header with a line break":        {server(sending("X-A", "1\r\nHost: evil")), "headers[0].value"},
-		"a header's name with a colon":      {server(sending("X-A:", "1")), "headers[0].name"},
-		"a header twice, in another case":   {server(sending("X-A", "1", "x-a", "2")), "each header can be given once"},
+		"without a url":                   {server(at("")), "set url"},
+		"a url of another scheme":         {server(at("ftp://mcp.example.com")), "mcpServers[0].url"},
+		"a url that is a file":            {server(at("file:///etc/passwd")), "mcpServers[0].url"},
+		"a url with a password":           {server(at("https://me:secret@mcp.example.com/")), "mcpServers[0].url"},
+		"a url with a fragment":           {server(at("https://mcp.example.com/#a")), "mcpServers[0].url"},
+		"a url with a line break":         {server(at("https://mcp.example.com/\nx")), "mcpServers[0].url"},
+		"a name with the separator":       {server(called("a__b")), "mcpServers[0].name"},
+		"a name in capitals":              {server(called("GitHub")), "mcpServers[0].name"},
+		"a long name":                     {server(called(strings.Repeat("a", 33))), "mcpServers[0].name"},
+		"two of the same name":            {append(server(), server()...), "Duplicate value"},
+		"17 servers":                      {numbered(17), "must have at most 16 items"},
+		"a header of HTTP":                {server(sending("Host", "evil.example.com")), belongs},
+		"a header of the protocol":        {server(sending("mcp-Session-Id", "1")), belongs},
+		"a header of a proxy":             {server(sending("Proxy-Authorization", "1")), belongs},
+		"a header with a line break":      {server(sending("X-A", "1\r\nHost: evil")), "headers[0].value"},
+		"a header's name with a colon":    {server(sending("X-A:", "1")), "headers[0].name"},
+		"a header twice, in another case": {server(sending("X-A", "1", "x-a", "2")), "each header can be given once"},
+		"a header in two places":          {server(sending("authorization", "1"), secret("Authorization", "a", "b")), "each header can be given once"},
+		"a Secret that is a path":         {server(secret("Authorization", "../token", "b")), "secretKeyRef.name"},
+		"a key that is a path":            {server(secret("Authorization", "a", "../b")), "secretKeyRef.key"},
+		"a secret header of HTTP":         {server(secret("Content-Type", "a", "b")), belongs},
+		"5 headers of Secrets": {server(secret("A", "a", "a", "B", "a", "a", "C", "a", "a", "D", "a", "a", "E", "a", "a")),
+			"must have at most 4 items"},
 		"a pattern with a * in the middle":  {server(approving("get_*_all")), "requireApproval[0]"},
 		"a pattern of nothing":              {server(approving("")), "requireApproval[0]"},
 		"no time for a call":                {server(patient(0, 10)), "timeoutSeconds"},
@@ -99,24 +110,21 @@ func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 
 func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 	for name, servers := range map[string][]v1alpha1.MCPServer{
-		"an address and a port":        server(at("http://10.0.0.7:3001/mcp")),
-		"an address of IPv6":           server(at("http://[fd00::7]:3001/mcp")),
-		"the longest name":             server(called(strings.Repeat("a", 32))),
-		"16 servers":                   numbered(16),
-		"headers":                      server(sending("X-Tenant", "blue", "X-Empty", "")),
-		"all tools require approval":   server(approving("*")),
-		"an hour, and a minute":        server(patient(3600, 60)),
-		"tools by the server's names":  server(approving("files/read", "repo.get*")),
-		"none of its tools is offered": server(offering()),
+		"an address and a port":       server(at("http://10.0.0.7:3001/mcp")),
+		"an address of IPv6":          server(at("http://[fd00::7]:3001/mcp")),
+		"the longest name":            server(called(strings.Repeat("a", 32))),
+		"16 servers":                  numbered(16),
+		"headers":                     server(sending("X-Tenant", "blue", "X-Empty", "")),
+		"all tools require approval":  server(approving("*")),
+		"an hour, and a minute":       server(patient(3600, 60)),
+		"tools by the server's names": server(approving("files/read", "repo.get*")),
+		"a token":                     server(secret("Authorization", "tracker", "token")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := newChat(unique("chat"))
 			chat.Spec.MCPServers = servers
 			if err := dry().Create(t.Context(), chat); err != nil {
 				t.Error(err)
-			}
-			if name == "none of its tools is offered" && chat.Spec.MCPServers[0].Tools.Allow == nil {
-				t.Error("the empty list is gone")
 			}
 		})
 	}

@@ -1,0 +1,48 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podspec
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// tokened is a chat of that age whose server gets keys of Secrets.
+func tokened(age time.Duration, refs ...v1alpha1.SecretKeyReference) v1alpha1.Chat {
+	created := metav1.NewTime(time.Unix(1_000_000, 0).Add(-age))
+	chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: created}}
+	server := v1alpha1.MCPServer{}
+	for _, ref := range refs {
+		server.HeadersFrom = append(server.HeadersFrom, v1alpha1.MCPHeaderSource{SecretKeyRef: ref})
+	}
+	chat.Spec.MCPServers = []v1alpha1.MCPServer{server}
+	return chat
+}
+
+func TestKeysOfServersAreMountedBesideThoseOfModels(t *testing.T) {
+	got := JoinKeys([]v1alpha1.SecretKeyReference{key("openai", "k")},
+		KeysOfServers([]v1alpha1.Chat{tokened(0, key("tracker", "b"), key("tracker", "a")), tokened(0, key("tracker", "a"),
+			key("../token", "a"), key("tracker", "..")), {}}))
+	want := []v1alpha1.SecretKeyReference{key("openai", "k"), key("tracker", "a"), key("tracker", "b")}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestNewChatsCannotTakeTheRoomOfOldOnes(t *testing.T) {
+	var chats []v1alpha1.Chat
+	for i := range maxServerSecrets + 10 {
+		chats = append(chats, tokened(time.Duration(i), key(fmt.Sprintf("s%02d", i), "k")))
+	}
+	keys := KeysOfServers(append(chats, tokened(time.Hour, key("oldest", "k"))))
+	if len(keys) != maxServerSecrets || keys[0].Name != "oldest" || keys[1].Name != "s73" {
+		t.Errorf("got %d keys, first %v", len(keys), keys[:2])
+	}
+}
