@@ -90,10 +90,17 @@ type TurnInternalStatus struct {
 	// +optional
 	LastRole MessageRole `json:"lastRole,omitempty"`
 
-	// callingMessage is the reply that made the pending calls.
+	// callingMessage is the reply that made the pending calls, or the message with results of which calls ask for input if
+	// no others require action.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	CallingMessage string `json:"callingMessage,omitempty"`
+
+	// askingMessage holds results, and which calls ask people for input besides those of callingMessage that require
+	// action.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	AskingMessage string `json:"askingMessage,omitempty"`
 
 	// pendingCalls is the number of tool calls of the turn's newest reply that have no result yet.
 	// +kubebuilder:validation:Minimum=0

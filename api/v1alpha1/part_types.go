@@ -119,12 +119,17 @@ type ToolCall struct {
 }
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.
-// +kubebuilder:validation:Enum=ToolChanged
+// +kubebuilder:validation:Enum=ToolChanged;InputRequired
 type ApprovalCause string
 
-// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
-// time, or than when a call of it was approved last.
-const ApprovalToolChanged ApprovalCause = "ToolChanged"
+const (
+	// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
+	// time, or than when a call of it was approved last.
+	ApprovalToolChanged ApprovalCause = "ToolChanged"
+	// ApprovalInputRequired means that the MCP server asks people for input before it goes on with the call: inputRequests
+	// say what for, and the content of the ToolApproval is the answer. A call that is denied goes on without.
+	ApprovalInputRequired ApprovalCause = "InputRequired"
+)
 
 // RequiredAction is whose action a call requires before Parley can go on.
 // +kubebuilder:validation:Enum=Client;Approval

@@ -18,6 +18,7 @@ const (
 
 // ToolApprovalSpec is a decision about one tool call. It cannot change.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a decision cannot change: delete the message that called the tool to have it decided anew"
+// +kubebuilder:validation:XValidation:rule="!has(self.content) || self.decision == 'Approve'",message="content is the input of a call that is approved: leave it out"
 type ToolApprovalSpec struct {
 	// chatRef names the chat whose status.requiresAction lists the call.
 	// +required
@@ -37,6 +38,14 @@ type ToolApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Comment string `json:"comment,omitempty"`
+
+	// content is the input that the server of the tool asks for, where approvalCause of the call is InputRequired: a JSON
+	// object as the schema in its inputRequests says, or of such objects by the ids of the requests if there are several.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^\\s*[{]') && self.matches(r'[}]\\s*$')",message="content must be a JSON object, such as {\"name\": \"x\"}"
+	// +optional
+	Content string `json:"content,omitempty"`
 }
 
 // ToolApprovalStatus says what became of the decision.

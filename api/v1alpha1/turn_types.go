@@ -173,6 +173,12 @@ type PendingToolCall struct {
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 
+	// inputRequests are what an MCP server asks people for before it goes on with the call: JSON, an object of requests of
+	// the Model Context Protocol by their ids; absent unless approvalCause is InputRequired.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	InputRequests string `json:"inputRequests,omitempty"`
+
 	// decision that a ToolApproval has made about it.
 	// +optional
 	Decision *ToolDecision `json:"decision,omitempty"`
@@ -199,4 +205,9 @@ type ToolDecision struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Comment string `json:"comment,omitempty"`
+
+	// content is the input that the person gives, a JSON object.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Content string `json:"content,omitempty"`
 }

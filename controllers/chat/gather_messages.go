@@ -51,7 +51,7 @@ func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 		}
 		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
 			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name,
-			Comment: approval.Spec.Comment,
+			Comment: approval.Spec.Comment, Content: approval.Spec.Content,
 		}})
 	}
 	return nil
@@ -189,9 +189,18 @@ func (g *gatherer) readCalls(ctx context.Context, s *scope, todo *plan.Plan) err
 	if err != nil {
 		return err
 	}
+	in := &todo.Status.Internal.Turn
 	s.facts.CallsOf, s.facts.Calls = todo.Asks.Calls, nil
-	if message != nil {
-		s.facts.Calls = plan.RequiredCalls(todo.Status.Internal.Turn.Results, message)
+	if message == nil {
+		return nil
 	}
-	return nil
+	s.facts.Calls = plan.RequiredCalls(in.Results, message)
+	if in.AskingMessage == "" {
+		return nil
+	}
+	asking, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, in.AskingMessage)
+	if err == nil && asking != nil {
+		s.facts.Calls = append(s.facts.Calls, plan.RequiredCalls(in.Results, asking)...)
+	}
+	return err
 }

@@ -19,9 +19,10 @@ func newAnswer(o *options) *cobra.Command {
 	var w waiting
 	cmd := &cobra.Command{
 		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
-		Short: "Bring the results of tool calls that wait for a client",
+		Short: "Bring the results of tool calls that wait for a client, or the input that one asks for",
 		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
-			"that wait for a client must be answered at once, each with JSON.",
+			"that wait for a client must be answered at once, each with JSON. The input that a tool of an MCP server asks for " +
+			"is given alone: it becomes a ToolApproval with that content.",
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
@@ -38,6 +39,9 @@ func newAnswer(o *options) *cobra.Command {
 }
 
 func (s *session) answer(ctx context.Context, chat string, args []string, w waiting) error {
+	if asks, err := s.asks(ctx, chat, args); asks != nil || err != nil {
+		return s.input(ctx, chat, asks, args, w, err)
+	}
 	calls, err := s.pending(ctx, chat, v1alpha1.RequiresClient)
 	if err != nil {
 		return err

@@ -67,6 +67,9 @@ func kindOf(call *v1alpha1.PendingToolCall) string {
 	if call.ApprovalCause == v1alpha1.ApprovalToolChanged {
 		return string(call.Kind) + " (the tool has changed)"
 	}
+	if call.ApprovalCause == v1alpha1.ApprovalInputRequired {
+		return string(call.Kind) + " (asks for input: " + oneLine(call.InputRequests) + ")"
+	}
 	return string(call.Kind)
 }
 

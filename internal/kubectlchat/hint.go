@@ -27,6 +27,9 @@ func (h hint) lines(a *follow.RequiresAction) (lines []string) {
 		case call.Kind == v1alpha1.RequiresClient:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
+		case call.Decision == nil && call.ApprovalCause == v1alpha1.ApprovalInputRequired:
+			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input: %s", call.ID, call.Name, oneLine(call.InputRequests)),
+				"    "+h.command("answer", h.chat, call.ID+"=JSON"), "    "+h.command("deny", h.chat, call.ID))
 		case call.Decision == nil:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name),
 				"    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))

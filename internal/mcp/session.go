@@ -29,8 +29,10 @@ type session struct {
 	end      context.CancelCauseFunc
 	now      func() time.Time
 
-	mu       sync.Mutex
-	calls    int
+	mu    sync.Mutex
+	calls int
+	// declined is how often the server has asked people.
+	declined int
 	progress map[string]func(*sdk.ProgressNotificationParams)
 }
 
@@ -68,10 +70,14 @@ func (s *Servers) told(ctx context.Context, e *endpoint, f *failure, err error) 
 // maxLogged is how many bytes of an error are logged: 1 KiB.
 const maxLogged = 1 << 10
 
-// client is a client that offers servers nothing: it has no roots, no model and nobody to ask.
+// client is a client that offers servers neither roots nor a model. It has people ask, who take their time: only a
+// server that knows no sessions can wait for them, others are told that they decline.
 func (s *session) client() *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: v1alpha1.GroupVersion.Version}, &sdk.ClientOptions{
-		Capabilities:                &sdk.ClientCapabilities{},
+		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
+			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
+		}},
+		ElicitationHandler:          s.decline,
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ProgressNotificationHandler: s.progressed,
 	})
@@ -83,6 +89,25 @@ func transportOf(e *endpoint, client *http.Client) sdk.Transport {
 	}
 	return &sdk.StreamableClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: int(limits.Event),
 		MaxRetries: -1, DisableStandaloneSSE: true}
+}
+
+// decline answers a server that asks people while its session is open, which cannot last until they answer.
+func (s *session) decline(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.declined++
+	return &sdk.ElicitResult{Action: "decline"}, nil
+}
+
+// refused is a note for results of a session in which the server has asked people; empty if it has not.
+func (s *session) refused() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.declined == 0 {
+		return ""
+	}
+	return "\n[The server asked people for input while the call ran. That was declined: a server has to speak version " +
+		firstStateless + " of the protocol to wait for their answer.]"
 }
 
 // expectProgress returns a token for a call of whose progress the function is told, until stop returns. It must not

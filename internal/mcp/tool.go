@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/tools"
@@ -81,16 +82,33 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if result.NeedsInput() {
+		return "", t.ask(result, call)
+	}
 	said := reading{secrets: t.from.endpoint.secrets, call: call}
-	text := tools.Cap(said.text(result), maxResult)
+	text := tools.Cap(said.text(result), maxResult) + opened.refused()
 	if result.IsError {
 		return "", errors.New(text)
 	}
 	return text, nil
 }
 
+// ask asks people what the server wants to know. The error is tools.ErrAsks, or why nobody can be asked.
+func (t tool) ask(result *sdk.CallToolResult, call tools.Call) error {
+	question, err := asked(result, t.from.endpoint.secrets)
+	switch {
+	case err != nil:
+		return err
+	case !call.Ask(question):
+		return fmt.Errorf("the server asks people for input, but for too much at once: at most %d calls of a reply can ask, "+
+			"with %d KiB of questions and %d KiB of state each", v1alpha1.MaxMCPInputs, v1alpha1.MaxMCPInputRequests>>10,
+			v1alpha1.MaxMCPState>>10)
+	}
+	return tools.ErrAsks
+}
+
 // call makes the call, for as long as the server gives signs of life. The error tells the model what is known of it.
-func (t tool) call(ctx context.Context, opened *session, call tools.Call) (*sdk.CallToolResult, error) {
+func (t tool) call(ctx context.Context, opened *session, call tools.Call) (result *sdk.CallToolResult, err error) {
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := t.from.server.Timeout()
@@ -105,8 +123,13 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (*sdk.
 	calling, notes := transport.WithNotes(calling, opened.now)
 	params := &sdk.CallToolParams{Name: t.own, Arguments: json.RawMessage(call.Input), Meta: sdk.Meta{metaKey: call.Key}}
 	params.SetProgressToken(token)
-	result, err := opened.joined.CallTool(calling, params)
-	if err == nil {
+	if call.Answer != nil {
+		if params.InputResponses, err = answered(call.Answer); err != nil {
+			return nil, err
+		}
+		params.RequestState = call.Answer.State
+	}
+	if result, err = opened.joined.CallTool(calling, params); err == nil {
 		return result, nil
 	}
 	return nil, t.explain(context.Cause(calling), err, opened, notes)

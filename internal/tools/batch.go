@@ -26,6 +26,10 @@ type Batch struct {
 	// Expect is told of each call, which is to end soon after its context does; what it returns is called when the call is
 	// over. nil: nobody is.
 	Expect func(ctx context.Context) (over func())
+	// Answers are what people say to calls that have asked, by the ids of the calls.
+	Answers map[string]Answer
+	// Ask takes the question of a call, if there is room for it; nil: there is none.
+	Ask func(call v1alpha1.ToolCall, q Question) (taken bool)
 	// Attach takes a file that comes with a result, if there is room for it; nil: there is none.
 	Attach func(file v1alpha1.MessageFile) (taken bool)
 }
@@ -53,21 +57,17 @@ func (r *Registry) runAgain(ctx context.Context, name string, call Call) (string
 var errCutOff = errors.New("the call was interrupted before it produced a result")
 
 // Execute runs the calls of a batch at the same time and returns their results in the order of the calls; if one is of
-// an exclusive tool and not the only one, it runs none. A call that fails once ctx is done counts as interrupted; one
-// that gives no sign of life for Silence is told to end. The observer is told of each call that is not known yet; nil:
-// nobody is.
+// an exclusive tool and not the only one, it runs none. A call that asks people has no result. One that fails once ctx is
+// done counts as interrupted; one that gives no sign of life for Silence is told to end. The observer is told of each
+// call that is not known yet; nil: nobody is.
 func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
-	results := make([]v1alpha1.ToolResult, len(b.Calls))
+	results, asking := make([]v1alpha1.ToolResult, len(b.Calls)), make([]bool, len(b.Calls))
 	run := r.run
 	if b.Again {
 		run = r.runAgain
 	}
 	if exclusive := r.Conflict(b.Calls); exclusive != "" {
 		run = r.refuse(exclusive)
-	}
-	attach := b.Attach
-	if attach == nil {
-		attach = func(v1alpha1.MessageFile) bool { return false }
 	}
 	expect := b.Expect
 	if expect == nil {
@@ -85,19 +85,41 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 			ctx, alive, end := r.guard(ctx, call.Name)
 			defer end()
 			defer expect(ctx)()
-			output, err := run(ctx, call.Name, Call{
-				ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Alive: alive, Attach: attach,
-				Show: func(piece string) {
-					alive()
-					watch.Show(piece)
-				},
-			})
+			output, err := run(ctx, call.Name, b.call(&call, alive, watch))
 			results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: Cap(output, MaxResultBytes)}
+			if asking[i] = errors.Is(err, ErrAsks) && ctx.Err() == nil; asking[i] {
+				return
+			}
 			if err := failure(ctx, err); err != nil {
 				results[i].Output, results[i].IsError = Cap(err.Error(), MaxResultBytes), true
 			}
 		})
 	}
 	running.Wait()
-	return results
+	made := results[:0]
+	for i := range results {
+		if !asking[i] {
+			made = append(made, results[i])
+		}
+	}
+	return made
+}
+
+// call is what the tool of the call is run with.
+func (b *Batch) call(call *v1alpha1.ToolCall, alive func(), watch Watch) Call {
+	c := Call{
+		ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Alive: alive, Attach: b.Attach,
+		Show: func(piece string) {
+			alive()
+			watch.Show(piece)
+		},
+		Ask: func(q Question) bool { return b.Ask != nil && b.Ask(*call, q) },
+	}
+	if c.Attach == nil {
+		c.Attach = func(v1alpha1.MessageFile) bool { return false }
+	}
+	if answer, ok := b.Answers[call.ID]; ok {
+		c.Answer = &answer
+	}
+	return c
 }

@@ -74,20 +74,38 @@ type DueCalls struct {
 	Denied []v1alpha1.ToolResult
 }
 
-// Due finds the calls of the newest reply that have no result and wait for nobody, or have been decided about.
+// Due finds the calls of the newest reply that have no result and wait for nobody, or have been decided about. A call
+// that has asked people is made again whatever they decide: it has been approved before, if that was required, and
+// learns that they give no answer.
 func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueCalls {
 	calls, reply := outstanding(history)
 	due := DueCalls{Reply: reply}
 	for _, call := range calls {
 		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
 		switch {
-		case call.RequiresAction == "" || i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
+		case call.RequiresAction == "" || asks(history, call.ID) ||
+			i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
 			due.Run = append(due.Run, call)
 		case i >= 0:
 			due.Denied = append(due.Denied, denied(call, decisions[i].Comment))
 		}
 	}
 	return due
+}
+
+// asks reports whether a call has asked people since the newest reply.
+func asks(history []v1alpha1.ChatMessage, id string) bool {
+	for i := range slices.Backward(history) {
+		m := &history[i].Spec
+		if m.Role == v1alpha1.RoleAssistant {
+			return false
+		}
+		if g := m.Generation; g != nil && g.MCP != nil &&
+			slices.ContainsFunc(g.MCP.Inputs, func(r v1alpha1.MCPInputRequest) bool { return r.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // outstanding are the calls of the newest reply that have no result, and the version that it was made for.

@@ -44,6 +44,11 @@ type Call struct {
 	Show func(piece string)
 	// Alive says that the tool is at work: see Silence. Show says so, too.
 	Alive func()
+	// Ask asks people, if the message with the results of the batch has room for the question. The call then ends with
+	// ErrAsks.
+	Ask func(Question) (taken bool)
+	// Answer is that to the call's Question, if it has asked one.
+	Answer *Answer
 	// Attach puts a file beside the result, if there is room for it: there always is for an Attaching tool.
 	Attach func(file v1alpha1.MessageFile) (taken bool)
 }

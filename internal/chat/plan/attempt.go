@@ -86,6 +86,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		noteCalls(st.Turn, in, result)
 	} else {
 		in.PendingCalls, in.Decisions = in.CallsRequiringAction, nil
+		noteInputs(in, result)
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
 		p.changeWorkspace(g.Workspace)
@@ -110,7 +111,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v1alpha1.ChatMessage) {
 	g := reply.Spec.Generation
 	in.PendingCalls, in.CallsRequiringAction, in.CallingMessage = g.PendingCalls, g.CallsRequiringAction, ""
-	in.NeedsWorkspace = g.NeedsWorkspace
+	in.NeedsWorkspace, in.AskingMessage = g.NeedsWorkspace, ""
 	if g.PendingCalls > 0 {
 		in.CallingMessage = reply.Name
 	}

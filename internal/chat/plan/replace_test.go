@@ -19,7 +19,7 @@ import (
 func allOfATurn() v1alpha1.TurnInternalStatus {
 	return v1alpha1.TurnInternalStatus{
 		ResumedVersion: 1, ContentHash: "h", CallsGivenUpBefore: v1alpha1.CallsFailed, LastRole: v1alpha1.RoleAssistant,
-		CallingMessage: "c", PendingCalls: 2, CallsRequiringAction: 1, NeedsWorkspace: true,
+		CallingMessage: "c", AskingMessage: "d", PendingCalls: 2, CallsRequiringAction: 1, NeedsWorkspace: true,
 		Decisions: []v1alpha1.ToolDecision{{ID: "1"}}, Results: &v1alpha1.MessagePlace{Message: "r"},
 	}
 }

@@ -25,7 +25,31 @@ func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) 
 			})
 		}
 	}
+	if g := message.Spec.Generation; g != nil && g.MCP != nil {
+		for _, input := range g.MCP.Inputs {
+			calls = append(calls, v1alpha1.PendingToolCall{
+				ID: input.ID, Name: input.Name, Kind: v1alpha1.RequiresApproval,
+				ApprovalCause: v1alpha1.ApprovalInputRequired, InputRequests: input.Requests,
+			})
+		}
+	}
 	return calls
+}
+
+// noteInputs notes the calls that ask people for input instead of having a result in the message.
+func noteInputs(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) {
+	in.AskingMessage = ""
+	g := message.Spec.Generation
+	if g == nil || g.MCP == nil || len(g.MCP.Inputs) == 0 {
+		return
+	}
+	if in.CallsRequiringAction == 0 {
+		in.CallingMessage = message.Name
+	} else {
+		in.AskingMessage = message.Name
+	}
+	asking := int32(len(g.MCP.Inputs)) // At most 8, as the API bounds them.
+	in.PendingCalls, in.CallsRequiringAction = in.PendingCalls+asking, in.CallsRequiringAction+asking
 }
 
 // Recorded reports whether the chat says already that the decision counts.

@@ -185,3 +185,40 @@ func TestASummaryPinsWhatHolds(t *testing.T) {
 		t.Errorf("the summary pins %+v: %+v", summary.MCP, summary)
 	}
 }
+
+func TestACallThatAsksPeopleGetsTheirAnswer(t *testing.T) {
+	p, e, entry := withEcho(t)
+	e.AddTool(&sdk.Tool{Name: "echo", Description: "Says it again.", InputSchema: map[string]any{"type": "object"}},
+		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			if answer, ok := r.Params.InputResponses["how"].(*sdk.ElicitResult); ok {
+				return &sdk.CallToolResult{Content: []sdk.Content{
+					&sdk.TextContent{Text: answer.Action + " " + r.Params.RequestState},
+				}}, nil
+			}
+			return &sdk.CallToolResult{RequestState: "sealed",
+				InputRequests: sdk.InputRequestMap{"how": &sdk.ElicitParams{Message: "How loud?"}}}, nil
+		})
+	for decision, want := range map[v1alpha1.ApprovalDecision]string{
+		v1alpha1.DecisionApprove: "accept sealed", v1alpha1.DecisionDeny: "decline sealed",
+	} {
+		c := p.newChat("asks-"+strings.ToLower(string(decision)), serving(entry))
+		c.ask(c.chat.Name+"-u", "Echo.")
+		reply := c.result()
+		c.commit(reply, v1alpha1.ActionExecuteTools)
+		asked := c.result()
+		if g := asked.Spec.Generation; len(asked.Spec.Parts) > 0 || g.MCP == nil || len(g.MCP.Inputs) != 1 ||
+			g.MCP.Inputs[0].State != "sealed" || !strings.Contains(g.MCP.Inputs[0].Requests, "How loud?") {
+			t.Fatalf("the message is %+v, with %+v", asked.Spec, g.MCP)
+		}
+		c.commit(asked, "")
+		c.write(func(s *v1alpha1.ChatStatus) {
+			s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{
+				{ID: reply.Spec.Parts[0].ToolCall.ID, Decision: decision, Approval: "a", Content: `{"volume":7}`},
+			}
+			s.Generation = c.assignment(v1alpha1.ActionExecuteTools, 1)
+		})
+		if got := c.result().Spec.Parts[0].ToolResult; got.Output != want || got.IsError {
+			t.Errorf("after %s the result is %+v", decision, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,8 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 	}
 	results := p.run(ctx, messages,
 		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Again: p.task.Fence.Attempt > 1,
-			Attach: live.attach}, live)
+			Answers: p.answers(messages), Ask: live.ask, Attach: live.attach}, live)
+	p.served.account.Inputs = live.asked
 	o := p.executed(ctx, calls, append(results, calls.Denied...), live.spans(), live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
@@ -72,6 +74,8 @@ type batch struct {
 	// files come with the results, and take so many bytes in base64.
 	files []v1alpha1.MessageFile
 	taken int
+	// asked are the calls that ask people.
+	asked []v1alpha1.MCPInputRequest
 }
 
 // maxSaid is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
@@ -103,7 +107,9 @@ func (b *batch) observe(ctx context.Context, call *v1alpha1.ToolCall, _ bool) (c
 		End: func(result *v1alpha1.ToolResult) {
 			ended := b.now().UTC()
 			b.note(id, collect.Span{Began: began, Ended: ended})
-			b.showResult(result, ended)
+			if !b.asks(id) {
+				b.showResult(result, ended)
+			}
 		},
 	}
 }
@@ -126,6 +132,25 @@ func (b *batch) attach(file v1alpha1.MessageFile) bool {
 	b.taken += len(file.Data)
 	b.files = append(b.files, file)
 	return true
+}
+
+// ask keeps the question of a call, if there is room.
+func (b *batch) ask(call v1alpha1.ToolCall, q tools.Question) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.asked) == v1alpha1.MaxMCPInputs || len(q.Requests) > v1alpha1.MaxMCPInputRequests ||
+		len(q.State) > v1alpha1.MaxMCPState {
+		return false
+	}
+	b.asked = append(b.asked, v1alpha1.MCPInputRequest{ID: call.ID, Name: call.Name, Requests: q.Requests, State: q.State})
+	return true
+}
+
+// asks reports whether the call asks people: it has no result to show.
+func (b *batch) asks(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.asked, func(r v1alpha1.MCPInputRequest) bool { return r.ID == id })
 }
 
 // maxFiles is how many files come with the results of a batch at most.

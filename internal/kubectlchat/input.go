@@ -1,0 +1,48 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// asks is the call that the first of the arguments answers, if it is one that asks for input; else nil.
+func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alpha1.PendingToolCall, error) {
+	found, err := s.objects.chat(ctx, chat)
+	if err != nil || found.Status.RequiresAction == nil {
+		return nil, err
+	}
+	calls := found.Status.RequiresAction.ToolCalls
+	id, _ := callIn(calls, args[0])
+	for i := range calls {
+		if calls[i].ID == id && calls[i].ApprovalCause == v1alpha1.ApprovalInputRequired {
+			return &calls[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// input gives a call the input that it asks for.
+func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, args []string, w waiting,
+	err error) error {
+	if err != nil {
+		return err
+	}
+	_, content := callIn([]v1alpha1.PendingToolCall{*call}, args[0])
+	object := map[string]any{}
+	switch {
+	case len(args) > 1:
+		return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
+	case json.Unmarshal([]byte(content), &object) != nil:
+		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
+			oneLine(content), call.ID)
+	}
+	return s.decide(ctx, chat, v1alpha1.ToolApprovalSpec{
+		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove, Content: content,
+	}, w)
+}

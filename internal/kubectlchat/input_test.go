@@ -1,0 +1,47 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
+	p := newPerson(t)
+	p.want()
+	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1alpha1.PendingToolCall{
+		ID: "call_4", Name: "s__book", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalInputRequired,
+		InputRequests: `{"who":{"method":"elicitation/create","params":{"message":"Who books?"}}}`,
+	})
+	p.updateStatus(p.chat)
+	listed := p.start("token", "", "calls", "triage")
+	if err := listed.wait(); err != nil || !strings.Contains(listed.out.String(), "Approval (asks for input: ") ||
+		!strings.Contains(listed.out.String(), "Who books?") {
+		t.Errorf("listed %q, %v", listed.out.String(), err)
+	}
+	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`)
+	a := p.approval()
+	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
+		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`}); a.Spec != want {
+		t.Errorf("created %+v", a.Spec)
+	}
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	p.updateStatus(a)
+	if err := answer.wait(); err != nil {
+		t.Error(err)
+	}
+	for want, args := range map[string][]string{
+		"is not a JSON object": {"answer", "triage", "call_4=Ada"},
+		"answer it alone":      {"answer", "triage", "call_4={}", "call_1=1"},
+	} {
+		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chattest
+
+import "parley.dev/parley/api/v1alpha1"
+
+// Without is that the model was asked without the tools of these MCP servers.
+func Without(servers ...string) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.MCP = &v1alpha1.MCPAccount{}
+		for _, name := range servers {
+			m.Spec.Generation.MCP.Unavailable = append(m.Spec.Generation.MCP.Unavailable,
+				v1alpha1.MCPServerUnavailable{Name: name, Reason: v1alpha1.MCPTimedOut, Message: "it did not answer in time"})
+		}
+	}
+}
+
+// Asks is that these calls ask people for input instead of having a result.
+func Asks(ids ...string) Reply {
+	return func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.MCP = &v1alpha1.MCPAccount{}
+		for _, id := range ids {
+			m.Spec.Generation.MCP.Inputs = append(m.Spec.Generation.MCP.Inputs, v1alpha1.MCPInputRequest{
+				ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`, State: "sealed",
+			})
+		}
+	}
+}
