@@ -19,6 +19,8 @@ export IMAGE ?= parley.dev/parley:dev
 export TOOLBOX_IMAGE ?= parley.dev/toolbox:dev
 # And one with a Go toolchain, for the end-to-end tests.
 export TOOLCHAIN_IMAGE ?= parley.dev/toolchain:dev
+# And the MCP server that the end-to-end tests call.
+export MCP_IMAGE ?= parley.dev/mcp-everything:dev
 PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
 PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
@@ -49,8 +51,9 @@ on-cluster: setup image toolbox cluster-up
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolbox.tar
 ON_AGENT_SANDBOX = agent-sandbox
 .PHONY: on-cluster-toolchain
-on-cluster-toolchain: on-cluster toolchain
+on-cluster-toolchain: on-cluster toolchain mcp-everything
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolchain.tar
+	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/mcp-everything.tar
 off_cluster = @$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
 endif
 
@@ -98,6 +101,20 @@ toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for wo
 	  $(OCIPACK) -o $(BIN)/toolchain.tar -ref $(TOOLCHAIN_IMAGE) -user 65532:65532 -env PATH=$$to/bin:/bin /bin/busybox=/bin/sh \
 	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src \
 	  $(TOOLCHAIN_CACHE)=/usr/local/go-cache
+
+# As npm has it, held to versions and hashes by its lock. Node is this machine's, with the libraries that it links.
+MCP_EVERYTHING := $(BIN)/mcp-everything
+
+.PHONY: mcp-everything
+mcp-everything: $(OCIPACK) ## Pack an image with Node and the reference server of MCP, for tests: bin/mcp-everything.tar.
+	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
+	@cmp -s $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed || \
+	  { npm ci --prefix $(MCP_EVERYTHING) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+	    cp $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed; }
+	@node=$$(readlink -f "$$(command -v node)"); \
+	  libraries=$$(ldd "$$node" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'); \
+	  $(OCIPACK) -o $(BIN)/mcp-everything.tar -ref $(MCP_IMAGE) -user 65532:65532 -env PATH=/bin -workdir /srv "$$node"=/bin/node \
+	  $$(for library in $$libraries; do echo "$$(readlink -f $$library)=$$library"; done) $(MCP_EVERYTHING)/node_modules=/srv/node_modules
 
 # What gives the sandboxes of the end-to-end tests their pods, as its release is.
 .PHONY: agent-sandbox
