@@ -14,7 +14,8 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-// ServerKeys returns what reads the keys of Secrets that the chats of a namespace name for their MCP servers.
+// ServerKeys returns what reads the keys of Secrets that the chats of a namespace, and their ChatClasses, name for MCP
+// servers.
 func ServerKeys(reader client.Reader) func(context.Context, string) ([]v1alpha1.SecretKeyReference, error) {
 	return func(ctx context.Context, namespace string) ([]v1alpha1.SecretKeyReference, error) {
 		var chats v1alpha1.ChatList
@@ -23,6 +24,10 @@ func ServerKeys(reader client.Reader) func(context.Context, string) ([]v1alpha1.
 		if err != nil {
 			return nil, fmt.Errorf("listing the chats that name Secrets: %w", err)
 		}
-		return podspec.KeysOfServers(chats.Items), nil
+		var classes v1alpha1.ChatClassList
+		if err := reader.List(ctx, &classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("listing ChatClasses: %w", err)
+		}
+		return podspec.KeysOfServers(classes.Items, chats.Items), nil
 	}
 }

@@ -35,6 +35,7 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1alpha1.ClientTool{{Name: of}},
 			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
 		},
+		MCPServers: []v1alpha1.MCPServer{{Name: of}},
 		Advisor: &v1alpha1.ChatAdvisor{
 			Enabled: new(true), ModelConfigRef: ref, ReasoningEffort: v1alpha1.ReasoningEffort(of), MaxUses: new(n),
 			MaxOutputTokens: new(int64(n)),
@@ -116,8 +117,8 @@ func TestToolsAdvisorAndLimitsAreMergedFieldByField(t *testing.T) {
 func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
-		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools", "advisor",
-		"workspace", "subAgents", "limits", "debug",
+		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools", "mcpServers",
+		"advisor", "workspace", "subAgents", "limits", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())

@@ -4,8 +4,11 @@
 package podspec
 
 import (
+	"iter"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -14,30 +17,52 @@ import (
 // must not be able to make the pods of a namespace so large that none can be created.
 const maxServerSecrets = 64
 
-// KeysOfServers collects the keys of Secrets that chats name for their MCP servers and that can be mounted. Where these
-// are of too many Secrets, those count that the oldest chats name.
-func KeysOfServers(chats []v1alpha1.Chat) []v1alpha1.SecretKeyReference {
-	chats = slices.Clone(chats)
-	slices.SortFunc(chats, func(a, b v1alpha1.Chat) int {
-		if byAge := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); byAge != 0 {
-			return byAge
+// KeysOfServers collects the keys of Secrets that ChatClasses and chats name for their MCP servers and that can be
+// mounted. Where these are of too many Secrets, those count that classes name, and then those of the oldest chats.
+func KeysOfServers(classes []v1alpha1.ChatClass, chats []v1alpha1.Chat) []v1alpha1.SecretKeyReference {
+	collected := serverKeys{secrets: map[string]bool{}}
+	for i := range byAge(classes, func(c *v1alpha1.ChatClass) *metav1.ObjectMeta { return &c.ObjectMeta }) {
+		collected.add(classes[i].Spec.Defaults.MCPServers)
+	}
+	for i := range byAge(chats, func(c *v1alpha1.Chat) *metav1.ObjectMeta { return &c.ObjectMeta }) {
+		collected.add(chats[i].Spec.MCPServers)
+	}
+	return collected.keys
+}
+
+// serverKeys are the keys that have been collected, and their Secrets.
+type serverKeys struct {
+	secrets map[string]bool
+	keys    []v1alpha1.SecretKeyReference
+}
+
+func (k *serverKeys) add(servers []v1alpha1.MCPServer) {
+	for _, server := range servers {
+		for _, header := range server.HeadersFrom {
+			key := header.SecretKeyRef
+			if !mountable(key) || !k.secrets[key.Name] && len(k.secrets) == maxServerSecrets {
+				continue
+			}
+			k.secrets[key.Name] = true
+			k.keys = append(k.keys, key)
+		}
+	}
+}
+
+// byAge are the places of the objects, the oldest first.
+func byAge[T any](objects []T, meta func(*T) *metav1.ObjectMeta) iter.Seq[int] {
+	places := make([]int, len(objects))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortFunc(places, func(i, j int) int {
+		a, b := meta(&objects[i]), meta(&objects[j])
+		if older := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); older != 0 {
+			return older
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	secrets, keys := map[string]bool{}, []v1alpha1.SecretKeyReference(nil)
-	for i := range chats {
-		for _, server := range chats[i].Spec.MCPServers {
-			for _, header := range server.HeadersFrom {
-				key := header.SecretKeyRef
-				if !mountable(key) || !secrets[key.Name] && len(secrets) == maxServerSecrets {
-					continue
-				}
-				secrets[key.Name] = true
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
+	return slices.Values(places)
 }
 
 // JoinKeys are all of the keys, sorted and without repetition.

@@ -28,7 +28,7 @@ func tokened(age time.Duration, refs ...v1alpha1.SecretKeyReference) v1alpha1.Ch
 
 func TestKeysOfServersAreMountedBesideThoseOfModels(t *testing.T) {
 	got := JoinKeys([]v1alpha1.SecretKeyReference{key("openai", "k")},
-		KeysOfServers([]v1alpha1.Chat{tokened(0, key("tracker", "b"), key("tracker", "a")), tokened(0, key("tracker", "a"),
+		KeysOfServers(nil, []v1alpha1.Chat{tokened(0, key("tracker", "b"), key("tracker", "a")), tokened(0, key("tracker", "a"),
 			key("../token", "a"), key("tracker", "..")), {}}))
 	want := []v1alpha1.SecretKeyReference{key("openai", "k"), key("tracker", "a"), key("tracker", "b")}
 	if !slices.Equal(got, want) {
@@ -41,8 +41,9 @@ func TestNewChatsCannotTakeTheRoomOfOldOnes(t *testing.T) {
 	for i := range maxServerSecrets + 10 {
 		chats = append(chats, tokened(time.Duration(i), key(fmt.Sprintf("s%02d", i), "k")))
 	}
-	keys := KeysOfServers(append(chats, tokened(time.Hour, key("oldest", "k"))))
-	if len(keys) != maxServerSecrets || keys[0].Name != "oldest" || keys[1].Name != "s73" {
-		t.Errorf("got %d keys, first %v", len(keys), keys[:2])
+	class := v1alpha1.ChatClass{Spec: v1alpha1.ChatClassSpec{Defaults: tokened(0, key("class", "k")).Spec.ChatSettings}}
+	keys := KeysOfServers([]v1alpha1.ChatClass{class}, append(chats, tokened(time.Hour, key("oldest", "k"))))
+	if len(keys) != maxServerSecrets || keys[0].Name != "class" || keys[1].Name != "oldest" || keys[2].Name != "s73" {
+		t.Errorf("got %d keys, first %v", len(keys), keys[:3])
 	}
 }

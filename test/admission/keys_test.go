@@ -310,3 +310,18 @@ func TestASecretIsSentToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
 		{chatter, "takes the entry away", patches(foreign, `{"spec":{"mcpServers":[]}}`), ""},
 	})
 }
+
+// sending is a class whose chats have a server that gets the key of these Secrets.
+func sending(secrets ...string) *v1alpha1.ChatClass {
+	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.MCPServers = tokened(secrets...).Spec.MCPServers
+	}))
+}
+
+func TestAClassSendsSecretsOnlyIfItsAuthorMayReadThemAll(t *testing.T) {
+	try(t, []write{
+		{curator, "names no Secret", creates(sending()), ""},
+		{curator, "sends one to a server", creates(sending("tracker")), "may not get the Secrets of namespace"},
+		{administrator, "sends one to a server", creates(sending("tracker")), ""},
+	})
+}

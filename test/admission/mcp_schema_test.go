@@ -28,8 +28,8 @@ func at(url string) func(*v1alpha1.MCPServer) {
 	return func(s *v1alpha1.MCPServer) { s.URL = url }
 }
 
-// sending sends headers: names, each with its value.
-func sending(headers ...string) func(*v1alpha1.MCPServer) {
+// withHeaders sends headers: names, each with its value.
+func withHeaders(headers ...string) func(*v1alpha1.MCPServer) {
 	return func(s *v1alpha1.MCPServer) {
 		for i := 0; i < len(headers); i += 2 {
 			s.Headers = append(s.Headers, v1alpha1.MCPHeader{Name: headers[i], Value: headers[i+1]})
@@ -80,13 +80,13 @@ func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a long name":                     {server(called(strings.Repeat("a", 33))), "mcpServers[0].name"},
 		"two of the same name":            {append(server(), server()...), "Duplicate value"},
 		"17 servers":                      {numbered(17), "must have at most 16 items"},
-		"a header of HTTP":                {server(sending("Host", "evil.example.com")), belongs},
-		"a header of the protocol":        {server(sending("mcp-Session-Id", "1")), belongs},
-		"a header of a proxy":             {server(sending("Proxy-Authorization", "1")), belongs},
-		"a header with a line break":      {server(sending("X-A", "1\r\nHost: evil")), "headers[0].value"},
-		"a header's name with a colon":    {server(sending("X-A:", "1")), "headers[0].name"},
-		"a header twice, in another case": {server(sending("X-A", "1", "x-a", "2")), "each header can be given once"},
-		"a header in two places":          {server(sending("authorization", "1"), secret("Authorization", "a", "b")), "each header can be given once"},
+		"a header of HTTP":                {server(withHeaders("Host", "evil.example.com")), belongs},
+		"a header of the protocol":        {server(withHeaders("mcp-Session-Id", "1")), belongs},
+		"a header of a proxy":             {server(withHeaders("Proxy-Authorization", "1")), belongs},
+		"a header with a line break":      {server(withHeaders("X-A", "1\r\nHost: evil")), "headers[0].value"},
+		"a header's name with a colon":    {server(withHeaders("X-A:", "1")), "headers[0].name"},
+		"a header twice, in another case": {server(withHeaders("X-A", "1", "x-a", "2")), "each header can be given once"},
+		"a header in two places":          {server(withHeaders("authorization", "1"), secret("Authorization", "a", "b")), "each header can be given once"},
 		"a Secret that is a path":         {server(secret("Authorization", "../token", "b")), "secretKeyRef.name"},
 		"a key that is a path":            {server(secret("Authorization", "a", "../b")), "secretKeyRef.key"},
 		"a secret header of HTTP":         {server(secret("Content-Type", "a", "b")), belongs},
@@ -114,7 +114,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 		"an address of IPv6":          server(at("http://[fd00::7]:3001/mcp")),
 		"the longest name":            server(called(strings.Repeat("a", 32))),
 		"16 servers":                  numbered(16),
-		"headers":                     server(sending("X-Tenant", "blue", "X-Empty", "")),
+		"headers":                     server(withHeaders("X-Tenant", "blue", "X-Empty", "")),
 		"all tools require approval":  server(approving("*")),
 		"an hour, and a minute":       server(patient(3600, 60)),
 		"tools by the server's names": server(approving("files/read", "repo.get*")),

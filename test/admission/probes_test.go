@@ -87,6 +87,12 @@ var probes = []probe{
 	{"parley-skills-of-chats", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, skilled("probed")), "may not get every ConfigMap")
 	}},
+	{"parley-secrets-of-chats", func(ctx context.Context) bool {
+		return says(dryAs(ctx, chatter, tokened("probed")), "may not get every Secret")
+	}},
+	{"parley-secrets-of-classes", func(ctx context.Context) bool {
+		return says(dryAs(ctx, curator, sending("probed")), "may not get the Secrets")
+	}},
 	{"parley-configmaps-of-messages", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, withFiles("probed")), "may not get every ConfigMap")
 	}},
