@@ -26,6 +26,9 @@ const (
 	maxImages = 8
 )
 
+// Attached ends what a result says of an image that is beside it.
+const Attached = " is attached]"
+
 // images are the types of images that models take, and how files of them end.
 var images = map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
@@ -101,7 +104,7 @@ func (r *reading) image(data []byte) string {
 		file := v1alpha1.MessageFile{Name: name, MediaType: kind, Data: base64.StdEncoding.EncodeToString(data)}
 		if r.call.Attach(file) {
 			r.images++
-			return "[image " + name + " is attached]"
+			return "[image " + name + Attached
 		}
 		left = "the results of this reply leave no room for it"
 	}

@@ -6,9 +6,11 @@ package step
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
@@ -38,6 +40,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 			delete(kept, call.ID) // Its file was not streamed.
 		}
 	}
+	markLost(kept)
 	ended := slices.ContainsFunc(calls.Run, func(call v1alpha1.ToolCall) bool {
 		_, ok := kept[call.ID]
 		return ok
@@ -65,6 +68,19 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 	}
 	o := p.executed(ctx, calls, append(results, calls.Denied...), ran, live.files...)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
+}
+
+// filesLost is what the model reads behind a result whose images a former life of this process had.
+const filesLost = "\n[The generation pod was restarted: what was attached is lost.]"
+
+// markLost says of results that came with images that these are gone: they were not streamed.
+func markLost(kept map[string]v1alpha1.ToolResult) {
+	for id, result := range kept {
+		if strings.Contains(result.Output, mcp.Attached) {
+			result.Output += filesLost
+			kept[id] = result
+		}
+	}
 }
 
 // giveUp adds to the results that are kept those of the calls that must not be made again. Calls in conflict were none

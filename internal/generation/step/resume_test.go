@@ -252,3 +252,17 @@ func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 		t.Errorf("shown are %d bytes and %d results", shown, results)
 	}
 }
+
+func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {
+	p := performer(again{&counting{name: "a"}}, again{&counting{name: "b"}})
+	frames := ended("1", "2")
+	for i := range frames {
+		if part := &frames[i].Part; part.Type == parts.ToolResult && part.ID == "1" {
+			part.Text = "look\n[image 1-1.png is attached]"
+		}
+	}
+	got := outputs(p.Resume(context.Background(), replied("a", "b"), frames))
+	if len(got) != 2 || got[0] != "look\n[image 1-1.png is attached]"+filesLost || got[1] != "kept 2" {
+		t.Errorf("the results are %q", got)
+	}
+}
