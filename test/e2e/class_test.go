@@ -85,7 +85,8 @@ func (w *world) told(request int, systemPrompt string) {
 	if err := json.Unmarshal(w.requests()[request-1].Body, &body); err != nil {
 		w.t.Fatal(err)
 	}
-	if first := body.Messages[0]; first.Role != "system" || !strings.HasPrefix(first.Content, preamble+"\n\n"+systemPrompt) {
+	if first := body.Messages[0]; first.Role != "system" ||
+		!strings.HasPrefix(first.Content, preamble+"\n\n"+systemPrompt) {
 		w.t.Errorf("request %d begins with %+v", request, first)
 	}
 	offered := map[string]bool{}
@@ -177,7 +178,8 @@ func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
 func TestAChatWhoseClassIsGoneDoesNothingUntilItIsBack(t *testing.T) {
 	localnode.Needed(t)
 	script := works(callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}))
-	slow := modelserver.Rule{Match: modelserver.Match{ToolResults: new(1)}, Times: 1, Reply: words(2000, 20*time.Millisecond)}
+	slow := modelserver.Rule{Match: modelserver.Match{ToolResults: new(1)}, Times: 1,
+		Reply: words(2000, 20*time.Millisecond)}
 	script.Rules = append([]modelserver.Rule{slow}, script.Rules...)
 	w := newWorld(t, script)
 	w.template("shell")

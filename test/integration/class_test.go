@@ -131,7 +131,8 @@ func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
 	}
 	answers(t, first, chattest.Calls("a"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
-	if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.History.Version != 2 {
+	if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
+		st.History.Version != 2 {
 		t.Errorf("the chat does not wait: %+v", st)
 	}
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
