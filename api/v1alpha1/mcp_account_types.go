@@ -61,10 +61,10 @@ type MCPTool struct {
 const (
 	// MaxMCPInputs is how many calls of a batch can ask for input: 8.
 	MaxMCPInputs = 8
-	// MaxMCPInputRequests and MaxMCPState are how many bytes their requests and the states of their servers have: 8 KiB and
-	// 32 KiB.
+	// MaxMCPInputRequests is how many bytes the requests of one have: 8 KiB.
 	MaxMCPInputRequests = 8 << 10
-	MaxMCPState         = 32 << 10
+	// MaxMCPState is how many bytes the state of its server has: 32 KiB.
+	MaxMCPState = 32 << 10
 )
 
 // MCPInputRequest is a call whose server asks people for input before it goes on.

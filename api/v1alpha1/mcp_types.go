@@ -59,8 +59,8 @@ type MCPServer struct {
 	Headers []MCPHeader `json:"headers,omitempty"`
 
 	// headersFrom are headers whose values are in Secrets of the chat's namespace, such as a token. Generation pods mount
-	// them, and use another value a minute or two after the Secret has changed. Whoever writes the entry must be allowed to
-	// get the Secrets.
+	// them, and use another value a minute or two after the Secret has changed. Whoever writes the entry must be allowed
+	// to get the Secrets.
 	// +kubebuilder:validation:MaxItems=4
 	// +listType=map
 	// +listMapKey=name

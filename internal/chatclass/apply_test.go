@@ -117,8 +117,8 @@ func TestToolsAdvisorAndLimitsAreMergedFieldByField(t *testing.T) {
 func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
-		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools", "mcpServers",
-		"advisor", "workspace", "subAgents", "limits", "debug",
+		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools",
+		"mcpServers", "advisor", "workspace", "subAgents", "limits", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())

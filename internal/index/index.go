@@ -21,9 +21,10 @@ const (
 	ChatsByPod = "status.generation.pod"
 	// ChatsByParent finds the sub-chats of a chat.
 	ChatsByParent = "spec.parentRef.name"
-	// ChatsWithSecrets, with WithSecrets as the key, finds the chats whose MCP servers need Secrets, all but archived ones.
+	// ChatsWithSecrets finds the chats whose MCP servers need Secrets, all but archived ones.
 	ChatsWithSecrets = "mcpSecrets"
-	WithSecrets      = "true"
+	// WithSecrets is the key of all of these.
+	WithSecrets = "true"
 	// UnsettledByChat finds the messages of people in a chat whose status has not said its last word.
 	UnsettledByChat = "unsettledByChat"
 	// MessagesByChat finds all messages of a chat.

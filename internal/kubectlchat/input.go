@@ -43,6 +43,7 @@ func (s *session) input(ctx context.Context, chat string, call *v1alpha1.Pending
 			oneLine(content), call.ID)
 	}
 	return s.decide(ctx, chat, v1alpha1.ToolApprovalSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove, Content: content,
+		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
+		Content: content,
 	}, w)
 }

@@ -114,12 +114,13 @@ func TestAQuestionThatNobodyCanBeAskedIsAnError(t *testing.T) {
 		return stateless(s)
 	}
 	form := &sdk.ElicitParams{Message: "Who?", RequestedSchema: map[string]any{"type": "object"}}
+	files := sdk.InputRequestMap{"a": &sdk.ListRootsParams{}} //nolint:staticcheck // Servers may ask for them until 2027.
 	for name, c := range map[string]struct {
 		result *sdk.CallToolResult
 		says   string
 	}{
 		"it is busy":        {&sdk.CallToolResult{InputRequests: sdk.InputRequestMap{}}, "the server is busy"},
-		"it asks for files": {&sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"a": &sdk.ListRootsParams{}}}, "which Parley does not offer"},
+		"it asks for files": {&sdk.CallToolResult{InputRequests: files}, "which Parley does not offer"},
 		"there is no room":  {&sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"a": form}}, "for too much at once"},
 	} {
 		servers, _ := newServers(t, nil)

@@ -28,8 +28,10 @@ func tokened(age time.Duration, refs ...v1alpha1.SecretKeyReference) v1alpha1.Ch
 
 func TestKeysOfServersAreMountedBesideThoseOfModels(t *testing.T) {
 	got := JoinKeys([]v1alpha1.SecretKeyReference{key("openai", "k")},
-		KeysOfServers(nil, []v1alpha1.Chat{tokened(0, key("tracker", "b"), key("tracker", "a")), tokened(0, key("tracker", "a"),
-			key("../token", "a"), key("tracker", "..")), {}}))
+		KeysOfServers(nil, []v1alpha1.Chat{
+			tokened(0, key("tracker", "b"), key("tracker", "a")),
+			tokened(0, key("tracker", "a"), key("../token", "a"), key("tracker", "..")), {},
+		}))
 	want := []v1alpha1.SecretKeyReference{key("openai", "k"), key("tracker", "a"), key("tracker", "b")}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)

@@ -57,8 +57,8 @@ func (r *Registry) runAgain(ctx context.Context, name string, call Call) (string
 var errCutOff = errors.New("the call was interrupted before it produced a result")
 
 // Execute runs the calls of a batch at the same time and returns their results in the order of the calls; if one is of
-// an exclusive tool and not the only one, it runs none. A call that asks people has no result. One that fails once ctx is
-// done counts as interrupted; one that gives no sign of life for Silence is told to end. The observer is told of each
+// an exclusive tool and not the only one, it runs none. A call that asks people has no result. One that fails once ctx
+// is done counts as interrupted; one that gives no sign of life for Silence is told to end. The observer is told of each
 // call that is not known yet; nil: nobody is.
 func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
 	results, asking := make([]v1alpha1.ToolResult, len(b.Calls)), make([]bool, len(b.Calls))
@@ -96,13 +96,17 @@ func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1a
 		})
 	}
 	running.Wait()
-	made := results[:0]
+	return made(results, asking)
+}
+
+// made are the results of the calls that do not ask.
+func made(results []v1alpha1.ToolResult, asking []bool) (all []v1alpha1.ToolResult) {
 	for i := range results {
 		if !asking[i] {
-			made = append(made, results[i])
+			all = append(all, results[i])
 		}
 	}
-	return made
+	return all
 }
 
 // call is what the tool of the call is run with.

@@ -25,22 +25,28 @@ func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) 
 			})
 		}
 	}
-	if g := message.Spec.Generation; g != nil && g.MCP != nil {
-		for _, input := range g.MCP.Inputs {
-			calls = append(calls, v1alpha1.PendingToolCall{
-				ID: input.ID, Name: input.Name, Kind: v1alpha1.RequiresApproval,
-				ApprovalCause: v1alpha1.ApprovalInputRequired, InputRequests: input.Requests,
-			})
-		}
+	for _, input := range inputsOf(message) {
+		calls = append(calls, v1alpha1.PendingToolCall{
+			ID: input.ID, Name: input.Name, Kind: v1alpha1.RequiresApproval,
+			ApprovalCause: v1alpha1.ApprovalInputRequired, InputRequests: input.Requests,
+		})
 	}
 	return calls
 }
 
-// noteInputs notes the calls that ask people for input instead of having a result in the message.
+// inputsOf are the calls that ask people for input instead of having a result in the message.
+func inputsOf(message *v1alpha1.ChatMessage) []v1alpha1.MCPInputRequest {
+	if g := message.Spec.Generation; g != nil && g.MCP != nil {
+		return g.MCP.Inputs
+	}
+	return nil
+}
+
+// noteInputs counts the calls that ask people for input among those that require action.
 func noteInputs(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) {
 	in.AskingMessage = ""
-	g := message.Spec.Generation
-	if g == nil || g.MCP == nil || len(g.MCP.Inputs) == 0 {
+	asking := int32(len(inputsOf(message))) // At most 8, as the API bounds them.
+	if asking == 0 {
 		return
 	}
 	if in.CallsRequiringAction == 0 {
@@ -48,7 +54,6 @@ func noteInputs(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) 
 	} else {
 		in.AskingMessage = message.Name
 	}
-	asking := int32(len(g.MCP.Inputs)) // At most 8, as the API bounds them.
 	in.PendingCalls, in.CallsRequiringAction = in.PendingCalls+asking, in.CallsRequiringAction+asking
 }
 
