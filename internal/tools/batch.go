@@ -58,8 +58,8 @@ var errCutOff = errors.New("the call was interrupted before it produced a result
 
 // Execute runs the calls of a batch at the same time and returns their results in the order of the calls; if one is of
 // an exclusive tool and not the only one, it runs none. A call that asks people has no result. One that fails once ctx
-// is done counts as interrupted; one that gives no sign of life for Silence is told to end. The observer is told of each
-// call that is not known yet; nil: nobody is.
+// is done counts as interrupted; one that gives no sign of life for Silence is told to end. The observer is told of
+// each call that is not known yet; nil: nobody is.
 func (r *Registry) Execute(ctx context.Context, b Batch, observe Observer) []v1alpha1.ToolResult {
 	results, asking := make([]v1alpha1.ToolResult, len(b.Calls)), make([]bool, len(b.Calls))
 	run := r.run

@@ -29,9 +29,12 @@ func TestTheManagerStartsSubChatsAndInterruptsThemAndNothingElse(t *testing.T) {
 	const alone, elsewhere = "creates the sub-chats alone that models start", "the annotation parley.dev/interrupt"
 	try(t, []write{
 		{manager, "starts a sub-chat", spawned(func(*v1alpha1.Chat) {}), ""},
-		{manager, "starts one with the instructions and skills of its parent", spawned(func(c *v1alpha1.Chat) {
+		{manager, "starts one with the instructions, skills and Secrets of its parent", spawned(func(c *v1alpha1.Chat) {
 			c.Spec.InstructionsFrom = instructed("internal").Spec.InstructionsFrom
 			c.Spec.SkillsFrom = skilled("internal").Spec.SkillsFrom
+			c.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "a", URL: "https://mcp.example.com/mcp",
+				HeadersFrom: []v1alpha1.MCPHeaderSource{{Name: "Authorization",
+					SecretKeyRef: v1alpha1.SecretKeyReference{Name: "payroll", Key: "key"}}}}}
 		}), ""},
 		{manager, "starts a chat of its own", spawned(func(c *v1alpha1.Chat) { c.Spec.ParentRef = nil }), alone},
 		{manager, "starts one that no call has started", spawned(func(c *v1alpha1.Chat) { c.Annotations = nil }), alone},

@@ -90,7 +90,7 @@ func TestNobodyChangesTheAuthor(t *testing.T) {
 	for _, o := range []client.Object{s.chat, s.asked, s.approval} {
 		by := stamp(t, o)
 		writes := []write{
-			{manager, "takes over", sets(o, `"me"`), noRight},
+			{manager, "takes over", sets(o, `"me"`), "cannot change"},
 			{podA, "takes over", sets(o, `"me"`), noRight},
 		}
 		for _, who := range []actor{owner, boss, root, administrator, impostor} {

@@ -276,8 +276,8 @@ type Asks struct {
 
 // Nothing reports whether the plan is final.
 func (a *Asks) Nothing() bool {
-	return !a.Prompt && !a.Pod && a.Agents == "" && !a.Workspace && a.Calls == "" && a.Summary == "" && len(a.Models) == 0 &&
-		len(a.SubChats) == 0
+	return !a.Prompt && !a.Pod && a.Agents == "" && !a.Workspace && a.Calls == "" && a.Summary == "" &&
+		len(a.Models) == 0 && len(a.SubChats) == 0
 }
 
 // Rejection is a message that is refused.
