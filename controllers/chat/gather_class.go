@@ -25,7 +25,9 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing ChatClasses: %w", err)
 	}
 	class, missing := chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
-	if missing != nil { // One manifest may hold both: the cache may show the chat before its class.
+	// One manifest may hold both: the cache may show the chat before its class. No step may begin without that, because it
+	// says what the chat may do. Later a default that the cache does not show yet is one that has just been made.
+	if class == nil && (missing != nil || s.facts.Chat.Status.History.Version == 0) {
 		classes = v1alpha1.ChatClassList{}
 		if err := r.live.List(ctx, &classes, in); err != nil {
 			return fmt.Errorf("listing ChatClasses: %w", err)

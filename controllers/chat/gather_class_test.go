@@ -1,0 +1,63 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// classesOf is a reader that knows classes alone, and counts how often it is asked.
+type classesOf struct {
+	client.Reader
+	classes []v1alpha1.ChatClass
+	asked   int
+}
+
+func (l *classesOf) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	l.asked++
+	into.(*v1alpha1.ChatClassList).Items = l.classes
+	return nil
+}
+
+func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) {
+	coder := *chattest.Class("coder")
+	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	for name, c := range map[string]struct {
+		names         string
+		cached, there []v1alpha1.ChatClass
+		version       int64
+		want          string
+		asked         int
+	}{
+		"one that it names":                    {"coder", nil, []v1alpha1.ChatClass{coder}, 0, "coder", 1},
+		"one that it names later":              {"coder", nil, []v1alpha1.ChatClass{coder}, 3, "coder", 1},
+		"the default":                          {"", nil, []v1alpha1.ChatClass{everybody}, 0, "everybody", 1},
+		"there is none":                        {"", nil, nil, 0, "", 1},
+		"the cache shows it":                   {"coder", []v1alpha1.ChatClass{coder}, nil, 0, "coder", 0},
+		"the cache shows the default":          {"", []v1alpha1.ChatClass{everybody}, nil, 0, "everybody", 0},
+		"a default that is new, when it began": {"", nil, []v1alpha1.ChatClass{everybody}, 3, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := chattest.Chat("c")
+			chat.Spec.ChatClassName, chat.Status.History.Version = c.names, c.version
+			live := &classesOf{classes: c.there}
+			s := &scope{facts: plan.Facts{Chat: chat}}
+			err := (&classReader{cache: &classesOf{classes: c.cached}, live: live}).readClass(t.Context(), s)
+			got := ""
+			if s.facts.Class != nil {
+				got = s.facts.Class.Name
+			}
+			if err != nil || got != c.want || live.asked != c.asked || s.facts.Blocked != nil {
+				t.Errorf("it has class %q, asked %d times, %v, %v", got, live.asked, s.facts.Blocked, err)
+			}
+		})
+	}
+}
