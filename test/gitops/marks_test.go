@@ -78,7 +78,7 @@ func TestGeneratedObjectsCarryNoTrackingMarks(t *testing.T) {
 		git := checkOut(t, ns, "chats.yaml").edited(t, modelConfig, func(o *unstructured.Unstructured) {
 			set(t, o, url, "spec", "baseURL")
 		}).edited(t, "Chat/triage", func(o *unstructured.Unstructured) {
-			set(t, o, []any{"current_time"}, "spec", "tools", "builtIn", "allow")
+			set(t, o, map[string]any{"allow": []any{"current_time"}}, "spec", "tools")
 			// Marks that a team's own tooling may set, beside those of the tool under test.
 			o.SetLabels(map[string]string{argoLabel: "other", fluxGroup + "/name": "other", "team": "on-call"})
 			o.SetAnnotations(map[string]string{"config.kubernetes.io/origin": "path: chats.yaml"})
