@@ -145,6 +145,13 @@ type MessageGeneration struct {
 	// +optional
 	Agents []AgentChange `json:"agents,omitempty"`
 
+	// questions are of the calls without a result that ask people before they go on.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Questions []ToolQuestion `json:"questions,omitempty"`
+
 	// mcp is what there is to say of the MCP servers of the chat; absent if there is nothing.
 	// +optional
 	MCP *MCPAccount `json:"mcp,omitempty"`

@@ -58,39 +58,6 @@ type MCPTool struct {
 	Hash string `json:"hash"`
 }
 
-const (
-	// MaxMCPInputs is how many calls of a batch can ask for input: 8.
-	MaxMCPInputs = 8
-	// MaxMCPInputRequests is how many bytes the requests of one have: 8 KiB.
-	MaxMCPInputRequests = 8 << 10
-	// MaxMCPState is how many bytes the state of its server has: 32 KiB.
-	MaxMCPState = 32 << 10
-)
-
-// MCPInputRequest is a call whose server asks people for input before it goes on.
-type MCPInputRequest struct {
-	// id of the call.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	// +required
-	ID string `json:"id"`
-
-	// name of the tool.
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
-	Name string `json:"name,omitempty"`
-
-	// requests by their ids, as the server made them: JSON.
-	// +kubebuilder:validation:MaxLength=8192
-	// +optional
-	Requests string `json:"requests,omitempty"`
-
-	// state is what the server wants back with the answers, opaque to everybody else.
-	// +kubebuilder:validation:MaxLength=32768
-	// +optional
-	State string `json:"state,omitempty"`
-}
-
 // MCPAccount is what a step has to say of the MCP servers of its chat.
 type MCPAccount struct {
 	// unavailable lists the servers whose tools the model was not offered.
@@ -115,11 +82,4 @@ type MCPAccount struct {
 	// +listMapKey=name
 	// +optional
 	Changed []MCPTool `json:"changed,omitempty"`
-
-	// inputs are the calls without a result that ask people for input.
-	// +kubebuilder:validation:MaxItems=8
-	// +listType=map
-	// +listMapKey=id
-	// +optional
-	Inputs []MCPInputRequest `json:"inputs,omitempty"`
 }

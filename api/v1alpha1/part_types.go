@@ -119,16 +119,19 @@ type ToolCall struct {
 }
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.
-// +kubebuilder:validation:Enum=ToolChanged;InputRequired
+// +kubebuilder:validation:Enum=ToolChanged;InputRequired;ReviewRequired
 type ApprovalCause string
 
 const (
 	// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
 	// time, or than when a call of it was approved last.
 	ApprovalToolChanged ApprovalCause = "ToolChanged"
-	// ApprovalInputRequired means that the MCP server asks people for input before it goes on with the call: inputRequests
-	// say what for, and the content of the ToolApproval is the answer. A call that is denied goes on without.
+	// ApprovalInputRequired means that the tool asks people for input before it goes on with the call: inputRequests say
+	// what for, and the content of the ToolApproval is the answer. A call that is denied goes on without.
 	ApprovalInputRequired ApprovalCause = "InputRequired"
+	// ApprovalReviewRequired means that the tool has found out what the call would do, and does it only if people approve
+	// of that: proposal says what.
+	ApprovalReviewRequired ApprovalCause = "ReviewRequired"
 )
 
 // RequiredAction is whose action a call requires before Parley can go on.

@@ -39,8 +39,8 @@ type ToolApprovalSpec struct {
 	// +optional
 	Comment string `json:"comment,omitempty"`
 
-	// content is the input that the server of the tool asks for, where approvalCause of the call is InputRequired: a JSON
-	// object as the schema in its inputRequests says, or of such objects by the ids of the requests if there are several.
+	// content is the input that the tool asks for, where approvalCause of the call is InputRequired: a JSON object as the
+	// schema in its inputRequests says, or of such objects by the ids of the requests if there are several.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="self.matches(r'^\\s*[{]') && self.matches(r'[}]\\s*$')",message="content must be a JSON object, such as {\"name\": \"x\"}"

@@ -173,11 +173,16 @@ type PendingToolCall struct {
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 
-	// inputRequests are what an MCP server asks people for before it goes on with the call: JSON, an object of requests of
-	// the Model Context Protocol by their ids; absent unless approvalCause is InputRequired.
+	// inputRequests are what the tool asks people for before it goes on with the call: JSON, an object of requests of the
+	// Model Context Protocol by their ids; absent unless approvalCause is InputRequired.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	InputRequests string `json:"inputRequests,omitempty"`
+
+	// proposal is what the call will do if it is approved; absent unless approvalCause is ReviewRequired.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Proposal string `json:"proposal,omitempty"`
 
 	// decision that a ToolApproval has made about it.
 	// +optional

@@ -31,9 +31,9 @@ func StripMessage(o any) (any, error) {
 			}
 			if g.MCP != nil { // What is pinned is for generation pods.
 				g.MCP.Pinned, g.MCP.Changed = nil, nil
-				for i := range g.MCP.Inputs {
-					g.MCP.Inputs[i].Requests, g.MCP.Inputs[i].State = "", ""
-				}
+			}
+			for i := range g.Questions {
+				g.Questions[i] = v1alpha1.ToolQuestion{ID: g.Questions[i].ID}
 			}
 		}
 	}

@@ -59,6 +59,12 @@ func (s *session) calls(ctx context.Context, name string) error {
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
+	for i := range required.ToolCalls {
+		call := &required.ToolCalls[i]
+		if said := detailOf(call); len(said) > 0 {
+			fmt.Fprintf(s.options.Out, "\n%s (%s):\n%s\n", flat(call.ID), flat(call.Name), strings.Join(indented(said), "\n"))
+		}
+	}
 	return nil
 }
 
@@ -68,7 +74,7 @@ func kindOf(call *v1alpha1.PendingToolCall) string {
 		return string(call.Kind) + " (the tool has changed)"
 	}
 	if call.ApprovalCause == v1alpha1.ApprovalInputRequired {
-		return string(call.Kind) + " (asks for input: " + oneLine(call.InputRequests) + ")"
+		return string(call.Kind) + " (asks for input)"
 	}
 	return string(call.Kind)
 }

@@ -28,15 +28,25 @@ func (h hint) lines(a *follow.RequiresAction) (lines []string) {
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
 		case call.Decision == nil && call.ApprovalCause == v1alpha1.ApprovalInputRequired:
-			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input: %s", call.ID, call.Name, oneLine(call.InputRequests)),
-				"    "+h.command("answer", h.chat, call.ID+"=JSON"), "    "+h.command("deny", h.chat, call.ID))
+			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input:", call.ID, call.Name))
+			lines = append(lines, indented(detailOf(call))...)
+			lines = append(lines, "    "+h.command("answer", h.chat, call.ID+"=JSON"), "    "+h.command("deny", h.chat, call.ID))
 		case call.Decision == nil:
-			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name),
-				"    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))
+			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name))
+			lines = append(lines, indented(detailOf(call))...)
+			lines = append(lines, "    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))
 		}
 	}
 	if len(results) > 0 {
 		lines = append(lines, "    "+h.command(append([]string{"answer", h.chat}, results...)...))
+	}
+	return lines
+}
+
+// indented are lines that others say, within those of the plug-in.
+func indented(said []string) (lines []string) {
+	for _, line := range said {
+		lines = append(lines, "      | "+line)
 	}
 	return lines
 }

@@ -17,13 +17,26 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 	p.want()
 	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1alpha1.PendingToolCall{
 		ID: "call_4", Name: "s__book", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalInputRequired,
-		InputRequests: `{"who":{"method":"elicitation/create","params":{"message":"Who books?"}}}`,
+		InputRequests: `{"who":{"method":"elicitation/create","params":{"message":"Who books?",` +
+			`"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","description":"In full."},` +
+			`"class":{"type":"string","enum":["first","second"]},"on":{"type":"array","items":{"anyOf":[{"const":"mo","title":"Monday"}]}}}}}}}`,
+	}, v1alpha1.PendingToolCall{
+		ID: "call_5", Name: "k8s_apply", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalReviewRequired,
+		Proposal: "-  replicas: 1\n+  replicas: 2\x1b[2J\n",
 	})
 	p.updateStatus(p.chat)
 	listed := p.start("token", "", "calls", "triage")
-	if err := listed.wait(); err != nil || !strings.Contains(listed.out.String(), "Approval (asks for input: ") ||
-		!strings.Contains(listed.out.String(), "Who books?") {
-		t.Errorf("listed %q, %v", listed.out.String(), err)
+	if err := listed.wait(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		"Approval (asks for input)", "\ncall_4 (s__book):\n      | Who books?\n      |   class (one of first, second, optional)\n" +
+			"      |   name (string): In full.\n      |   on (some of \"mo\" (Monday), optional)\n",
+		"\ncall_5 (k8s_apply):\n      | -  replicas: 1\n      | +  replicas: 2\\u001b[2J\n",
+	} {
+		if !strings.Contains(listed.out.String(), want) {
+			t.Errorf("listed %s\nwithout %s", listed.out.String(), want)
+		}
 	}
 	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`)
 	a := p.approval()

@@ -7,29 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 )
-
-// Asked is what the call asked people for last; nil if it has asked nothing.
-func Asked(messages []v1alpha1.ChatMessage, call string) *v1alpha1.MCPInputRequest {
-	for i := range slices.Backward(messages) {
-		g := messages[i].Spec.Generation
-		if g == nil || g.MCP == nil {
-			continue
-		}
-		for j := range g.MCP.Inputs {
-			if g.MCP.Inputs[j].ID == call {
-				return &g.MCP.Inputs[j]
-			}
-		}
-	}
-	return nil
-}
 
 // asked makes a question for people of what a server asks before it goes on.
 func asked(result *sdk.CallToolResult, secrets scrubber) (q tools.Question, err error) {

@@ -101,8 +101,8 @@ func (t tool) ask(result *sdk.CallToolResult, call tools.Call) error {
 		return err
 	case !call.Ask(question):
 		return fmt.Errorf("the server asks people for input, but for too much at once: at most %d calls of a reply can ask, "+
-			"with %d KiB of questions and %d KiB of state each", v1alpha1.MaxMCPInputs, v1alpha1.MaxMCPInputRequests>>10,
-			v1alpha1.MaxMCPState>>10)
+			"with %d KiB of questions and %d KiB of state each", v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10,
+			v1alpha1.MaxQuestionState>>10)
 	}
 	return tools.ErrAsks
 }

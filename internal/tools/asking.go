@@ -8,8 +8,10 @@ import "errors"
 // Question is what a call asks people before it goes on. It is kept with the chat, so that whoever makes the call again
 // has it.
 type Question struct {
-	// Requests say to people what is asked.
+	// Requests for input by their ids, as the Model Context Protocol has them: JSON; empty if there is a proposal.
 	Requests string
+	// Proposal says to people what the call will do if they approve of it.
+	Proposal string
 	// State is for the tool alone.
 	State string
 }
@@ -17,10 +19,12 @@ type Question struct {
 // Answer is what people say to a Question.
 type Answer struct {
 	Question
-	// Given is false if they give no answer.
+	// Given is false if they give no answer, or do not approve.
 	Given bool
 	// Content of the answer, a JSON object or empty.
 	Content string
+	// Comment is what they say besides.
+	Comment string
 }
 
 // ErrAsks ends a call that asks people. It has no result: once there is an answer it is made again, with that.

@@ -100,8 +100,8 @@ func asks(history []v1alpha1.ChatMessage, id string) bool {
 		if m.Role == v1alpha1.RoleAssistant {
 			return false
 		}
-		if g := m.Generation; g != nil && g.MCP != nil &&
-			slices.ContainsFunc(g.MCP.Inputs, func(r v1alpha1.MCPInputRequest) bool { return r.ID == id }) {
+		if g := m.Generation; g != nil &&
+			slices.ContainsFunc(g.Questions, func(q v1alpha1.ToolQuestion) bool { return q.ID == id }) {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		noteCalls(st.Turn, in, result)
 	} else {
 		in.PendingCalls, in.Decisions = in.CallsRequiringAction, nil
-		noteInputs(in, result)
+		noteQuestions(in, result)
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
 		p.changeWorkspace(g.Workspace)

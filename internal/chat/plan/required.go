@@ -25,27 +25,29 @@ func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) 
 			})
 		}
 	}
-	for _, input := range inputsOf(message) {
+	questions := questionsOf(message)
+	for i := range questions {
+		q := &questions[i]
 		calls = append(calls, v1alpha1.PendingToolCall{
-			ID: input.ID, Name: input.Name, Kind: v1alpha1.RequiresApproval,
-			ApprovalCause: v1alpha1.ApprovalInputRequired, InputRequests: input.Requests,
+			ID: q.ID, Name: q.Name, Input: q.Input, Kind: v1alpha1.RequiresApproval,
+			ApprovalCause: q.Cause(), InputRequests: q.Requests, Proposal: q.Proposal,
 		})
 	}
 	return calls
 }
 
-// inputsOf are the calls that ask people for input instead of having a result in the message.
-func inputsOf(message *v1alpha1.ChatMessage) []v1alpha1.MCPInputRequest {
-	if g := message.Spec.Generation; g != nil && g.MCP != nil {
-		return g.MCP.Inputs
+// questionsOf are of the calls that ask people instead of having a result in the message.
+func questionsOf(message *v1alpha1.ChatMessage) []v1alpha1.ToolQuestion {
+	if g := message.Spec.Generation; g != nil {
+		return g.Questions
 	}
 	return nil
 }
 
-// noteInputs counts the calls that ask people for input among those that require action.
-func noteInputs(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) {
+// noteQuestions counts the calls that ask people among those that require action.
+func noteQuestions(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessage) {
 	in.AskingMessage = ""
-	asking := int32(len(inputsOf(message))) // At most 8, as the API bounds them.
+	asking := int32(len(questionsOf(message))) // At most 8, as the API bounds them.
 	if asking == 0 {
 		return
 	}

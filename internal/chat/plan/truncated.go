@@ -87,7 +87,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 		in.PendingCalls, in.CallsRequiringAction = 0, 0
 		t.Unanswered = g.Outcome != v1alpha1.OutcomeInterrupted
 	}
-	noteInputs(in, m)
+	noteQuestions(in, m)
 	if m.Spec.Generation != nil {
 		t.Turn.Advice += m.Spec.Generation.Advice
 	}

@@ -206,8 +206,8 @@ func TestACallThatAsksPeopleGetsTheirAnswer(t *testing.T) {
 		reply := c.result()
 		c.commit(reply, v1alpha1.ActionExecuteTools)
 		asked := c.result()
-		if g := asked.Spec.Generation; len(asked.Spec.Parts) > 0 || g.MCP == nil || len(g.MCP.Inputs) != 1 ||
-			g.MCP.Inputs[0].State != "sealed" || !strings.Contains(g.MCP.Inputs[0].Requests, "How loud?") {
+		if g := asked.Spec.Generation; len(asked.Spec.Parts) > 0 || len(g.Questions) != 1 ||
+			g.Questions[0].State != "sealed" || !strings.Contains(g.Questions[0].Requests, "How loud?") {
 			t.Fatalf("the message is %+v, with %+v", asked.Spec, g.MCP)
 		}
 		c.commit(asked, "")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/stream/parts"
@@ -32,8 +33,7 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 	results := p.run(ctx, messages,
 		tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Again: p.task.Fence.Attempt > 1,
 			Answers: p.answers(messages), Ask: live.ask, Attach: live.attach}, live)
-	p.served.account.Inputs = live.asked
-	o := p.executed(ctx, calls, append(results, calls.Denied...), live.spans(), live.files...)
+	o := p.executed(ctx, calls, append(results, calls.Denied...), live.spans(), live)
 	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
 }
 
@@ -48,14 +48,15 @@ func (p *Performer) run(
 
 // executed is the outcome of a batch of calls.
 func (p *Performer) executed(ctx context.Context, calls tools.DueCalls, results []v1alpha1.ToolResult,
-	ran map[string]collect.Span, files ...v1alpha1.MessageFile) Outcome {
+	ran map[string]collect.Span, live *batch) Outcome {
 	registry := p.steps.options.Tools
 	changes, results := registry.Changes(&tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, results)
-	s := collect.Results(results, files, tools.ResultLimitOf(p.chat), ran)
+	s := collect.Results(results, live.files, tools.ResultLimitOf(p.chat), ran)
 	s.Workspace, s.Agents = registry.Decision(results), changes
 	if Interrupted(ctx) {
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s} // Nobody is asked any more.
 	}
+	s.Questions = live.asked
 	s.StoppedBy = p.chat.Spec.Tools.StoppedBy(results)
 	return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: s}
 }
@@ -75,7 +76,7 @@ type batch struct {
 	files []v1alpha1.MessageFile
 	taken int
 	// asked are the calls that ask people.
-	asked []v1alpha1.MCPInputRequest
+	asked []v1alpha1.ToolQuestion
 }
 
 // maxSaid is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
@@ -138,11 +139,14 @@ func (b *batch) attach(file v1alpha1.MessageFile) bool {
 func (b *batch) ask(call v1alpha1.ToolCall, q tools.Question) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.asked) == v1alpha1.MaxMCPInputs || len(q.Requests) > v1alpha1.MaxMCPInputRequests ||
-		len(q.State) > v1alpha1.MaxMCPState {
+	if len(b.asked) == v1alpha1.MaxToolQuestions || len(q.Requests) > v1alpha1.MaxInputRequests ||
+		len(q.Proposal) > v1alpha1.MaxProposal || len(q.State) > v1alpha1.MaxQuestionState {
 		return false
 	}
-	b.asked = append(b.asked, v1alpha1.MCPInputRequest{ID: call.ID, Name: call.Name, Requests: q.Requests, State: q.State})
+	b.asked = append(b.asked, v1alpha1.ToolQuestion{
+		ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput),
+		Requests: q.Requests, Proposal: q.Proposal, State: q.State,
+	})
 	return true
 }
 
@@ -150,7 +154,7 @@ func (b *batch) ask(call v1alpha1.ToolCall, q tools.Question) bool {
 func (b *batch) asks(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.asked, func(r v1alpha1.MCPInputRequest) bool { return r.ID == id })
+	return slices.ContainsFunc(b.asked, func(r v1alpha1.ToolQuestion) bool { return r.ID == id })
 }
 
 // maxFiles is how many files come with the results of a batch at most.

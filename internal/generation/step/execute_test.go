@@ -38,7 +38,7 @@ func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
 			p := performer(c.tool)
 			due := tools.DueCalls{Run: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}
 			o := p.executed(c.ctx, due, p.steps.options.Tools.Execute(c.ctx,
-				tools.Batch{Chat: p.chat, Calls: due.Run}, nil), nil)
+				tools.Batch{Chat: p.chat, Calls: due.Run}, nil), nil, &batch{})
 			var g v1alpha1.MessageGeneration
 			p.Account(&g, o)
 			if (g.Workspace != nil && g.Workspace.Stop) != c.want {

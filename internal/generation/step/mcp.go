@@ -121,10 +121,7 @@ func (p *Performer) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MC
 	case p.action() == v1alpha1.ActionCompact: // What it stands for is not read again.
 		account.Pinned = mcp.Sorted(p.served.pinned)
 	}
-	if kind == v1alpha1.OutcomeInterrupted {
-		account.Inputs = nil // Nobody is asked any more.
-	}
-	if len(account.Unavailable)+len(account.Pinned)+len(account.Changed)+len(account.Inputs) == 0 {
+	if len(account.Unavailable)+len(account.Pinned)+len(account.Changed) == 0 {
 		return nil
 	}
 	return &account
@@ -138,18 +135,4 @@ func (p *Performer) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.
 			return
 		}
 	}
-}
-
-// answers are what people say to calls that have asked, by the ids of the calls.
-func (p *Performer) answers(messages []v1alpha1.ChatMessage) map[string]tools.Answer {
-	answers := map[string]tools.Answer{}
-	for _, decision := range p.chat.Status.Internal.Turn.Decisions {
-		if asked := mcp.Asked(messages, decision.ID); asked != nil {
-			answers[decision.ID] = tools.Answer{
-				Question: tools.Question{Requests: asked.Requests, State: asked.State},
-				Given:    decision.Decision == v1alpha1.DecisionApprove, Content: decision.Content,
-			}
-		}
-	}
-	return answers
 }

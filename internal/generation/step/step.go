@@ -153,6 +153,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
+	g.Questions = o.Content.Questions
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction

@@ -19,9 +19,8 @@ func Without(servers ...string) Reply {
 // Asks is that these calls ask people for input instead of having a result.
 func Asks(ids ...string) Reply {
 	return func(m *v1alpha1.ChatMessage) {
-		m.Spec.Generation.MCP = &v1alpha1.MCPAccount{}
 		for _, id := range ids {
-			m.Spec.Generation.MCP.Inputs = append(m.Spec.Generation.MCP.Inputs, v1alpha1.MCPInputRequest{
+			m.Spec.Generation.Questions = append(m.Spec.Generation.Questions, v1alpha1.ToolQuestion{
 				ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`, State: "sealed",
 			})
 		}

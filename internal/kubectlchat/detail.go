@@ -1,0 +1,114 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubectlchat
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// detailOf are the lines that say what a call asks people for, or what it will do if they approve of it. They are what
+// others say.
+func detailOf(call *v1alpha1.PendingToolCall) []string {
+	switch call.ApprovalCause {
+	case v1alpha1.ApprovalInputRequired:
+		return inputsOf(call.InputRequests)
+	case v1alpha1.ApprovalReviewRequired:
+		return linesOf(call.Proposal)
+	}
+	return nil
+}
+
+// linesOf are the lines of a text, without the last one if it is empty.
+func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
+
+// inputRequest is a request for input of the Model Context Protocol, as far as it is shown.
+type inputRequest struct {
+	Params struct {
+		Message string `json:"message"`
+		URL     string `json:"url"`
+		Schema  struct {
+			Properties map[string]inputField `json:"properties"`
+			Required   []string              `json:"required"`
+		} `json:"requestedSchema"`
+	} `json:"params"`
+}
+
+// inputField is a member of the object that answers a request.
+type inputField struct {
+	Type        string        `json:"type"`
+	Title       string        `json:"title"`
+	Description string        `json:"description"`
+	Enum        []string      `json:"enum"`
+	OneOf       []inputChoice `json:"oneOf"`
+	Items       struct {
+		Enum  []string      `json:"enum"`
+		AnyOf []inputChoice `json:"anyOf"`
+	} `json:"items"`
+}
+
+type inputChoice struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// inputsOf says what is asked for, and how the answer is made up.
+func inputsOf(requests string) (lines []string) {
+	var asked map[string]inputRequest
+	if err := json.Unmarshal([]byte(requests), &asked); err != nil || len(asked) == 0 {
+		return []string{oneLine(requests)}
+	}
+	for _, id := range slices.Sorted(maps.Keys(asked)) {
+		request := asked[id].Params
+		about := request.Message
+		if len(asked) > 1 {
+			about = id + ": " + about
+		}
+		lines = append(lines, linesOf(about)...)
+		if request.URL != "" {
+			lines = append(lines, "  open "+flat(request.URL))
+		}
+		for _, name := range slices.Sorted(maps.Keys(request.Schema.Properties)) {
+			lines = append(lines, "  "+request.Schema.Properties[name].line(name, request.Schema.Required))
+		}
+	}
+	return lines
+}
+
+// line says what the field is.
+func (f inputField) line(name string, required []string) string {
+	kind := f.Type
+	if choices := f.choices(); len(choices) > 0 {
+		one := "one of"
+		if f.Type == "array" {
+			one = "some of"
+		}
+		kind = one + " " + strings.Join(choices, ", ")
+	}
+	if !slices.Contains(required, name) {
+		kind += ", optional"
+	}
+	text := fmt.Sprintf("%s (%s)", flat(name), flat(kind))
+	if about := flat(f.Title + " " + f.Description); about != "" {
+		text += ": " + about
+	}
+	return text
+}
+
+func (f inputField) choices() []string {
+	choices := slices.Concat(f.Enum, f.Items.Enum)
+	for _, choice := range slices.Concat(f.OneOf, f.Items.AnyOf) {
+		words := fmt.Sprintf("%q", choice.Const)
+		if choice.Title != "" && choice.Title != choice.Const {
+			words += " (" + choice.Title + ")"
+		}
+		choices = append(choices, words)
+	}
+	return choices
+}
