@@ -21,9 +21,11 @@ const (
 	DefaultMaxDepth = 1
 	// MaxFamilyDepth is the greatest limits.maxDepth.
 	MaxFamilyDepth = 8
-	// DefaultActionDeadline is how long tool calls wait for a client or for approval, unless limits.actionDeadlineSeconds
+	// DefaultActionDeadline is how long tool calls wait if one of them is a client's, unless limits.actionDeadlineSeconds
 	// says otherwise.
 	DefaultActionDeadline = 5 * time.Minute
+	// DefaultApprovalDeadline is how long tool calls wait that people alone decide about: they may be away for a weekend.
+	DefaultApprovalDeadline = 7 * 24 * time.Hour
 	// MaxPendingInput is the most characters of a call's arguments that status.requiresAction shows.
 	MaxPendingInput = 16384
 	// MaxLastReplyRunes bounds Chat.status.lastReply, so that "kubectl get chats" stays within 120 columns.
@@ -61,8 +63,8 @@ type ChatLimits struct {
 	// +optional
 	MaxDepth *int32 `json:"maxDepth,omitempty"`
 
-	// actionDeadlineSeconds is how long tool calls wait for a client or for approval before they are cancelled.
-	// Default 300.
+	// actionDeadlineSeconds is how long tool calls wait for a client or for people before they are cancelled. Default: 300
+	// if one of them is a client's, and a week if people alone decide about them.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
 	// +optional
@@ -104,12 +106,4 @@ func (s *ChatSpec) MaxDepthOrDefault() int32 {
 		return DefaultMaxDepth
 	}
 	return *s.Limits.MaxDepth
-}
-
-// ActionDeadlineOrDefault is limits.actionDeadlineSeconds, or DefaultActionDeadline.
-func (s *ChatSpec) ActionDeadlineOrDefault() time.Duration {
-	if s.Limits == nil || s.Limits.ActionDeadlineSeconds == nil {
-		return DefaultActionDeadline
-	}
-	return time.Duration(*s.Limits.ActionDeadlineSeconds) * time.Second
 }

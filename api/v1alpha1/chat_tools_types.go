@@ -10,7 +10,7 @@ import (
 )
 
 // ChatTools says which tools the model may call.
-// +kubebuilder:validation:XValidation:rule="!has(self.allow) || self.allow.all(p, p.endsWith('*') || p.contains('__') || (has(self.client) && self.client.exists(c, c.name == p)) || p in ['current_time', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'web_search', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="allow has a name that no tool has: docs/tools.md lists Parley's own, those of an MCP server are server__tool, and one that another object brings needs a * at its end"
+// +kubebuilder:validation:XValidation:rule="!has(self.allow) || self.allow.all(p, p.endsWith('*') || p.contains('__') || (has(self.client) && self.client.exists(c, c.name == p)) || p in ['current_time', 'ask_user_question', 'propose_plan', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'web_search', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="allow has a name that no tool has: docs/tools.md lists Parley's own, those of an MCP server are server__tool, and one that another object brings needs a * at its end"
 // +kubebuilder:validation:XValidation:rule="!has(self.client) || !has(self.approval) || !self.client.exists(c, c.name in self.approval)",message="a client decides itself about the calls of its tools: leave them out of approval"
 // +kubebuilder:validation:XValidation:rule="!has(self.provider) || !has(self.client) || !self.provider.exists(p, p == 'WebSearch') || self.client.all(c, c.name != 'web_search')",message="web_search is the name of the provider's own tool WebSearch: choose another one for the client's"
 type ChatTools struct {
@@ -100,7 +100,7 @@ type ClientTool struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="this is the name of a built-in tool: choose another one"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'ask_user_question', 'propose_plan', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`
 

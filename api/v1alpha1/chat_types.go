@@ -25,6 +25,7 @@ const AnnotationEditedBy = "parley.dev/edited-by"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.parentRef)",message="a sub-chat shares the workspace of the chat above it: set workspace there"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: continue with a ChatMessage"
+// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Plan' || !has(self.parentRef)",message="a sub-chat proposes no plans: set mode to Explore, or leave it out"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
 	// "<name of the chat>-prompt". It is not blank, and cannot change afterwards.
@@ -49,6 +50,12 @@ type ChatSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	ChatClassName string `json:"chatClassName,omitempty"`
+
+	// mode bounds what the model may do. Plan: it looks, and proposes a plan; nothing is changed before a person approves
+	// that, and then it has all its tools for the rest of the turn. Explore: it looks, and changes nothing. A change takes
+	// effect with the next step. Default: no bounds.
+	// +optional
+	Mode ChatMode `json:"mode,omitempty"`
 
 	ChatSettings `json:",inline"`
 

@@ -166,6 +166,10 @@ type MessageGeneration struct {
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
 
+	// planApproved is true when the results in parts say that a person has approved a plan.
+	// +optional
+	PlanApproved bool `json:"planApproved,omitempty"`
+
 	// preview is the first line of the reply's text, cut at 28 characters.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional

@@ -119,7 +119,7 @@ type ToolCall struct {
 }
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.
-// +kubebuilder:validation:Enum=ToolChanged;InputRequired;ReviewRequired
+// +kubebuilder:validation:Enum=ToolChanged;InputRequired;ReviewRequired;PlanProposed;PlanMode
 type ApprovalCause string
 
 const (
@@ -132,6 +132,11 @@ const (
 	// ApprovalReviewRequired means that the tool has found out what the call would do, and does it only if people approve
 	// of that: proposal says what.
 	ApprovalReviewRequired ApprovalCause = "ReviewRequired"
+	// ApprovalPlanProposed means that the call proposes a plan: its arguments have it. A call that is denied has the model
+	// go on planning.
+	ApprovalPlanProposed ApprovalCause = "PlanProposed"
+	// ApprovalPlanMode means that the chat is in mode Plan, and that nobody knows whether the call changes something.
+	ApprovalPlanMode ApprovalCause = "PlanMode"
 )
 
 // RequiredAction is whose action a call requires before Parley can go on.

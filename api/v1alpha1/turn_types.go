@@ -125,6 +125,11 @@ type TurnStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
+
+	// planApproved is true once a person has approved a plan in this turn of a chat in mode Plan: it has all its tools
+	// since.
+	// +optional
+	PlanApproved bool `json:"planApproved,omitempty"`
 }
 
 // RequiresActionStatus is what a client or a person must do for the turn to go on.

@@ -41,6 +41,7 @@ import (
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/planning"
 	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/subagents"
 	"parley.dev/parley/internal/tools/templates"
@@ -177,7 +178,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  secretKey,
-		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started),
+		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools()),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},

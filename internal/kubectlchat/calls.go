@@ -68,13 +68,17 @@ func (s *session) calls(ctx context.Context, name string) error {
 	return nil
 }
 
+// causes say why a call requires approval that nobody asked for.
+var causes = map[v1alpha1.ApprovalCause]string{
+	v1alpha1.ApprovalToolChanged: "the tool has changed", v1alpha1.ApprovalInputRequired: "asks for input",
+	v1alpha1.ApprovalReviewRequired: "proposes this", v1alpha1.ApprovalPlanProposed: "proposes a plan",
+	v1alpha1.ApprovalPlanMode: "mode Plan",
+}
+
 // kindOf is the kind of the call, and why it requires approval if nobody asked for that.
 func kindOf(call *v1alpha1.PendingToolCall) string {
-	if call.ApprovalCause == v1alpha1.ApprovalToolChanged {
-		return string(call.Kind) + " (the tool has changed)"
-	}
-	if call.ApprovalCause == v1alpha1.ApprovalInputRequired {
-		return string(call.Kind) + " (asks for input)"
+	if why := causes[call.ApprovalCause]; why != "" {
+		return string(call.Kind) + " (" + why + ")"
 	}
 	return string(call.Kind)
 }

@@ -21,12 +21,29 @@ func detailOf(call *v1alpha1.PendingToolCall) []string {
 		return inputsOf(call.InputRequests)
 	case v1alpha1.ApprovalReviewRequired:
 		return linesOf(call.Proposal)
+	case v1alpha1.ApprovalPlanProposed:
+		return planOf(call.Input)
 	}
 	return nil
 }
 
 // linesOf are the lines of a text, without the last one if it is empty.
 func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
+
+// planOf are the lines of the plan that a call proposes. Arguments that were cut are no JSON any more: the plan is
+// shown as far as it goes.
+func planOf(input string) []string {
+	var arguments struct {
+		Plan string `json:"plan"`
+	}
+	if err := json.Unmarshal([]byte(input), &arguments); err == nil {
+		return linesOf(arguments.Plan)
+	}
+	if json.Unmarshal([]byte(strings.TrimRight(input, `\`)+`"}`), &arguments) == nil && arguments.Plan != "" {
+		return append(linesOf(arguments.Plan), "[The plan goes on in the ChatMessage that made the call.]")
+	}
+	return []string{oneLine(input)}
+}
 
 // inputRequest is a request for input of the Model Context Protocol, as far as it is shown.
 type inputRequest struct {
@@ -75,14 +92,14 @@ func inputsOf(requests string) (lines []string) {
 			lines = append(lines, "  open "+flat(request.URL))
 		}
 		for _, name := range slices.Sorted(maps.Keys(request.Schema.Properties)) {
-			lines = append(lines, "  "+request.Schema.Properties[name].line(name, request.Schema.Required))
+			lines = append(lines, request.Schema.Properties[name].lines(name, request.Schema.Required)...)
 		}
 	}
 	return lines
 }
 
-// line says what the field is.
-func (f inputField) line(name string, required []string) string {
+// lines say what the field is.
+func (f inputField) lines(name string, required []string) []string {
 	kind := f.Type
 	if choices := f.choices(); len(choices) > 0 {
 		one := "one of"
@@ -94,11 +111,16 @@ func (f inputField) line(name string, required []string) string {
 	if !slices.Contains(required, name) {
 		kind += ", optional"
 	}
-	text := fmt.Sprintf("%s (%s)", flat(name), flat(kind))
-	if about := flat(f.Title + " " + f.Description); about != "" {
-		text += ": " + about
+	about := linesOf(strings.TrimSpace(f.Description))
+	if f.Title != "" {
+		about[0] = strings.TrimSuffix(flat(f.Title)+": "+about[0], ": ")
 	}
-	return text
+	first := strings.TrimSuffix(fmt.Sprintf("  %s (%s): %s", flat(name), flat(kind), about[0]), ": ")
+	lines := []string{first}
+	for _, line := range about[1:] {
+		lines = append(lines, "    "+line)
+	}
+	return lines
 }
 
 func (f inputField) choices() []string {

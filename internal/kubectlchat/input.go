@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -34,6 +36,7 @@ func (s *session) input(ctx context.Context, chat string, call *v1alpha1.Pending
 		return err
 	}
 	_, content := callIn([]v1alpha1.PendingToolCall{*call}, args[0])
+	content = answerTo(call.InputRequests, content)
 	object := map[string]any{}
 	switch {
 	case len(args) > 1:
@@ -46,4 +49,29 @@ func (s *session) input(ctx context.Context, chat string, call *v1alpha1.Pending
 		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
 		Content: content,
 	}, w)
+}
+
+// answerTo is what a person says as a JSON object. Words alone answer a request for a single text.
+func answerTo(requests, said string) string {
+	var asked map[string]inputRequest
+	if strings.HasPrefix(strings.TrimSpace(said), "{") || json.Unmarshal([]byte(requests), &asked) != nil {
+		return said
+	}
+	fields := map[string]inputField{}
+	for _, request := range asked {
+		maps.Copy(fields, request.Params.Schema.Properties)
+	}
+	for name, field := range fields {
+		if len(asked)*len(fields) != 1 || field.Type != "string" {
+			break
+		}
+		var words string
+		if json.Unmarshal([]byte(said), &words) != nil {
+			words = said
+		}
+		if raw, err := json.Marshal(map[string]string{name: words}); err == nil {
+			return string(raw)
+		}
+	}
+	return said
 }

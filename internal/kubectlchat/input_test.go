@@ -30,7 +30,8 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"Approval (asks for input)", "\ncall_4 (s__book):\n      | Who books?\n      |   class (one of first, second, optional)\n" +
+		"Approval (asks for input)",
+		"\ncall_4 (s__book):\n      | Who books?\n      |   class (one of first, second, optional)\n" +
 			"      |   name (string): In full.\n      |   on (some of \"mo\" (Monday), optional)\n",
 		"\ncall_5 (k8s_apply):\n      | -  replicas: 1\n      | +  replicas: 2\\u001b[2J\n",
 	} {

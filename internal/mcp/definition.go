@@ -35,8 +35,9 @@ type definition struct {
 	hash string
 	// size is how many bytes of JSON it has.
 	size int
-	// repeatable is whether the server says that the tool only reads, or does nothing twice.
-	repeatable bool
+	// readOnly is whether the server says that the tool only reads, repeatable whether it says that or that the tool does
+	// nothing twice.
+	readOnly, repeatable bool
 	// inHeaders is whether arguments are to be sent in headers, too, which the protocol's library does for a session that
 	// has seen the list.
 	inHeaders bool
@@ -71,7 +72,7 @@ func define(server string, tool *sdk.Tool, secrets scrubber) (d definition, prob
 		return d, "the schema of its arguments is that of no object"
 	}
 	if hints := tool.Annotations; hints != nil {
-		d.repeatable = hints.ReadOnlyHint || hints.IdempotentHint
+		d.readOnly, d.repeatable = hints.ReadOnlyHint, hints.ReadOnlyHint || hints.IdempotentHint
 	}
 	return d, ""
 }

@@ -57,6 +57,18 @@ func (once) Once() {}
 // Repeatable implements tools.Repeatable.
 func (repeatable) Repeatable() {}
 
+// In implements tools.Modal: a trusted server says of a tool that it only reads. In mode Plan people approve what else
+// there is.
+func (t tool) In(mode v1alpha1.ChatMode) tools.Use {
+	switch {
+	case t.readOnly && t.from.server.Trusted:
+		return tools.Free
+	case mode == v1alpha1.ModePlan:
+		return tools.WithApproval
+	}
+	return tools.Forbidden
+}
+
 // Guarded implements tools.Guarded.
 func (tool) Guarded() {}
 

@@ -133,6 +133,9 @@ func outstanding(history []v1alpha1.ChatMessage) (calls []v1alpha1.ToolCall, rep
 
 func denied(call v1alpha1.ToolCall, comment string) v1alpha1.ToolResult {
 	output := "A person denied this call, so it was not run."
+	if call.ApprovalCause == v1alpha1.ApprovalPlanProposed {
+		output = "A person did not approve this plan. Propose another one, or ask what is wrong with it."
+	}
 	if comment != "" {
 		output += " They said: " + comment
 	}

@@ -15,15 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/toolpolicy"
 )
-
-// Exploring are the tools that change nothing, which an explore agent has.
-var Exploring = []v1alpha1.ToolPattern{
-	v1alpha1.ToolPattern(v1alpha1.BuiltInCurrentTime), v1alpha1.ToolPattern(v1alpha1.BuiltInProcessList),
-	v1alpha1.ToolPattern(v1alpha1.BuiltInReadFile), v1alpha1.ToolPattern(v1alpha1.BuiltInReadSkill),
-	v1alpha1.ToolPattern(v1alpha1.BuiltInReadSkillFile), v1alpha1.ToolPattern(v1alpha1.BuiltInSearchFiles), "web_search",
-}
 
 // maxChatName is the most characters of the name of a chat.
 const maxChatName = 200
@@ -65,11 +57,9 @@ func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat
 	if s.Tools != nil {
 		withoutClient(s.Tools)
 	}
-	if change.Spawn.Type == v1alpha1.AgentExplore {
-		if s.Tools == nil {
-			s.Tools = &v1alpha1.ChatTools{}
-		}
-		s.Tools.ToolPolicy = toolpolicy.Within(s.Tools.ToolPolicy, v1alpha1.ToolPolicy{Allow: Exploring})
+	// The mode is no setting: no class can take it away.
+	if change.Spawn.Type == v1alpha1.AgentExplore || spec.Mode == v1alpha1.ModeExplore {
+		child.Spec.Mode = v1alpha1.ModeExplore
 	}
 	return child
 }

@@ -77,24 +77,19 @@ func TestTheToolsOfASubChatAreNoMoreThanThoseOfItsParent(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		kind        v1alpha1.AgentType
 		tools       *v1alpha1.ChatTools
 		allow, deny string
 	}{
-		"general, of a chat that says nothing": {v1alpha1.AgentGeneral, nil, "", ""},
-		"explore, of a chat that says nothing": {v1alpha1.AgentExplore, nil, tell(agents.Exploring), ""},
-		"explore, of one that may read files": {v1alpha1.AgentExplore,
-			&v1alpha1.ChatTools{Allow: patterns("read_file execute")}, "read_file", ""},
-		"explore, of one that may only act": {v1alpha1.AgentExplore,
-			&v1alpha1.ChatTools{Allow: patterns("execute")}, "", "*"},
-		"explore, of one that is denied something": {v1alpha1.AgentExplore,
-			&v1alpha1.ChatTools{Deny: patterns("read_*")}, tell(agents.Exploring), "read_*"},
-		"general, of one that has only a client's": {v1alpha1.AgentGeneral,
+		"of a chat that says nothing": {nil, "", ""},
+		"of one that may read files":  {&v1alpha1.ChatTools{Allow: patterns("read_file execute")}, "read_file execute", ""},
+		"of one that is denied something": {
+			&v1alpha1.ChatTools{Deny: patterns("read_*")}, "", "read_*"},
+		"of one that has only a client's": {
 			&v1alpha1.ChatTools{Allow: patterns("ask"), Client: []v1alpha1.ClientTool{{Name: "ask"}}}, "", "*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := parent(func(s *v1alpha1.ChatSpec) { s.Tools = c.tools })
-			got := agents.Spawned(from, spawning(v1alpha1.AgentSpawn{Type: c.kind})).Spec.Tools
+			got := agents.Spawned(from, spawning(v1alpha1.AgentSpawn{Type: v1alpha1.AgentGeneral})).Spec.Tools
 			if got == nil {
 				got = &v1alpha1.ChatTools{}
 			}
@@ -105,12 +100,23 @@ func TestTheToolsOfASubChatAreNoMoreThanThoseOfItsParent(t *testing.T) {
 	}
 }
 
-func tell(patterns []v1alpha1.ToolPattern) string {
-	text := ""
-	for _, p := range patterns {
-		text += string(p) + " "
+func TestASubChatThatExploresHasItsModeAndSoHaveThoseBelowAChatThatDoes(t *testing.T) {
+	for _, c := range []struct {
+		parent v1alpha1.ChatMode
+		kind   v1alpha1.AgentType
+		want   v1alpha1.ChatMode
+	}{
+		{"", v1alpha1.AgentGeneral, ""},
+		{"", v1alpha1.AgentExplore, v1alpha1.ModeExplore},
+		{v1alpha1.ModeExplore, v1alpha1.AgentGeneral, v1alpha1.ModeExplore},
+		{v1alpha1.ModePlan, v1alpha1.AgentGeneral, ""}, // The plan was approved: see spawn_agent.
+		{v1alpha1.ModePlan, v1alpha1.AgentExplore, v1alpha1.ModeExplore},
+	} {
+		from := parent(func(s *v1alpha1.ChatSpec) { s.Mode = c.parent })
+		if got := agents.Spawned(from, spawning(v1alpha1.AgentSpawn{Type: c.kind})).Spec.Mode; got != c.want {
+			t.Errorf("%s agent of a chat in mode %q: mode %q, want %q", c.kind, c.parent, got, c.want)
+		}
 	}
-	return text
 }
 
 func TestANameFollowsFromTheCallAndFitsAChat(t *testing.T) {

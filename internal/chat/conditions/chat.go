@@ -105,23 +105,6 @@ func blockedSummary(f ChatFacts) Summary {
 	return Failed(v1alpha1.ConditionReason(f.Blocked.Reason), f.Blocked.Text())
 }
 
-// requiredOf says what people have to do.
-func requiredOf(required *v1alpha1.RequiresActionStatus) string {
-	results, approvals := 0, 0
-	if required != nil {
-		for _, call := range required.ToolCalls {
-			switch {
-			case call.Kind == v1alpha1.RequiresClient:
-				results++
-			case call.Decision == nil:
-				approvals++
-			}
-		}
-	}
-	return fmt.Sprintf("%d tool calls wait for a client's results, %d for approval: see status.requiresAction", results,
-		approvals)
-}
-
 func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch {
 	case f.NoPrompt != nil:

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -137,10 +138,23 @@ func (p action) clearDeadline(s subject) {
 	p.status().RequiresAction = nil
 }
 
+// patience is how long the calls wait: those that nobody but people decide about wait longer by default.
+func (p action) patience() time.Duration {
+	limits := p.chat.Spec.Limits
+	isClients := func(call v1alpha1.PendingToolCall) bool { return call.Kind == v1alpha1.RequiresClient }
+	switch {
+	case limits != nil && limits.ActionDeadlineSeconds != nil:
+		return time.Duration(*limits.ActionDeadlineSeconds) * time.Second
+	case slices.ContainsFunc(p.facts.Calls, isClients):
+		return v1alpha1.DefaultActionDeadline
+	}
+	return v1alpha1.DefaultApprovalDeadline
+}
+
 func (p action) setDeadline() {
 	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
 		Message:   p.status().Internal.Turn.CallingMessage,
-		Deadline:  metav1.NewTime(p.facts.Now.Add(p.chat.Spec.ActionDeadlineOrDefault())),
+		Deadline:  metav1.NewTime(p.facts.Now.Add(p.patience())),
 		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
 	}
 }

@@ -89,6 +89,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		noteQuestions(in, result)
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
+		st.Turn.PlanApproved = st.Turn.PlanApproved || g.PlanApproved
 		p.changeWorkspace(g.Workspace)
 		if len(g.Agents) > 0 {
 			st.Internal.AgentsOf = result.Name

@@ -27,7 +27,7 @@ func waitsForApproval(t *testing.T) *world {
 }
 
 func TestReasonOfGivenUpCallsIsKeptForTheNextStep(t *testing.T) {
-	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultActionDeadline + time.Second) }
+	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultApprovalDeadline + time.Second) }
 	for name, c := range map[string]struct {
 		do   func(w *world)
 		want v1alpha1.CallsGivenUp

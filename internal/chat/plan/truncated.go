@@ -90,6 +90,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	noteQuestions(in, m)
 	if m.Spec.Generation != nil {
 		t.Turn.Advice += m.Spec.Generation.Advice
+		t.Turn.PlanApproved = t.Turn.PlanApproved || m.Spec.Generation.PlanApproved
 	}
 	t.Turn.WaitingFor = stillWaiting(t.Turn.TurnStatus, in)
 	recordStopTool(t.Turn.TurnStatus, stoppedBy(m))

@@ -228,6 +228,8 @@ type Step struct {
 	Workspace *v1alpha1.WorkspaceChange
 	// Agents is what results decide about the sub-chats of the chat.
 	Agents []v1alpha1.AgentChange
+	// PlanApproved is that a person has approved a plan.
+	PlanApproved bool
 	// Questions are of the calls that ask people instead of having a result.
 	Questions []v1alpha1.ToolQuestion
 	// StoppedBy is the tool of the first result that ends the turn.

@@ -60,7 +60,7 @@ func (a *attempt) settle(ctx context.Context) {
 		a.unsettled = classError(a.chat)
 		return
 	}
-	*a.chat = *step.WithAdvisorAvailable(a.chat)
+	*a.chat = *a.runner.steps.Settle(a.chat)
 }
 
 // heed stops the attempt if it is the one that the chat wants interrupted.

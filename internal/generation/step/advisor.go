@@ -12,9 +12,15 @@ import (
 	"parley.dev/parley/internal/generation/models"
 )
 
-// WithAdvisorAvailable is the chat without an advisor that cannot be asked: no model is offered it. A call that has
+// Settle is the chat with what is in force of its settings: without an advisor that cannot be asked, and within its
+// mode.
+func (s *Steps) Settle(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	return s.options.Tools.InMode(withAdvisorAvailable(chat))
+}
+
+// withAdvisorAvailable is the chat without an advisor that cannot be asked: no model is offered it. A call that has
 // been made is answered: by why there is no advice.
-func WithAdvisorAvailable(chat *v1alpha1.Chat) *v1alpha1.Chat {
+func withAdvisorAvailable(chat *v1alpha1.Chat) *v1alpha1.Chat {
 	unavailable := meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
 	if !unavailable || chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return chat

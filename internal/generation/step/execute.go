@@ -56,7 +56,7 @@ func (p *Performer) executed(ctx context.Context, calls tools.DueCalls, results 
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s} // Nobody is asked any more.
 	}
-	s.Questions = live.asked
+	s.Questions, s.PlanApproved = live.asked, registry.Approved(results)
 	s.StoppedBy = p.chat.Spec.Tools.StoppedBy(results)
 	return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: s}
 }

@@ -33,7 +33,25 @@ func (p *Performer) guidance() []string {
 	if p.action() == v1alpha1.ActionExecuteTools {
 		return nil
 	}
-	return append(p.workspaceGuidance(), advisor.Guidance(p.chat)...)
+	return slices.Concat(p.workspaceGuidance(), advisor.Guidance(p.chat), p.modeGuidance())
+}
+
+// What a model is told of the mode of its chat. It is not what keeps the mode.
+const (
+	planMode = "You plan: find out what there is to know, then call propose_plan. Until people approve a plan you " +
+		"change nothing: you have only tools that look, and what might change something waits for people first. Ask them " +
+		"with ask_user_question what only they can decide."
+	exploreMode = "You explore: you have only tools that look. Report what you find; change nothing."
+)
+
+func (p *Performer) modeGuidance() []string {
+	switch p.chat.ModeInForce() {
+	case v1alpha1.ModePlan:
+		return []string{planMode}
+	case v1alpha1.ModeExplore:
+		return []string{exploreMode}
+	}
+	return nil
 }
 
 // workspaceGuidance is what the model is told of the workspace that its tools work in, or that it may create.

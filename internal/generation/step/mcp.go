@@ -11,7 +11,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -71,9 +70,10 @@ func (p *Performer) registry() *tools.Registry {
 	if p.served.offer == nil {
 		return p.steps.options.Tools
 	}
-	clients := tools.OfClient(p.chat.Spec.Tools)
+	clients, mode := tools.OfClient(p.chat.Spec.Tools), p.chat.ModeInForce()
 	more := slices.DeleteFunc(p.served.offer.Tools(), func(t tools.Tool) bool {
-		return slices.ContainsFunc(clients, func(c tools.Tool) bool { return c.Name() == t.Name() })
+		return tools.UseIn(mode, t) == tools.Forbidden ||
+			slices.ContainsFunc(clients, func(c tools.Tool) bool { return c.Name() == t.Name() })
 	})
 	return p.steps.options.Tools.Plus(more, p.served.offer.Absent)
 }
@@ -88,25 +88,17 @@ func (p *Performer) serverWarnings() (warnings []fantasy.CallWarning) {
 	return warnings
 }
 
-// required is whose action the call requires, and why if nobody asked for that. What its server says of a tool that is
-// not what is pinned is noted.
-func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
-	action := tools.RequiresAction(p.chat.Spec.Tools, name)
-	if action == v1alpha1.RequiresClient || p.served.offer == nil || !toolpolicy.Allows(p.chat.Spec.Tools, name) {
-		return action, ""
+// changed reports whether the tool's server says something else of it than what is pinned, and notes that.
+func (p *Performer) changed(name string) bool {
+	hash, pinned := p.served.offer.Hashes()[name], p.served.pinned[name]
+	if hash == "" || pinned == "" || hash == pinned {
+		return false
 	}
-	hash := p.served.offer.Hashes()[name]
-	if pinned := p.served.pinned[name]; hash != "" && pinned != "" && hash != pinned {
-		changed := v1alpha1.MCPTool{Name: name, Hash: hash}
-		if !slices.Contains(p.served.account.Changed, changed) {
-			p.served.account.Changed = append(p.served.account.Changed, changed)
-		}
-		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
+	changed := v1alpha1.MCPTool{Name: name, Hash: hash}
+	if !slices.Contains(p.served.account.Changed, changed) {
+		p.served.account.Changed = append(p.served.account.Changed, changed)
 	}
-	if p.served.offer.RequiresApproval(name) {
-		action = v1alpha1.RequiresApproval
-	}
-	return action, ""
+	return true
 }
 
 // accountServers says in the step's message what there is to say of the servers; nil: nothing.

@@ -72,7 +72,7 @@ type Publisher interface {
 
 // Task is the step that a chat's status asks for.
 type Task struct {
-	// Chat with the advisor in force; see WithAdvisorAvailable.
+	// Chat with the settings in force; see Steps.Settle.
 	Chat *v1alpha1.Chat
 	// Fence of the attempt.
 	Fence fence.Fence
@@ -153,7 +153,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
-	g.Questions = o.Content.Questions
+	g.Questions, g.PlanApproved = o.Content.Questions, o.Content.PlanApproved
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction

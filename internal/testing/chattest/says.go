@@ -193,3 +193,8 @@ func Compacted() Reply {
 func Titles(title string, source v1alpha1.TitleSource) Reply {
 	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Title, m.Spec.Generation.TitleSource = title, source }
 }
+
+// PlanApproved is that people have approved a plan.
+func PlanApproved() Reply {
+	return func(m *v1alpha1.ChatMessage) { m.Spec.Generation.PlanApproved = true }
+}

@@ -24,6 +24,9 @@ type CurrentTime struct {
 // Name is current_time.
 func (CurrentTime) Name() string { return string(v1alpha1.BuiltInCurrentTime) }
 
+// In every mode it may be called: it changes nothing.
+func (CurrentTime) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Description tells the model when to call it.
 func (CurrentTime) Description() string {
 	return "Tells the current date and time. Call it whenever the answer depends on what time it is now."

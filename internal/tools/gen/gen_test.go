@@ -81,7 +81,7 @@ func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "| [`a_tool`](#a_tool) | nobody |\n\n## a_tool\n\nDoes it.\n\n" +
+	want := "| [`a_tool`](#a_tool) | nobody | no | no |\n\n## a_tool\n\nDoes it.\n\n" +
 		"| Argument | Type | Default | Bounds | What it is |\n| --- | --- | --- | --- | --- |\n" +
 		"| `z` | list | required | at least 1 entries |  |\n" +
 		"| `z[].in` | boolean | — | — |  |\n" +

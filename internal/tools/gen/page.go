@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/planning"
 	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/subagents"
 	"parley.dev/parley/internal/tools/templates"
@@ -27,22 +29,27 @@ func builtIn() []tools.Tool {
 	all := append(workspace.Tools(workspace.Options{}), templates.Tools(templates.Options{})...)
 	all = append(all, skills.Tools(skills.Options{})...)
 	all = append(all, subagents.Tools(subagents.Options{})...)
+	all = append(all, planning.Tools()...)
 	all = append(all, advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
 	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
 }
 
+// uses says whether a tool may be called in a mode.
+var uses = map[tools.Use]string{tools.Free: "yes", tools.WithApproval: "with approval", tools.Forbidden: "no"}
+
 // render is the whole page.
 func render(all []tools.Tool) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, intro, tools.ResultLimit(1)>>10, tools.MaxResultBytes>>10)
-	fmt.Fprint(&b, "\n| Tool | Offered to |\n| --- | --- |\n")
+	fmt.Fprint(&b, "\n| Tool | Offered to | in mode Plan | in mode Explore |\n| --- | --- | --- | --- |\n")
 	for _, tool := range all {
 		documented, ok := tool.(tools.Documented)
 		if !ok {
 			return nil, fmt.Errorf("the tool %s has no reference: give it the method of tools.Documented", tool.Name())
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", tool.Name(), tool.Name(), cell(documented.Reference().Offered))
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", tool.Name(), tool.Name(), cell(documented.Reference().Offered),
+			uses[tools.UseIn(v1alpha1.ModePlan, tool)], uses[tools.UseIn(v1alpha1.ModeExplore, tool)])
 	}
 	for _, tool := range all {
 		if err := section(&b, tool); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/skill"
@@ -24,6 +25,9 @@ type readSkill struct{ *common }
 
 // Name is read_skill.
 func (readSkill) Name() string { return "read_skill" }
+
+// In every mode it may be called: it changes nothing.
+func (readSkill) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (readSkill) Description() string {

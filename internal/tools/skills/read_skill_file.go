@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/skill"
 	"parley.dev/parley/internal/tools"
@@ -31,6 +32,9 @@ type readSkillFile struct{ *common }
 
 // Name is read_skill_file.
 func (readSkillFile) Name() string { return "read_skill_file" }
+
+// In every mode it may be called: it changes nothing.
+func (readSkillFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (readSkillFile) Description() string {

@@ -22,6 +22,9 @@ type list struct{ *common }
 // Name is list_agents.
 func (list) Name() string { return string(v1alpha1.BuiltInListAgents) }
 
+// In every mode it may be called: it changes nothing.
+func (list) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Repeatable, because it only reads.
 func (list) Repeatable() {}
 
@@ -102,6 +105,9 @@ type models struct{ *common }
 
 // Name is list_subagent_models.
 func (models) Name() string { return string(v1alpha1.BuiltInListSubagentModels) }
+
+// In every mode it may be called: it changes nothing.
+func (models) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Repeatable, because it only reads.
 func (models) Repeatable() {}

@@ -27,6 +27,14 @@ type spawn struct{ *common }
 // Name is spawn_agent.
 func (spawn) Name() string { return string(v1alpha1.BuiltInSpawnAgent) }
 
+// In mode Plan it starts agents that explore.
+func (spawn) In(mode v1alpha1.ChatMode) tools.Use {
+	if mode == v1alpha1.ModePlan {
+		return tools.Free
+	}
+	return tools.Forbidden
+}
+
 // Repeatable, because the operator creates the chat, by a name that follows from the call.
 func (spawn) Repeatable() {}
 
@@ -79,23 +87,13 @@ func (spawn) Reference() tools.Reference {
 		Limits: []string{
 			"The chat is a sub-chat of the one that calls, of the same ChatClass and with what that says itself, but for " +
 				"`workspace`, which they share, `advisor`, `subAgents` and `tools.client`.",
-			"An `explore` agent may call " + tell(agents.Exploring) + " alone, as far as the chat that starts " +
-				"it may.",
+			"An `explore` agent is a chat in mode Explore. So is each one that a chat in mode Plan starts.",
 		}}
-}
-
-// tell lists the tools.
-func tell(patterns []v1alpha1.ToolPattern) string {
-	names := make([]string, len(patterns))
-	for i, p := range patterns {
-		names[i] = "`" + string(p) + "`"
-	}
-	return strings.Join(names, ", ")
 }
 
 // Run checks the task.
 func (t spawn) Run(ctx context.Context, call tools.Call) (string, error) {
-	given, err := t.given(call.Input)
+	given, err := t.given(call)
 	if err != nil {
 		return "", err
 	}
@@ -114,9 +112,10 @@ func (t spawn) Run(ctx context.Context, call tools.Call) (string, error) {
 		Chat: agents.Name(call.Chat.Name, call.Key), Title: given.Title, Type: given.Type, Status: "started"})
 }
 
-// given are the arguments. A title that would not do in a list is mended.
-func (t spawn) given(input string) (given spawnArguments, err error) {
-	if err = arguments.Decode(t.InputSchema(), input, &given); err != nil {
+// given are the arguments. A title that would not do in a list is mended, and whatever a chat that plans starts
+// explores.
+func (t spawn) given(call tools.Call) (given spawnArguments, err error) {
+	if err = arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
 		return given, err
 	}
 	if blank(given.Prompt) {
@@ -124,6 +123,9 @@ func (t spawn) given(input string) (given spawnArguments, err error) {
 	}
 	title := cmp.Or(strings.TrimSpace(printable.Line(given.Title)), firstwords.OfText(given.Prompt))
 	given.Title = clip.Ellipsis(title, v1alpha1.MaxTitleRunes)
+	if call.Chat.ModeInForce() != "" {
+		given.Type = v1alpha1.AgentExplore
+	}
 	return given, nil
 }
 
@@ -162,7 +164,7 @@ func (t spawn) answers(ctx context.Context, chat *v1alpha1.Chat, name string) er
 
 // Change starts the sub-chat.
 func (t spawn) Change(call tools.Call) v1alpha1.AgentChange {
-	given, _ := t.given(call.Input) // It has succeeded.
+	given, _ := t.given(call) // It has succeeded.
 	change := v1alpha1.AgentChange{Key: call.Key, Chat: agents.Name(call.Chat.Name, call.Key),
 		Spawn: &v1alpha1.AgentSpawn{Type: given.Type, Prompt: given.Prompt, Title: given.Title}}
 	if given.Config != "" {

@@ -29,6 +29,9 @@ type create struct{ *common }
 // Name is create_workspace.
 func (create) Name() string { return "create_workspace" }
 
+// In every mode it may be called: a workspace is where the chat looks.
+func (create) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Exclusive, because calls of the same reply could not work in it yet.
 func (create) Exclusive() {}
 

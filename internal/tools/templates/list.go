@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/parameters"
@@ -17,6 +18,9 @@ type list struct{ *common }
 
 // Name is list_templates.
 func (list) Name() string { return "list_templates" }
+
+// In every mode it may be called: it changes nothing.
+func (list) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (list) Description() string {

@@ -20,6 +20,9 @@ type read struct{ *common }
 // Name is read_template.
 func (read) Name() string { return "read_template" }
 
+// In every mode it may be called: it changes nothing.
+func (read) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Description tells the model when to call it.
 func (read) Description() string {
 	return "Shows a template that the workspace of this chat can be made from: its image, its resources and its " +

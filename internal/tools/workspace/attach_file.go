@@ -30,6 +30,9 @@ type attachFile struct{ *common }
 // Name is attach_file.
 func (attachFile) Name() string { return "attach_file" }
 
+// In every mode it may be called: it changes nothing.
+func (attachFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Exclusive, because the message must have room for the file.
 func (attachFile) Exclusive() {}
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"
@@ -32,6 +33,14 @@ type execute struct{ *common }
 
 // Name is execute.
 func (execute) Name() string { return "execute" }
+
+// In mode Plan people approve commands: nobody else knows what they change.
+func (execute) In(mode v1alpha1.ChatMode) tools.Use {
+	if mode == v1alpha1.ModePlan {
+		return tools.WithApproval
+	}
+	return tools.Forbidden
+}
 
 // Description tells the model when to call it.
 func (execute) Description() string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -22,6 +23,9 @@ type processOutput struct{ *common }
 
 // Name is process_output.
 func (processOutput) Name() string { return "process_output" }
+
+// In every mode it may be called: it changes nothing.
+func (processOutput) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (processOutput) Description() string {

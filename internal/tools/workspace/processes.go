@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/tools"
@@ -36,6 +37,9 @@ type processList struct{ *common }
 
 // Name is process_list.
 func (processList) Name() string { return "process_list" }
+
+// In every mode it may be called: it changes nothing.
+func (processList) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (processList) Description() string {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -34,6 +35,9 @@ type readFile struct{ *common }
 
 // Name is read_file.
 func (readFile) Name() string { return "read_file" }
+
+// In every mode it may be called: it changes nothing.
+func (readFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (readFile) Description() string {

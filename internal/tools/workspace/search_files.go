@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -31,6 +32,9 @@ type searchFiles struct{ *common }
 
 // Name is search_files.
 func (searchFiles) Name() string { return "search_files" }
+
+// In every mode it may be called: it changes nothing.
+func (searchFiles) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
 // Description tells the model when to call it.
 func (searchFiles) Description() string {

@@ -27,6 +27,9 @@ type start struct{ *common }
 // Name is start_workspace.
 func (start) Name() string { return "start_workspace" }
 
+// In every mode it may be called: a workspace is where the chat looks.
+func (start) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
+
 // Suits a chat that has a workspace of its own.
 func (t start) Suits(chat *v1alpha1.Chat) bool { return t.suitsAbove(chat) }
 

@@ -1,0 +1,75 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// approved is the world of a chat that has had a plan approved, and is about to carry it out.
+func approved(t *testing.T) *world {
+	t.Helper()
+	w := waitsForApproval(t)
+	w.chat.Spec.Mode = v1alpha1.ModePlan
+	w.approve("1", v1alpha1.DecisionApprove).answer(chattest.Results("1"), chattest.PlanApproved())
+	if got := w.chat.ModeInForce(); got != "" {
+		t.Fatalf("a chat whose plan was approved has mode %q", got)
+	}
+	return w
+}
+
+func TestAnApprovedPlanEndsTheModeForTheTurn(t *testing.T) {
+	w := approved(t).answer(chattest.Calls("2")).answer(chattest.Results("2"))
+	if !w.chat.Status.Turn.PlanApproved {
+		t.Error("a later step of the turn plans again")
+	}
+	w.answer(chattest.Says("Done.")).say("b")
+	if got := w.chat.ModeInForce(); got != v1alpha1.ModePlan {
+		t.Errorf("the next turn has mode %q", got)
+	}
+}
+
+func TestAPlanIsApprovedAsLongAsItIsInTheHistory(t *testing.T) {
+	calling := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
+	results := chattest.Generated("c-2-1", v1alpha1.RoleTool, chattest.Results("1"), chattest.PlanApproved())
+	for want, kept := range map[bool][]*v1alpha1.ChatMessage{
+		true: {question("a"), calling, results}, false: {question("a"), calling},
+	} {
+		w := approved(t)
+		w.pass(func(f *Facts) { f.Truncated = Rest(kept) })
+		if got := w.chat.Status.Turn.PlanApproved; got != want {
+			t.Errorf("with %d messages left, that the plan is approved is %t", len(kept), got)
+		}
+	}
+}
+
+func TestCallsThatPeopleDecideAboutWaitLongerUnlessTheChatSaysHowLong(t *testing.T) {
+	for _, c := range []struct {
+		seconds int32
+		kinds   []v1alpha1.RequiredAction
+		want    string
+	}{
+		{0, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval}, "168h0m0s"},
+		{0, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval, v1alpha1.RequiresClient}, "5m0s"},
+		{60, []v1alpha1.RequiredAction{v1alpha1.RequiresApproval}, "1m0s"},
+	} {
+		w := newWorld(t).say("a")
+		if c.seconds > 0 {
+			w.chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: &c.seconds}
+		}
+		var calls []v1alpha1.PendingToolCall
+		var replies []chattest.Reply
+		for i, kind := range c.kinds {
+			id := string(rune('1' + i))
+			calls, replies = append(calls, pending(kind, id)...), append(replies, chattest.CallsRequiring(kind, id))
+		}
+		w.pass(func(f *Facts) { f.Result, f.Calls = chattest.Answer(w.chat, replies...), calls })
+		if got := w.chat.Status.RequiresAction.Deadline.Sub(now).String(); got != c.want {
+			t.Errorf("%v wait %s, want %s", c.kinds, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/tools"
+)
+
+// required is whose action the call requires, and why if nobody asked for that.
+func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
+	action := tools.RequiresAction(p.chat.Spec.Tools, name)
+	if action == v1alpha1.RequiresClient || !toolpolicy.Allows(p.chat.Spec.Tools, name) {
+		return action, ""
+	}
+	registry := p.registry()
+	use := registry.UseIn(p.chat.ModeInForce(), name)
+	switch {
+	case use == tools.Forbidden: // Its result says so.
+		return "", ""
+	case p.changed(name):
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
+	case registry.Proposes(name):
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanProposed
+	case action == v1alpha1.RequiresApproval || p.served.offer.RequiresApproval(name):
+		return v1alpha1.RequiresApproval, ""
+	case use == tools.WithApproval:
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanMode
+	}
+	return "", ""
+}

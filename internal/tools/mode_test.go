@@ -1,0 +1,104 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tools_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+)
+
+// plain is a tool that knows no modes.
+type plain string
+
+func (t plain) Name() string                                  { return string(t) }
+func (plain) Description() string                             { return "" }
+func (plain) InputSchema() map[string]any                     { return map[string]any{"type": "object"} }
+func (plain) Run(context.Context, tools.Call) (string, error) { return "", nil }
+
+// modal is one that does.
+type modal struct {
+	plain
+	plan, explore tools.Use
+}
+
+func (m modal) In(mode v1alpha1.ChatMode) tools.Use {
+	if mode == v1alpha1.ModePlan {
+		return m.plan
+	}
+	return m.explore
+}
+
+func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
+	registry := tools.NewRegistry(plain("write_file"), modal{"read_file", tools.Free, tools.Free},
+		modal{"execute", tools.WithApproval, tools.Forbidden}, modal{"spawn_agent", tools.Free, tools.Forbidden})
+	all := []string{"execute", "read_file", "spawn_agent", "write_file"}
+	for name, c := range map[string]struct {
+		mode     v1alpha1.ChatMode
+		approved bool
+		allow    []v1alpha1.ToolPattern
+		want     []string
+	}{
+		"no mode":                        {"", false, nil, all},
+		"a chat that plans":              {v1alpha1.ModePlan, false, nil, []string{"execute", "read_file", "spawn_agent"}},
+		"one whose plan was approved":    {v1alpha1.ModePlan, true, nil, all},
+		"a chat that explores":           {v1alpha1.ModeExplore, false, nil, []string{"read_file"}},
+		"one that has approved nothing":  {v1alpha1.ModeExplore, true, nil, []string{"read_file"}},
+		"a chat that may only act":       {v1alpha1.ModeExplore, false, []v1alpha1.ToolPattern{"write_*"}, nil},
+		"one that may read and act":      {v1alpha1.ModePlan, false, []v1alpha1.ToolPattern{"read_*", "write_*"}, []string{"read_file"}},
+		"one that names what it may not": {v1alpha1.ModeExplore, false, []v1alpha1.ToolPattern{"execute"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{}
+			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
+			chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
+			var got []string
+			for _, tool := range registry.Active(registry.InMode(chat).Spec.Tools) {
+				got = append(got, tool.Name())
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("the tools are %v, want %v", got, c.want)
+			}
+			if len(chat.Spec.Tools.Deny) > 0 {
+				t.Errorf("the chat itself was changed: %v", chat.Spec.Tools)
+			}
+		})
+	}
+}
+
+func TestAChatWithAModeIsNotOfferedWhatOnlyItsNameWouldTurnOn(t *testing.T) {
+	chat := &v1alpha1.Chat{}
+	chat.Spec.Mode = v1alpha1.ModeExplore
+	registry := tools.NewRegistry(selective{modal{"wait_agent", tools.Free, tools.Free}})
+	within := registry.InMode(chat)
+	if offered := tools.Suited(registry.Active(within.Spec.Tools), within); len(offered) > 0 {
+		t.Errorf("offered %v, for which the chat has no use", offered)
+	}
+}
+
+type selective struct{ modal }
+
+func (selective) Suits(*v1alpha1.Chat) bool { return false }
+
+func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) {
+	chat := &v1alpha1.Chat{}
+	chat.Spec.Mode = v1alpha1.ModePlan
+	chat.Spec.Tools = &v1alpha1.ChatTools{
+		Client:   []v1alpha1.ClientTool{{Name: "open_ticket"}},
+		Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch, "CodeExecution"},
+	}
+	within := tools.NewRegistry().InMode(chat)
+	if clients := tools.OfClient(within.Spec.Tools); len(clients) > 0 {
+		t.Errorf("the model may call the client's %v", clients)
+	}
+	if want := []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}; !slices.Equal(within.Spec.Tools.Provider, want) {
+		t.Errorf("the provider may run %v, want %v", within.Spec.Tools.Provider, want)
+	}
+	if action := tools.RequiresAction(within.Spec.Tools, "open_ticket"); action != "" {
+		t.Errorf("a call of the client's tool requires %s", action)
+	}
+}

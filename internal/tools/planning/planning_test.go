@@ -1,0 +1,145 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planning_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/tools/planning"
+)
+
+const which = `{"questions":[{"header":"Store","question":"Which store?","options":[{"label":"Postgres",` +
+	`"description":"A service."},{"label":"SQLite"}]}]}`
+
+// run runs a call of the chat that plans. asked is the question that it asks.
+func run(t *testing.T, tool, input string, room bool, answer *tools.Answer) (
+	asked tools.Question, output string, err error,
+) {
+	t.Helper()
+	chat := &v1alpha1.Chat{}
+	chat.Spec.Mode = v1alpha1.ModePlan
+	for _, one := range planning.Tools() {
+		if one.Name() == tool {
+			output, err = one.Run(context.Background(), tools.Call{ID: "1", Input: input, Chat: chat, Answer: answer,
+				Ask: func(q tools.Question) bool {
+					asked = q
+					return room
+				}})
+		}
+	}
+	return asked, output, err
+}
+
+func TestQuestionsAreARequestForInput(t *testing.T) {
+	asked, _, err := run(t, "ask_user_question", which, true, nil)
+	if !errors.Is(err, tools.ErrAsks) {
+		t.Fatal(err)
+	}
+	want := `{"questions":{"method":"elicitation/create","params":{"message":"The model asks:","mode":"form",` +
+		`"requestedSchema":{"properties":{"answer":{"description":"Which store?\n- Postgres: A service.\n- SQLite",` +
+		`"examples":["Postgres","SQLite"],"title":"Store","type":"string"}},"required":["answer"],"type":"object"}}}}`
+	if asked.Requests != want {
+		t.Errorf("asked %s\nwant  %s", asked.Requests, want)
+	}
+}
+
+func TestTheLongestQuestionsFit(t *testing.T) {
+	option := `{"label":"` + strings.Repeat("l", 60) + `","description":"` + strings.Repeat("d", 200) + `"}`
+	question := `{"header":"` + strings.Repeat("h", 32) + `","question":"` + strings.Repeat("q", 500) + `","options":[` +
+		strings.Repeat(option+",", 3) + option + `]}`
+	asked, _, err := run(t, "ask_user_question", `{"questions":[`+strings.Repeat(question+",", 3)+question+`]}`, true, nil)
+	if !errors.Is(err, tools.ErrAsks) || len(asked.Requests) > v1alpha1.MaxInputRequests {
+		t.Errorf("%v, with %d bytes", err, len(asked.Requests))
+	}
+}
+
+func TestWhatPeopleSayIsTheResult(t *testing.T) {
+	two := `{"questions":[{"question":"Which?"},{"question":"When?"}]}`
+	for name, c := range map[string]struct {
+		input  string
+		answer tools.Answer
+		want   string
+	}{
+		"an answer": {which, tools.Answer{Given: true, Content: `{"answer":" Postgres "}`},
+			`{"answers":[{"question":"Which store?","answer":"Postgres"}]}`},
+		"no text": {which, tools.Answer{Given: true, Content: `{"answer":["SQLite",2]}`},
+			`{"answers":[{"question":"Which store?","answer":"[\"SQLite\",2]"}]}`},
+		"one of two": {two, tools.Answer{Given: true, Content: `{"answer2":"now"}`},
+			`{"answers":[{"question":"Which?"},{"question":"When?","answer":"now"}]}`},
+		"none": {two, tools.Answer{Comment: "Decide yourself."},
+			`{"answers":[{"question":"Which?"},{"question":"When?"}],"declined":true,"comment":"Decide yourself."}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, got, err := run(t, "ask_user_question", c.input, false, &c.answer); err != nil || got != c.want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestCallsThatCannotBeAskedOrProposedSayWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool, input string
+		answer      *tools.Answer
+		want        string
+	}{
+		"no question":              {"ask_user_question", `{"questions":[]}`, nil, "questions"},
+		"one option":               {"ask_user_question", `{"questions":[{"question":"x","options":[{"label":"y"}]}]}`, nil, "options"},
+		"no room":                  {"ask_user_question", which, nil, "nobody was asked"},
+		"an answer that is cut":    {"ask_user_question", which, &tools.Answer{Given: true, Content: `{"answer":}`}, `{"answer":}`},
+		"no plan":                  {"propose_plan", `{}`, nil, "plan"},
+		"a plan that says nothing": {"propose_plan", `{"plan":" \n"}`, nil, "plan is blank"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, got, err := run(t, c.tool, c.input, false, c.answer); err == nil || errors.Is(err, tools.ErrAsks) ||
+				!strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAnApprovedPlanSaysWhatIsNext(t *testing.T) {
+	_, got, err := run(t, "propose_plan", `{"plan":"1. Scale it."}`, false, nil)
+	if err != nil || !strings.Contains(got, `"approved":true`) {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestPlansAreProposedByChatsThatPlanAndQuestionsAskedByThemOrWhereTheyAreNamed(t *testing.T) {
+	registry := tools.NewRegistry(planning.Tools()...)
+	offered := func(chat *v1alpha1.Chat) (names string) {
+		within := registry.InMode(chat)
+		for _, tool := range tools.Suited(registry.Active(within.Spec.Tools), within) {
+			names += tool.Name() + " "
+		}
+		return names
+	}
+	for name, c := range map[string]struct {
+		mode     v1alpha1.ChatMode
+		approved bool
+		allow    []v1alpha1.ToolPattern
+		want     string
+	}{
+		"no mode":            {"", false, nil, ""},
+		"named":              {"", false, []v1alpha1.ToolPattern{"ask_user_question", "propose_plan"}, "ask_user_question "},
+		"planning":           {v1alpha1.ModePlan, false, nil, "ask_user_question propose_plan "},
+		"carrying it out":    {v1alpha1.ModePlan, true, nil, ""},
+		"exploring":          {v1alpha1.ModeExplore, false, nil, ""},
+		"exploring, named":   {v1alpha1.ModeExplore, false, []v1alpha1.ToolPattern{"ask_user_question"}, ""},
+		"planning, not this": {v1alpha1.ModePlan, false, []v1alpha1.ToolPattern{"propose_plan"}, "propose_plan "},
+	} {
+		chat := &v1alpha1.Chat{}
+		chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
+		chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
+		if got := offered(chat); got != c.want {
+			t.Errorf("%s: offered %q, want %q", name, got, c.want)
+		}
+	}
+}

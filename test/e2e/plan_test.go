@@ -1,0 +1,144 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+)
+
+// waitsFor is the one call that the chat waits for people about, once it does for that reason.
+func (w *world) waitsFor(chat string, cause v1alpha1.ApprovalCause, not ...string) v1alpha1.PendingToolCall {
+	w.t.Helper()
+	var call v1alpha1.PendingToolCall
+	w.eventually("chat "+chat+" waits because of "+string(cause), func() bool {
+		required := w.chat(chat).Status.RequiresAction
+		if required == nil || len(required.ToolCalls) != 1 {
+			return false
+		}
+		call = required.ToolCalls[0]
+		return call.ApprovalCause == cause && (len(not) == 0 || call.ID != not[0])
+	})
+	return call
+}
+
+// kubectlChat runs the plug-in, and returns what it prints.
+func (w *world) kubectlChat(args ...string) string {
+	w.t.Helper()
+	out, err := w.plugin(args...).CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("kubectl chat %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan also loses the generation pod while people think.
+func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
+	write := map[string]any{"path": "plan.txt", "content": "SQLite"}
+	w := newWorld(t, works(
+		callOf("ask_user_question", map[string]any{"questions": []any{map[string]any{"question": "Which store?",
+			"options": []any{map[string]any{"label": "Postgres"}, map[string]any{"label": "SQLite", "description": "A file."}}}}}),
+		callOf("write_file", write),
+		callOf("execute", map[string]any{"command": "ls -A"}),
+		callOf("propose_plan", map[string]any{"plan": "1. Install Postgres."}),
+		callOf("propose_plan", map[string]any{"plan": "1. Write `plan.txt`.\n2. Check it."}),
+		callOf("write_file", write),
+		callOf("execute", map[string]any{"command": "cat plan.txt"}),
+	))
+	w.template("shell")
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c")}
+	chat.Spec.Prompt, chat.Spec.Mode = "Store it.", v1alpha1.ModePlan
+	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
+	w.create(chat)
+	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("approver"),
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-tool-approver"}})
+
+	question := w.waitsFor("c", v1alpha1.ApprovalInputRequired)
+	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
+		"answer (string): Which store?\n      |     - Postgres\n") {
+		t.Errorf("people see %s", shown)
+	}
+	forced(t, w.generationPod())
+	w.kubectlChat("answer", "c", question.ID+"=SQLite")
+
+	listing := w.waitsFor("c", v1alpha1.ApprovalPlanMode)
+	w.kubectlChat("approve", "c", listing.ID)
+	first := w.waitsFor("c", v1alpha1.ApprovalPlanProposed)
+	w.kubectlChat("deny", "c", first.ID, "--comment", "No services, please.")
+	second := w.waitsFor("c", v1alpha1.ApprovalPlanProposed, first.ID)
+	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
+		"      | 1. Write `plan.txt`.\n      | 2. Check it.\n") {
+		t.Errorf("people see %s", shown)
+	}
+	forced(t, w.generationPod())
+	w.kubectlChat("approve", "c", second.ID)
+
+	if ready := w.ready("c", 16); !ready.Status.Turn.PlanApproved {
+		t.Errorf("the turn is %+v", ready.Status.Turn)
+	}
+	for i, want := range []struct {
+		isError bool
+		says    string
+	}{
+		{false, `"answer":"SQLite"`},
+		{true, "not active in this chat"},
+		{false, `"output":""`},
+		{true, "They said: No services, please."},
+		{false, `"approved":true`},
+		{false, "plan.txt"},
+		{false, "SQLite"},
+	} {
+		if got := w.results("c")[i]; got.IsError != want.isError || !strings.Contains(got.Output, want.says) {
+			t.Errorf("result %d is %+v, want %q", i, got, want.says)
+		}
+	}
+	w.say("c", "c-2", "And now?")
+	w.ready("c", 18)
+	if got := w.chat("c").ModeInForce(); got != v1alpha1.ModePlan {
+		t.Errorf("in the next turn the mode is %q", got)
+	}
+}
+
+// TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
+func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
+	w := newWorld(t, works(callOf("spawn_agent", map[string]any{"type": "explore", "prompt": "The task"})))
+	w.template("shell")
+	class := w.coder(careful)
+	class.Spec.Restrictions.Fields = append(class.Spec.Restrictions.Fields, v1alpha1.FieldTools)
+	w.create(class)
+	w.inForce(class)
+	w.starting("root")
+	w.ready("root", 4)
+	var chats v1alpha1.ChatList
+	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns),
+		client.MatchingFields{"spec.parentRef.name": "root"}); err != nil || len(chats.Items) != 1 {
+		t.Fatalf("%d agents, %v", len(chats.Items), err)
+	}
+	agent := chats.Items[0].Name
+	w.eventually("the agent was asked", func() bool {
+		return slices.ContainsFunc(w.requests(), func(r modelserver.Record) bool {
+			return strings.Contains(string(r.Body), "You explore:")
+		})
+	})
+	for _, request := range w.requests() {
+		body := string(request.Body)
+		if explores := strings.Contains(body, "You explore:"); explores &&
+			(strings.Contains(body, `"name":"execute"`) || !strings.Contains(body, `"name":"read_file"`)) {
+			t.Errorf("agent %s is offered %s", agent, body)
+		} else if !explores && !strings.Contains(body, `"name":"execute"`) {
+			t.Errorf("the root is not offered commands: %s", body)
+		}
+	}
+	if mode := chats.Items[0].Spec.Mode; mode != v1alpha1.ModeExplore {
+		t.Errorf("agent %s has mode %q", agent, mode)
+	}
+}
