@@ -106,3 +106,10 @@ func state(name string, of v1alpha1.MessageState) condition {
 		return m != nil && m.Status.State == of
 	}}
 }
+
+// planApproved means that the turn has an approved plan, or none.
+func planApproved(want bool) condition {
+	return condition{fmt.Sprintf("that a plan is approved is %t", want), func(s *snapshot) bool {
+		return s.chat != nil && s.chat.Status.Turn != nil && s.chat.Status.Turn.PlanApproved == want
+	}}
+}

@@ -20,6 +20,18 @@ var families = []scenario{
 		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_1")),
 		answers(chattest.Says("It is the CNI, it says.")),
 	}},
+	{name: "a model starts a sub-chat, waits for it, and tells it more", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		answers(chattest.Calls("call_1")),
+		answers(chattest.Results("call_1"), chattest.Changes(v1alpha1.AgentChange{Key: "k.1", Chat: subChatName,
+			Spawn: &v1alpha1.AgentSpawn{Type: v1alpha1.AgentExplore, Prompt: "look it up"}})),
+		answers(chattest.Waits("call_2", subChatName, v1alpha1.MaxWaitSeconds)),
+		subAnswers(chattest.Says("It is the CNI.")), answers(chattest.Results("call_2")),
+		answers(chattest.Calls("call_3")),
+		answers(chattest.Results("call_3"), chattest.Changes(v1alpha1.AgentChange{Key: "k.3", Chat: subChatName,
+			Message: &v1alpha1.AgentMessage{Content: "And why?"}})),
+		subAnswers(chattest.Says("It has no addresses left.")), answers(chattest.Says("It is the CNI, it says.")),
+	}},
 }
 
 // delegates creates the sub-chat with a prompt.

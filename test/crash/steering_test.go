@@ -74,6 +74,21 @@ var steering = []scenario{
 		decides("yes", "call_1", v1alpha1.DecisionApprove), decides("no", "call_2", v1alpha1.DecisionDeny),
 		answers(chattest.Results("call_1", "call_2")), answers(chattest.Says("It is noon.")),
 	}},
+	{name: "a call that asks people is made again with their answer", does: []step{
+		prompts("hello"), awaits(beingAnswered), fromHere(),
+		answers(chattest.Calls("call_1", "call_2")), answers(chattest.Results("call_2"), chattest.Asks("call_1")),
+		awaits(phase(v1alpha1.ChatRequiresAction)), decides("yes", "call_1", v1alpha1.DecisionApprove),
+		answers(chattest.Results("call_1")), answers(chattest.Says("As you like.")),
+	}},
+	{name: "a plan is carried out once it is approved, and edited away", does: []step{
+		prompts("hello", func(c *v1alpha1.Chat) { c.Spec.Mode = v1alpha1.ModePlan }), awaits(beingAnswered), fromHere(),
+		answers(chattest.CallsRequiring(v1alpha1.RequiresApproval, "call_1")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		decides("no", "call_1", v1alpha1.DecisionDeny), answers(chattest.Results("call_1")),
+		answers(chattest.CallsRequiring(v1alpha1.RequiresApproval, "call_2")), awaits(phase(v1alpha1.ChatRequiresAction)),
+		decides("yes", "call_2", v1alpha1.DecisionApprove), answers(chattest.Results("call_2"), chattest.PlanApproved()),
+		awaits(planApproved(true)), edits("c-prompt", "something else"), awaits(planApproved(false)),
+		answers(chattest.Says("Fine.")),
+	}},
 	{name: "an archived chat takes messages up once it is back", does: []step{
 		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"),

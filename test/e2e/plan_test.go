@@ -82,7 +82,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 	forced(t, w.generationPod())
 	w.kubectlChat("approve", "c", second.ID)
 
-	if ready := w.ready("c", 16); !ready.Status.Turn.PlanApproved {
+	if ready := w.ready("c", 17); !ready.Status.Turn.PlanApproved {
 		t.Errorf("the turn is %+v", ready.Status.Turn)
 	}
 	for i, want := range []struct {
@@ -102,7 +102,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 		}
 	}
 	w.say("c", "c-2", "And now?")
-	w.ready("c", 18)
+	w.ready("c", 19)
 	if got := w.chat("c").ModeInForce(); got != v1alpha1.ModePlan {
 		t.Errorf("in the next turn the mode is %q", got)
 	}
