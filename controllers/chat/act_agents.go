@@ -92,23 +92,13 @@ func (a *actuator) say(ctx context.Context, parent *v1alpha1.Chat, change *v1alp
 
 // below reads a chat below another one; nil if there is none.
 func (a *actuator) below(ctx context.Context, parent *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
-	lookup := func(name string) (*v1alpha1.Chat, error) {
+	sub, err := tree.Descendant(name, parent.Name, func(name string) (*v1alpha1.Chat, error) {
 		var chat v1alpha1.Chat
 		err := a.live.Get(ctx, types.NamespacedName{Namespace: parent.Namespace, Name: name}, &chat)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading chat %s: %w", name, err)
-		}
-		return &chat, nil
-	}
-	sub, err := lookup(name)
-	if err != nil || sub == nil {
-		return nil, err
-	}
-	if below, err := tree.Below(sub, parent.Name, lookup); err != nil || !below {
-		return nil, err
+		return &chat, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the chat %s below %s: %w", name, parent.Name, err)
 	}
 	return sub, nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,14 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if equality.Semantic.DeepEqual(class.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	err := r.Client.Status().Update(ctx, next)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of ChatClass %s: %w", req, err)
-	}
-	return ctrl.Result{}, nil
+	return requeue.Status(ctx, r.Client, next)
 }
 
 // ofNamespace are the ChatClasses of the object's namespace: which of them is the default, or what they name, may have
@@ -93,9 +85,5 @@ func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconci
 	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(all.Items))
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
+	return requeue.All(all.Items)
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,14 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	err := r.Client.Status().Update(ctx, next)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of ChatModelConfig %s: %w", req, err)
-	}
-	return ctrl.Result{}, nil
+	return requeue.Status(ctx, r.Client, next)
 }
 
 // siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.
@@ -90,9 +82,5 @@ func (r *Reconciler) siblings(ctx context.Context, o client.Object) []reconcile.
 	if !requeue.List(ctx, r.Client, &all, client.InNamespace(o.GetNamespace())) {
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(all.Items))
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
+	return requeue.All(all.Items)
 }

@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	return r.report(ctx, next)
+	return requeue.Status(ctx, r.Client, next)
 }
 
 // setNamespace tells the gate what the namespace's ChatQuotas say. It returns what counts.
@@ -144,18 +144,7 @@ func (r *Reconciler) reconcileCluster(ctx context.Context) (ctrl.Result, error) 
 	if equality.Semantic.DeepEqual(quota.Status, next.Status) {
 		return ctrl.Result{}, nil
 	}
-	return r.report(ctx, next)
-}
-
-func (r *Reconciler) report(ctx context.Context, quota client.Object) (ctrl.Result, error) {
-	err := r.Client.Status().Update(ctx, quota)
-	switch {
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
-	case client.IgnoreNotFound(err) != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of %T %s: %w", quota, client.ObjectKeyFromObject(quota), err)
-	}
-	return ctrl.Result{}, nil
+	return requeue.Status(ctx, r.Client, next)
 }
 
 // siblings are the namespace's other ChatQuotas: which of them decides may have changed.
@@ -173,9 +162,5 @@ func (r *Reconciler) requests(ctx context.Context, opts ...client.ListOption) []
 	if !requeue.List(ctx, r.Client, &all, opts...) {
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(all.Items))
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
+	return requeue.All(all.Items)
 }

@@ -134,10 +134,10 @@ func TestFaultOfAnyCallLosesNoQuotaStatus(t *testing.T) {
 		"of a namespace": {request("a", "one"), map[string][]fakeapi.Fault{
 			// There need be no ClusterChatQuota. One that comes requeues all ChatQuotas.
 			"get clusterchatquota": {fakeapi.NotFound},
-			"get chatquota":        {fakeapi.NotFound}, "update status of chatquota": {fakeapi.NotFound},
+			"get chatquota":        {fakeapi.NotFound},
 		}},
 		"of the cluster": {request("", v1alpha1.ClusterChatQuotaName), map[string][]fakeapi.Fault{
-			"get clusterchatquota": {fakeapi.NotFound}, "update status of clusterchatquota": {fakeapi.NotFound},
+			"get clusterchatquota": {fakeapi.NotFound},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -441,7 +441,7 @@ func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
 			&corev1.PersistentVolumeClaimList{}},
 		Settled: map[string][]fakeapi.Fault{
 			// A workspace that is gone needs nothing; a chat may be gone before it.
-			"get workspace": {fakeapi.NotFound}, "update status of workspace": {fakeapi.NotFound},
+			"get workspace": {fakeapi.NotFound},
 		},
 	}
 	faults.Run(t)

@@ -5,12 +5,9 @@ package workspace
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
@@ -42,14 +39,9 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 	if equality.Semantic.DeepEqual(w.Status, next.Status) {
 		return result, nil
 	}
-	err := r.Client.Status().Update(ctx, next)
-	switch {
-	case apierrors.IsConflict(err):
-		return ctrl.Result{RequeueAfter: requeue.Conflict}, nil
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("writing the status of Workspace %s: %w", client.ObjectKeyFromObject(w), err)
+	written, err := requeue.Status(ctx, r.Client, next)
+	if err != nil || written.RequeueAfter > 0 {
+		return written, err
 	}
 	return result, nil
 }

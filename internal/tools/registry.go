@@ -150,3 +150,11 @@ func (r *Registry) names(chat *v1alpha1.Chat) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// Unread is the error of a read from the API server that failed, without its words.
+func Unread(ctx context.Context, what string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%s cannot be read at the moment; try again", what)
+}

@@ -102,7 +102,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 		}
 	}
 	w.say("c", "c-2", "And now?")
-	w.ready("c", 19)
+	w.waitsFor("c", v1alpha1.ApprovalInputRequired, question.ID)
 	if got := w.chat("c").ModeInForce(); got != v1alpha1.ModePlan {
 		t.Errorf("in the next turn the mode is %q", got)
 	}

@@ -4,6 +4,7 @@
 package tree
 
 import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -19,6 +20,26 @@ func Settled(chat *v1alpha1.Chat) bool {
 	}
 	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning
+}
+
+// Descendant finds the chat of that name if it is below another one; nil if there is none. get reads a chat of the
+// namespace; its errors are the API server's own.
+func Descendant(name, of string, get func(name string) (*v1alpha1.Chat, error)) (*v1alpha1.Chat, error) {
+	lookup := func(name string) (*v1alpha1.Chat, error) {
+		chat, err := get(name)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return chat, err
+	}
+	chat, err := lookup(name)
+	if err != nil || chat == nil {
+		return nil, err
+	}
+	if below, err := Below(chat, of, lookup); err != nil || !below {
+		return nil, err
+	}
+	return chat, nil
 }
 
 // Below reports whether the chat is below the one of that name, at any depth. lookup finds a chat of the namespace; nil

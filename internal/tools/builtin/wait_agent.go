@@ -159,16 +159,12 @@ func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name stri
 	if caller == nil {
 		return nil, errors.New("no chat calls")
 	}
-	lookup := func(name string) (*v1alpha1.Chat, error) { return found(t.Chat(ctx, name)) }
-	sub, err := lookup(name)
-	below := false
-	if err == nil && sub != nil {
-		below, err = tree.Below(sub, caller.Name, lookup)
-	}
+	sub, err := tree.Descendant(name, caller.Name,
+		func(name string) (*v1alpha1.Chat, error) { return t.Chat(ctx, name) })
 	switch {
 	case err != nil:
-		return nil, unread(ctx, "sub-chat "+name)
-	case !below:
+		return nil, tools.Unread(ctx, "sub-chat "+name)
+	case sub == nil:
 		return nil, fmt.Errorf("there is no chat %q below this one, and only sub-chats can be waited for", name)
 	}
 	return sub, nil
@@ -182,14 +178,6 @@ func found[T any](o *T, err error) (*T, error) {
 	return o, err
 }
 
-// unread is the error of a read that failed, without the API server's words.
-func unread(ctx context.Context, what string) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%s cannot be read at the moment; try again", what)
-}
-
 // maxLook is how many messages are looked at for a reply with a text:
 // a turn that was cut short can end in results of calls.
 const maxLook = 4
@@ -201,7 +189,7 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 		message, err := found(t.Message(ctx, name))
 		switch {
 		case err != nil:
-			return "", unread(ctx, "the reply of sub-chat "+sub.Name)
+			return "", tools.Unread(ctx, "the reply of sub-chat "+sub.Name)
 		case message == nil || message.Spec.Role == v1alpha1.RoleUser:
 			return "", nil
 		case message.Spec.Role == v1alpha1.RoleAssistant && message.Spec.Text() != "":

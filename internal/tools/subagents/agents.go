@@ -14,7 +14,6 @@ import (
 	"strings"
 	"unicode"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -58,7 +57,7 @@ func (c *common) allowed(chat *v1alpha1.Chat) error {
 func (c *common) below(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat, error) {
 	all, err := c.options.Chats(ctx, metav1.ListOptions{FieldSelector: "spec.parentRef.name=" + chat.Name})
 	if err != nil {
-		return nil, unread(ctx, "your agents")
+		return nil, tools.Unread(ctx, "your agents")
 	}
 	return slices.DeleteFunc(all.Items, func(c v1alpha1.Chat) bool { return c.Status.Archived }), nil
 }
@@ -68,35 +67,17 @@ func (c *common) agent(ctx context.Context, caller *v1alpha1.Chat, name string) 
 	if err := c.allowed(caller); err != nil {
 		return nil, err
 	}
-	lookup := func(name string) (*v1alpha1.Chat, error) {
-		chat, err := c.options.Chat(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return chat, err
-	}
-	sub, err := lookup(name)
-	below := false
-	if err == nil && sub != nil {
-		below, err = tree.Below(sub, caller.Name, lookup)
-	}
+	sub, err := tree.Descendant(name, caller.Name,
+		func(name string) (*v1alpha1.Chat, error) { return c.options.Chat(ctx, name) })
 	switch {
 	case err != nil:
-		return nil, unread(ctx, "agent "+name)
-	case !below:
+		return nil, tools.Unread(ctx, "agent "+name)
+	case sub == nil:
 		return nil, fmt.Errorf("there is no agent %q of yours: list_agents has them", name)
 	case sub.Status.Archived || sub.Spec.Archived:
 		return nil, fmt.Errorf("agent %q is archived: start another one", name)
 	}
 	return sub, nil
-}
-
-// unread is the error of a read that failed, without the API server's words.
-func unread(ctx context.Context, what string) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("%s cannot be read at the moment; try again", what)
 }
 
 // blank reports whether a text says nothing: the API server would refuse it.

@@ -169,7 +169,7 @@ func (t models) Run(ctx context.Context, call tools.Call) (string, error) {
 		case apierrors.IsNotFound(err) || err == nil && config.Spec.Disabled:
 			continue
 		case err != nil:
-			return "", unread(ctx, "model "+name)
+			return "", tools.Unread(ctx, "model "+name)
 		}
 		result.Models = append(result.Models, modelLine{Config: name, Model: config.Spec.Model,
 			Provider: string(config.Spec.Provider), Own: i == 0 && call.Chat.Status.Generation != nil})

@@ -157,7 +157,7 @@ func (t spawn) answers(ctx context.Context, chat *v1alpha1.Chat, name string) er
 	case apierrors.IsNotFound(err) || err == nil && config.Spec.Disabled:
 		return fmt.Errorf("model %q cannot be used at the moment: choose another one", name)
 	case err != nil:
-		return unread(ctx, "model "+name)
+		return tools.Unread(ctx, "model "+name)
 	}
 	return nil
 }
