@@ -12,15 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Status writes the status of the object, at the end of a pass. After a conflict, or if it is not there, it is looked at
-// again: that it is gone only a read can tell.
+// Status writes the status of the object, at the end of a pass. After a conflict, or if it is not there, it is looked
+// at again: that it is gone only a read can tell.
 func Status(ctx context.Context, to client.StatusClient, next client.Object) (reconcile.Result, error) {
 	err := to.Status().Update(ctx, next)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: Conflict}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("writing the status of %T %s: %w", next, client.ObjectKeyFromObject(next), err)
+		name := client.ObjectKeyFromObject(next)
+		return reconcile.Result{}, fmt.Errorf("writing the status of %T %s: %w", next, name, err)
 	}
 	return reconcile.Result{}, nil
 }
