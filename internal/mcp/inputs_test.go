@@ -100,10 +100,15 @@ func TestAServerThatKnowsSessionsIsToldThatPeopleDecline(t *testing.T) {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: answer.Action}}}, nil
 	})
+	tool(s, "look", says("seen"))
 	servers, _ := newServers(t, nil)
-	got := run(t, offer(t, servers, serve(t, withSessions(s))), "s__book", "{}")
+	offered := offer(t, servers, serve(t, withSessions(s)))
+	got := run(t, offered, "s__book", "{}")
 	if got.err != nil || !strings.HasPrefix(got.output, "decline\n[The server asked people for input") {
 		t.Errorf("the model reads %q, %v", got.output, got.err)
+	}
+	if got := run(t, offered, "s__look", "{}"); got.output != "seen" {
+		t.Errorf("of a call that asked nothing the model reads %q, %v", got.output, got.err)
 	}
 }
 

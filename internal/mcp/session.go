@@ -99,11 +99,19 @@ func (s *session) decline(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResul
 	return &sdk.ElicitResult{Action: "decline"}, nil
 }
 
-// refused is a note for results of a session in which the server has asked people; empty if it has not.
-func (s *session) refused() string {
+// asking starts to listen for whether the server asks people while a call runs. refused is a note for its result;
+// empty if it has not asked.
+func (s *session) asking() (refused func() string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.declined == 0 {
+	before := s.declined
+	return func() string { return s.refused(before) }
+}
+
+func (s *session) refused(before int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.declined == before {
 		return ""
 	}
 	return "\n[The server asked people for input while the call ran. That was declined: a server has to speak version " +

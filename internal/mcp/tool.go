@@ -90,6 +90,7 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the call was not made, because MCP server %s cannot be used: %w", t.from.server.Name, err)
 	}
+	refused := opened.asking()
 	result, err := t.call(ctx, opened, call)
 	if err != nil {
 		return "", err
@@ -98,7 +99,7 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", t.ask(result, call)
 	}
 	said := reading{secrets: t.from.endpoint.secrets, call: call}
-	text := tools.Cap(said.text(result), maxResult) + opened.refused()
+	text := tools.Cap(said.text(result), maxResult) + refused()
 	if result.IsError {
 		return "", errors.New(text)
 	}
