@@ -76,6 +76,9 @@ const (
 	// ReasonWaitingForWorkspace surfaces in Ready (Unknown) and Reconciling (True) while tool calls wait for the workspace
 	// to be ready. No generation pod has work for the chat meanwhile.
 	ReasonWaitingForWorkspace ConditionReason = "WaitingForWorkspace"
+	// ReasonWaitingForMCPServers surfaces in Ready (Unknown) and Reconciling (True) while the next step waits for MCP
+	// servers that spec.mcpServers refers to. No generation pod has work for the chat meanwhile.
+	ReasonWaitingForMCPServers ConditionReason = "WaitingForMCPServers"
 	// ReasonArchived surfaces in Ready (True) when the chat is archived.
 	ReasonArchived ConditionReason = "Archived"
 	// ReasonArchiving surfaces in Ready (Unknown) and Reconciling (True) while the chat is to be archived and it, or one

@@ -45,6 +45,13 @@ type ChatInternalStatus struct {
 	// +optional
 	Compaction CompactionSource `json:"compaction,omitempty"`
 
+	// mcpServers are where the servers are that the chat refers to, as the newest attempt was told.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	MCPServers []MCPServerAddress `json:"mcpServers,omitempty"`
+
 	// turn is what belongs to status.turn: it comes and goes with that.
 	// +optional
 	Turn TurnInternalStatus `json:"turn,omitempty,omitzero"`

@@ -4,7 +4,7 @@
 package v1alpha1
 
 // MCPServerReason is why a server's tools were not offered to a model.
-// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid
+// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid;ReferenceNotFound;ReferenceForbidden;NotReady;AddressInvalid
 type MCPServerReason string
 
 const (
@@ -22,6 +22,15 @@ const (
 	MCPHostForbidden MCPServerReason = "HostForbidden"
 	// MCPResponseInvalid means that the server answered something that is not of the protocol, or too much.
 	MCPResponseInvalid MCPServerReason = "ResponseInvalid"
+	// MCPReferenceNotFound means that the object which serverRef names does not exist, or that the cluster does not have
+	// its kind.
+	MCPReferenceNotFound MCPServerReason = "ReferenceNotFound"
+	// MCPReferenceForbidden means that the manager may not read the object that serverRef names.
+	MCPReferenceForbidden MCPServerReason = "ReferenceForbidden"
+	// MCPNotReady means that the object which serverRef names does not say yet, or any more, that its server is ready.
+	MCPNotReady MCPServerReason = "NotReady"
+	// MCPAddressInvalid means that the object which serverRef names says no address that can be called.
+	MCPAddressInvalid MCPServerReason = "AddressInvalid"
 )
 
 // MCPServerUnavailable is a server whose tools were not offered to a model, and why.

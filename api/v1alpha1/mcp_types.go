@@ -28,7 +28,7 @@ const (
 )
 
 // MCPServer is a server of the Model Context Protocol (MCP) whose tools the model may call, as NAME__TOOL.
-// +kubebuilder:validation:XValidation:rule="has(self.url)",message="set url"
+// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set either url or serverRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()) && (!has(self.headersFrom) || !self.headersFrom.exists(o, o.name.lowerAscii() == h.name.lowerAscii())))",message="each header can be given once, in headers or in headersFrom, in upper or lower case"
 // +kubebuilder:validation:XValidation:rule="!has(self.headersFrom) || self.headersFrom.all(h, self.headersFrom.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
 type MCPServer struct {
@@ -46,7 +46,12 @@ type MCPServer struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// transport that the server speaks. Default: StreamableHTTP.
+	// serverRef names an object of the chat's namespace that says where the server is, in place of url. The server is
+	// waited for while it starts, for a minute of the turn at most. A change of its address counts from the next step.
+	// +optional
+	ServerRef *MCPServerReference `json:"serverRef,omitempty"`
+
+	// transport that the server speaks. Default: what serverRef leads to says, or else StreamableHTTP.
 	// +optional
 	Transport MCPTransport `json:"transport,omitempty"`
 

@@ -36,6 +36,8 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Pods gives attempts their generation pods.
 	Pods Pods
+	// Kinds tells which kinds of other projects the cluster has; nil: SetupWithManager finds out.
+	Kinds Kinds
 	// Gate bounds how many chats generate at once.
 	Gate *capacity.Gate
 	// LoadLimits tells the gate what all quotas say. It is called before the first chat passes.
@@ -56,6 +58,7 @@ type Reconciler struct {
 	memory   *memory
 	slots    *slots
 	gatherer *gatherer
+	servers  *servers
 	actuator *actuator
 	observer *observer
 }
@@ -68,6 +71,7 @@ func New(o Options) *Reconciler {
 		memory:   remembered,
 		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits},
 		gatherer: newGatherer(&o, remembered),
+		servers:  &servers{live: o.Live, kinds: o.Kinds, awaited: &remembered.awaited},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer},
 	}

@@ -11,6 +11,7 @@ type memory struct {
 	written written
 	chains  chains
 	deleted deleted
+	awaited awaited
 }
 
 // forget drops a chat that is gone.
@@ -18,4 +19,5 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.written.forget(key)
 	m.chains.forget(key)
 	m.deleted.forget(key)
+	m.awaited.forget(key)
 }

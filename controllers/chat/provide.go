@@ -17,8 +17,8 @@ import (
 
 // maxAsks is how often a plan may ask for something before it has to be final. Each answer is asked for once, and what
 // there is to ask for follows from the one before: the agents, the prompt,
-// the models, the calls or the sub-chats, the pod, and why there is none, the turn's summary.
-const maxAsks = 11
+// the models, the calls or the sub-chats, the MCP servers, the pod, and why there is none, the turn's summary.
+const maxAsks = 12
 
 // decide is the plan of this reconcile. What it asks for is provided, until it is final. An error of the plan is a
 // fault of Parley itself, which trying again does not mend.
@@ -54,6 +54,8 @@ func (r *Reconciler) provide(ctx context.Context, s *scope, todo *plan.Plan) err
 	switch {
 	case asks.Workspace:
 		return r.provideWorkspace(ctx, s)
+	case asks.Servers:
+		return r.servers.provide(ctx, s)
 	case asks.Summary != "":
 		return r.gatherer.readSummary(ctx, s, todo)
 	case asks.Calls != "":

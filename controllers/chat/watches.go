@@ -36,7 +36,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	e := &enqueuer{cache: mgr.GetClient(), memory: r.memory}
 	// Status updates are ignored: this controller is their only writer.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
 		For(&v1alpha1.Chat{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
@@ -53,7 +53,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
 		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Build(r)
+	if err == nil && r.servers.kinds == nil {
+		r.servers.kinds = discover(mgr, c, &r.memory.awaited)
+	}
 	if err = errors.Join(err, r.observer.countPhases(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
 	}

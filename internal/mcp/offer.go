@@ -30,15 +30,18 @@ type source struct {
 	opened *session
 }
 
-// Offer asks the servers, all at once, what they offer. It takes as long as the slowest of them, at most its connect
-// timeout, and nothing where the answers are known.
-func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer) *Offer {
+// Offer asks the servers, all at once, what they offer; told is where those are that are references. It takes as long
+// as the slowest of them, at most its connect timeout, and nothing where the answers are known.
+func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, told []v1alpha1.MCPServerAddress) *Offer {
 	o := &Offer{}
 	var asking sync.WaitGroup
 	for i := range servers {
-		from := &source{servers: s, server: &servers[i]}
+		from := &source{servers: s}
+		from.server, from.failure = located(&servers[i], told)
 		o.sources = append(o.sources, from)
-		asking.Go(func() { from.ask(ctx) })
+		if from.failure == nil {
+			asking.Go(func() { from.ask(ctx) })
+		}
 	}
 	asking.Wait()
 	return o

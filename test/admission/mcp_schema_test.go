@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/mcp/reference"
 )
 
 // server is an entry of mcpServers, changed.
@@ -55,6 +56,18 @@ func patient(call, connect int32) func(*v1alpha1.MCPServer) {
 	return func(s *v1alpha1.MCPServer) { s.TimeoutSeconds, s.ConnectTimeoutSeconds = &call, &connect }
 }
 
+// refers names an object in place of the url.
+func refers(group, kind, name string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) {
+		s.URL, s.ServerRef = "", &v1alpha1.MCPServerReference{Group: group, Kind: kind, Name: name}
+	}
+}
+
+// behind names port and path of the object.
+func behind(port int32, path string) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.ServerRef.Port, s.ServerRef.Path = &port, path }
+}
+
 // numbered are so many servers.
 func numbered(n int) (servers []v1alpha1.MCPServer) {
 	for i := range n {
@@ -69,7 +82,19 @@ func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 		servers []v1alpha1.MCPServer
 		says    string
 	}{
-		"without a url":                   {server(at("")), "set url"},
+		"without a url": {server(at("")), "set either url or serverRef"},
+		"a url and a reference": {server(refers("", "Service", "a"), at("http://a.example.com")),
+			"set either url or serverRef"},
+		"a kind that nobody knows":   {server(refers("example.com", "Server", "a")), "Parley does not know this kind"},
+		"a kind of another group":    {server(refers("kagent.dev", "MCPRemoteProxy", "a")), "does not know this kind"},
+		"a reference that is a path": {server(refers("", "Service", "../a")), "serverRef.name"},
+		"a reference to nothing":     {server(refers("", "Service", "")), "serverRef.name"},
+		"a port of a kind that says it": {server(refers("kagent.dev", "MCPServer", "a"), behind(1, "")),
+			"port and path are for a Service"},
+		"a port that is none": {server(refers("", "Service", "a"), behind(0, "/mcp")), "serverRef.port"},
+		"a path that leads elsewhere": {server(refers("", "Service", "a"), behind(1, "@evil.example.com/")),
+			"serverRef.path"},
+		"a path with a fragment":          {server(refers("", "Service", "a"), behind(1, "/a#b")), "serverRef.path"},
 		"a url of another scheme":         {server(at("ftp://mcp.example.com")), "mcpServers[0].url"},
 		"a url that is a file":            {server(at("file:///etc/passwd")), "mcpServers[0].url"},
 		"a url with a password":           {server(at("https://me:secret@mcp.example.com/")), "mcpServers[0].url"},
@@ -120,6 +145,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 		"an hour, and a minute":       server(patient(3600, 60)),
 		"tools by the server's names": server(approving("files/read", "repo.get*")),
 		"a token":                     server(secret("Authorization", "tracker", "token")),
+		"a Service":                   server(refers("", "Service", "a.b-c"), behind(65535, "/a/b?c=d")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := newChat(unique("chat"))
@@ -128,5 +154,15 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestEveryKindThatParleyReadsCanBeReferredTo(t *testing.T) {
+	for _, kind := range reference.Kinds() {
+		chat := newChat(unique("chat"))
+		chat.Spec.MCPServers = server(refers(kind.Group, kind.Kind, "a"))
+		if err := dry().Create(t.Context(), chat); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
 	}
 }

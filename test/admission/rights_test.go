@@ -34,6 +34,8 @@ var (
 		"parley.dev/clusterchatquotas/status",
 		"parley.dev/chatdebugsteps", "parley.dev/workspaces", "parley.dev/workspaces/status",
 		"agents.x-k8s.io/sandboxes", "extensions.agents.x-k8s.io/sandboxclaims",
+		"/services", "mcp.x-k8s.io/mcpservers", "toolhive.stacklok.dev/mcpservers", "toolhive.stacklok.dev/mcpremoteproxies",
+		"toolhive.stacklok.dev/virtualmcpservers", "kagent.dev/mcpservers", "kagent.dev/remotemcpservers",
 		"/secrets", "/configmaps", "/persistentvolumeclaims", "/podtemplates", "/pods", "/pods/exec", "/serviceaccounts",
 		"/serviceaccounts/token",
 		"rbac.authorization.k8s.io/roles", "rbac.authorization.k8s.io/rolebindings", "networking.k8s.io/networkpolicies",

@@ -38,6 +38,8 @@ type ChatFacts struct {
 	ClassMissing string
 	// WorkspaceStarting is what the workspace waits for that calls need, if they are held until it is ready.
 	WorkspaceStarting string
+	// ServersStarting is what the MCP servers wait for that the chat refers to, if the step is held until they are ready.
+	ServersStarting string
 	// NoPrompt is why spec.prompt cannot become the first message; nil if it can.
 	NoPrompt *NoPrompt
 	// Archiving is true while the chat is to be archived and is not yet; FamilyAtWork names who is still at work.
@@ -152,6 +154,8 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
 	case machine.WorkspaceStarting:
 		return Working(v1alpha1.ReasonWaitingForWorkspace, "The tool calls wait for the workspace: "+f.WorkspaceStarting)
+	case machine.ServersStarting:
+		return Working(v1alpha1.ReasonWaitingForMCPServers, "The next step waits for MCP servers: "+f.ServersStarting)
 	case machine.RetryNotDue:
 		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().
 			Format(time.RFC3339))

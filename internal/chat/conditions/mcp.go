@@ -17,12 +17,16 @@ import (
 
 // mcpAdvice is what to do about an MCP server that cannot be used.
 var mcpAdvice = map[v1alpha1.MCPServerReason]string{
-	v1alpha1.MCPConnectionFailed: "see whether it runs at its url",
-	v1alpha1.MCPTimedOut:         "see whether it answers, or raise connectTimeoutSeconds",
-	v1alpha1.MCPAccessDenied:     "correct its headers",
-	v1alpha1.MCPSecretMissing:    "create it",
-	v1alpha1.MCPHostForbidden:    "name another url, or have the operator's administrator add the host to --mcp-hosts",
-	v1alpha1.MCPResponseInvalid:  "see whether url and transport are those of an MCP server",
+	v1alpha1.MCPConnectionFailed:   "see whether it runs at its url",
+	v1alpha1.MCPTimedOut:           "see whether it answers, or raise connectTimeoutSeconds",
+	v1alpha1.MCPAccessDenied:       "correct its headers",
+	v1alpha1.MCPSecretMissing:      "create it",
+	v1alpha1.MCPHostForbidden:      "name another url, or have the operator's administrator add the host to --mcp-hosts",
+	v1alpha1.MCPResponseInvalid:    "see whether url and transport are those of an MCP server",
+	v1alpha1.MCPReferenceNotFound:  "create it, or install the project that brings its kind",
+	v1alpha1.MCPReferenceForbidden: "have the operator's administrator give the manager the rights of config/mcp",
+	v1alpha1.MCPNotReady:           "see what its own status says",
+	v1alpha1.MCPAddressInvalid:     "correct it, or name the server's address in url",
 }
 
 // MarkMCPServers records which MCP servers the newest reply was made without. It says nothing of the chat itself, which

@@ -20,6 +20,7 @@ const (
 	ClassIsThere        Guard = "ClassIsThere"
 	SubChatsAreDone     Guard = "SubChatsAreDone"
 	WorkspaceIsReady    Guard = "WorkspaceIsReady"
+	ServersAreReady     Guard = "ServersAreReady"
 	RetryIsDue          Guard = "RetryIsDue"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
 	PodIsAllowed        Guard = "PodIsAllowed"
@@ -64,6 +65,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{WorkspaceIsReady, "No call that is to be run needs a workspace that is still starting.", WorkspaceStarting,
 		func(f Facts) bool { return !f.WorkspaceStarting }},
+	{ServersAreReady, "No MCP server that the chat refers to is still starting, or it was waited for long enough.",
+		ServersStarting, func(f Facts) bool { return !f.ServersStarting }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
 		func(f Facts) bool { return !f.RetryNotDue }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,

@@ -26,6 +26,7 @@ const (
 	ClassMissing      Reason = "ClassMissing"
 	SubChatsAtWork    Reason = "SubChatsAtWork"
 	WorkspaceStarting Reason = "WorkspaceStarting"
+	ServersStarting   Reason = "ServersStarting"
 	RetryNotDue       Reason = "RetryNotDue"
 	NoCapacity        Reason = "NoCapacity"
 	PodRefused        Reason = "PodRefused"
@@ -55,6 +56,7 @@ var reasonSpecs = []reasonSpec{
 	{ClassMissing, "the ChatClass that the chat names does not exist"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{WorkspaceStarting, "the workspace that the calls need is still starting"},
+	{ServersStarting, "an MCP server that the chat refers to is still starting"},
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
 	{PodRefused, "the API server refuses a generation pod"},

@@ -13,17 +13,18 @@ import (
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 3 * 2 * 128 {
+		for bits := range 4 * 3 * 2 * 256 {
 			n := bits
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			flag := func() bool { return pick(2) == 1 }
 			f := Facts{QueueLen: pick(4), QueueCap: pick(3), CutInRoom: pick(2)}
-			// RecordAttempt reads seven of them, each other event one of the first three.
+			// RecordAttempt reads eight of them, each other event one of the first three.
 			one, two, three := flag(), flag(), flag()
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
 			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ClassMissing = flag(), flag(), flag(), flag()
+			f.ServersStarting = flag()
 			if !yield(f) {
 				return
 			}
@@ -246,6 +247,8 @@ func TestARefusalSaysWhy(t *testing.T) {
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt at calls whose workspace starts, whether there is capacity or not", Running, RecordAttempt,
 			Facts{WorkspaceStarting: true, NoCapacity: true}, WorkspaceStarting},
+		{"an attempt whose MCP servers start, whether there is capacity or not", Running, RecordAttempt,
+			Facts{ServersStarting: true, NoCapacity: true}, ServersStarting},
 		{"an attempt without capacity", Running, RecordAttempt, Facts{NoCapacity: true}, NoCapacity},
 		{"an attempt without a pod to make it", Running, RecordAttempt, Facts{PodRefused: true}, PodRefused},
 		{"an attempt before its time", Running, RecordAttempt, Facts{RetryNotDue: true}, RetryNotDue},

@@ -41,11 +41,11 @@ var actionRules = []Rule{
 var attemptRules = []Rule{
 	{
 		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, ClassIsThere, SubChatsAreDone,
-			RetryIsDue, WorkspaceIsReady, CapacityIsLeft, PodIsAllowed},
+			RetryIsDue, WorkspaceIsReady, ServersAreReady, CapacityIsLeft, PodIsAllowed},
 		Effects: []Effect{NextAttempt},
 		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A " +
 			"chat that only waits for its sub-chats takes no place, which they may need; nor does one that waits for its " +
-			"workspace, or for its class.",
+			"workspace, for MCP servers, or for its class.",
 	},
 	{
 		Event: RecordRetry, Edges: stay(Running), Effects: []Effect{SetRetry},

@@ -149,6 +149,7 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
 	internal.Compaction = p.compaction().cause(action)
+	st.Internal.MCPServers = addresses(p.facts.Servers)
 	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
 }

@@ -34,7 +34,7 @@ type subject struct {
 // try asks the state machine for the transition and carries out its effects on the status,
 // or says why the event is refused.
 func (p *pass) try(event machine.Event, s subject) (refused machine.Reason) {
-	t, refused := machine.Next(p.state(), event, p.machineFacts(event))
+	t, refused := machine.Next(p.state(), event, p.machineFacts(event, s.action))
 	if refused != "" {
 		return refused
 	}
@@ -57,7 +57,7 @@ func (p *pass) fire(event machine.Event, s subject) error {
 	return nil
 }
 
-func (p *pass) machineFacts(event machine.Event) machine.Facts {
+func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationAction) machine.Facts {
 	st := p.status()
 	return machine.Facts{
 		QueueLen:          len(st.Queue),
@@ -69,6 +69,7 @@ func (p *pass) machineFacts(event machine.Event) machine.Facts {
 		ClassMissing:      p.models().classMissing(),
 		SubChatsAtWork:    event == machine.RecordAttempt && p.turn().subChatsAtWork(),
 		WorkspaceStarting: event == machine.RecordAttempt && p.turn().workspaceStarting(),
+		ServersStarting:   event == machine.RecordAttempt && p.turn().serversStarting(action),
 		NoCapacity:        p.facts.NoCapacity != "",
 		PodRefused:        p.facts.PodRefused != "",
 		RetryNotDue:       st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
@@ -109,7 +110,8 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
-		case machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting, machine.CallsUnread:
+		case machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting, machine.ServersStarting,
+			machine.CallsUnread:
 			// That held a step that is no more.
 			p.held = ""
 		}

@@ -60,6 +60,9 @@ type Facts struct {
 	SubChats map[string]bool
 	// Workspace is how the workspace stands that calls of the turn need; nil as long as the plan has not asked for it.
 	Workspace *Workspace
+	// Servers are the MCP servers that the chat refers to, in the order of its spec; nil as long as the plan has not asked
+	// for them.
+	Servers []Server
 	// HasWorkspace is true when the chat's family has a workspace.
 	HasWorkspace bool
 	// HasSubChats is true when the chat has sub-chats.
@@ -128,6 +131,13 @@ type Workspace struct {
 	// Starting is what it waits for, in its own words; empty when calls can be run: it is ready, or a person is needed,
 	// which the calls' results say then.
 	Starting string
+}
+
+// Server is an MCP server that a chat refers to.
+type Server struct {
+	v1alpha1.MCPServerAddress
+	// Starting is true when it may come to be ready without a person.
+	Starting bool
 }
 
 // NoPrompt is why spec.prompt cannot become a message.
@@ -268,6 +278,8 @@ type Asks struct {
 	SubChats []string
 	// Workspace is true when calls that are to be run next need the family's workspace.
 	Workspace bool
+	// Servers is true when an attempt begins that is to be told where the MCP servers are that the chat refers to.
+	Servers bool
 	// Summary is the message in which a model would say what became of the turn that has just ended.
 	Summary string
 	// Pod is true when an attempt begins, which needs a slot and a generation pod.
@@ -276,7 +288,7 @@ type Asks struct {
 
 // Nothing reports whether the plan is final.
 func (a *Asks) Nothing() bool {
-	return !a.Prompt && !a.Pod && a.Agents == "" && !a.Workspace && a.Calls == "" && a.Summary == "" &&
+	return !a.Prompt && !a.Pod && a.Agents == "" && !a.Workspace && !a.Servers && a.Calls == "" && a.Summary == "" &&
 		len(a.Models) == 0 && len(a.SubChats) == 0
 }
 

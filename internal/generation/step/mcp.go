@@ -34,7 +34,11 @@ func (p *Performer) Prepare(ctx context.Context) {
 	}
 	asked := make(chan *mcp.Offer, 1)
 	p.served.asked = asked
-	go func() { asked <- p.steps.options.MCP.Offer(ctx, p.chat.Spec.MCPServers) }()
+	go func() { asked <- p.offer(ctx, p.chat.Spec.MCPServers) }()
+}
+
+func (p *Performer) offer(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Offer {
+	return p.steps.options.MCP.Offer(ctx, servers, p.chat.Status.Internal.MCPServers)
 }
 
 // meetServers waits for what the servers offer to a step that asks a model.
@@ -60,7 +64,7 @@ func (p *Performer) meetServersOf(ctx context.Context, calls []v1alpha1.ToolCall
 		}
 	}
 	if len(called) > 0 {
-		p.served.offer = p.steps.options.MCP.Offer(ctx, called)
+		p.served.offer = p.offer(ctx, called)
 	}
 }
 

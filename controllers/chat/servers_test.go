@@ -1,0 +1,137 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/mcpkinds"
+)
+
+var ofToolHive = schema.GroupKind{Group: "toolhive.stacklok.dev", Kind: "MCPServer"}
+
+// kinds are those of a cluster, which tells of one at a time.
+type kinds struct {
+	missing bool
+	fails   error
+	watched []schema.GroupVersionKind
+}
+
+func (k *kinds) Version(_ schema.GroupKind, versions []string) (string, error) {
+	if k.missing || k.fails != nil {
+		return "", k.fails
+	}
+	return versions[0], nil
+}
+
+func (k *kinds) Watch(kind schema.GroupVersionKind) error {
+	k.watched = append(k.watched, kind)
+	return nil
+}
+
+// withServer is a chat that refers to a server of ToolHive.
+func withServer(t *testing.T, k *kinds) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.servers.kinds = k
+	chat := w.chat()
+	chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "mail",
+		ServerRef: &v1alpha1.MCPServerReference{Group: ofToolHive.Group, Kind: ofToolHive.Kind, Name: "mail"}}}
+	if err := w.Direct.Update(w.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// failing answers reads of servers with the error.
+func (w *world) failing(err error) {
+	w.Fail = func(call string) error {
+		if strings.Contains(call, "mcpserver") {
+			return err
+		}
+		return nil
+	}
+}
+
+func TestAServerThatCannotBeReadStopsNoTurn(t *testing.T) {
+	resource := schema.GroupResource{Group: ofToolHive.Group, Resource: "mcpservers"}
+	for name, c := range map[string]struct {
+		kinds  kinds
+		fails  error
+		reason v1alpha1.MCPServerReason
+		says   string
+		waits  bool
+	}{
+		"no such kind": {kinds{missing: true}, nil, v1alpha1.MCPReferenceNotFound,
+			"the cluster does not have this kind", false},
+		"no right": {kinds{}, apierrors.NewForbidden(resource, "mail", errors.New("no")), v1alpha1.MCPReferenceForbidden,
+			"the manager may not read it", false},
+		"no such object": {kinds{}, nil, v1alpha1.MCPReferenceNotFound, "there is none in the namespace", true},
+		"a conversion that does not answer": {kinds{}, apierrors.NewInternalError(errors.New("conversion webhook\x1b[2J")),
+			v1alpha1.MCPNotReady, "it cannot be read: Internal error occurred: conversion webhook [2J", true},
+		"an API that cannot be asked for": {kinds{fails: errors.New("stale discovery")}, nil, v1alpha1.MCPNotReady,
+			"it cannot be read: stale discovery", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withServer(t, &c.kinds)
+			w.failing(c.fails)
+			result, err := w.reconcile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.waits { // The next pass, which nothing but the time brings about, asks the model.
+				if w.chat().Status.Generation != nil || result.RequeueAfter <= 0 || result.RequeueAfter > time.Minute {
+					t.Fatalf("it does not wait: %+v", result)
+				}
+				w.gatherer.now = func() time.Time { return now.Add(result.RequeueAfter) }
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st := w.chat().Status
+			if told := st.Internal.MCPServers; st.Generation == nil || len(told) != 1 || told[0].Reason != c.reason ||
+				told[0].Message != "MCPServer mail: "+c.says {
+				t.Errorf("the attempt %+v is told %+v", st.Generation, told)
+			}
+		})
+	}
+}
+
+func TestAKindIsWatchedOnlyForThoseWhoWait(t *testing.T) {
+	k := &kinds{}
+	w := withServer(t, k)
+	mail := object{ofToolHive, types.NamespacedName{Namespace: "ns", Name: "mail"}}
+	server := mcpkinds.New(ofToolHive, "ns", "mail", nil, map[string]any{"phase": "Pending"})
+	if err := w.Direct.Create(w.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	woken := w.memory.awaited.by(mail)
+	if len(woken) != 1 || woken[0] != ofChat || !slices.Equal(k.watched, []schema.GroupVersionKind{
+		ofToolHive.WithVersion("v1beta1")}) {
+		t.Errorf("an event wakes %v, watched are %v", woken, k.watched)
+	}
+	server.Object["status"] = map[string]any{"phase": "Ready", "url": "http://10.0.0.1:8080/mcp"}
+	if err := w.Direct.Update(w.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	told := w.chat().Status.Internal.MCPServers
+	if woken := w.memory.awaited.by(mail); len(woken) > 0 || len(told) != 1 || told[0].URL != "http://10.0.0.1:8080/mcp" {
+		t.Errorf("told is %+v, an event wakes %v", told, woken)
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// ServerPatience is how long a turn waits, from its beginning, for MCP servers that are starting: a minute. Most images
+// are pulled and most programs ready by then.
+const ServerPatience = time.Minute
+
+// serversStarting reports whether a model that is to be asked waits for MCP servers, and asks where they are if that is
+// not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
+// ready costs a chat one wait. Calls do not wait: their results say what is wrong.
+func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
+	if !refers(p.chat) || p.models().classMissing() {
+		return false
+	}
+	if p.facts.Servers == nil {
+		p.plan.Asks.Servers = true
+		return false
+	}
+	began := p.status().Turn.StartedAt
+	if action != v1alpha1.ActionGenerateAssistant || began == nil {
+		return false
+	}
+	left := time.Duration(0)
+	for _, s := range p.facts.Servers {
+		if p.waitsFor(s) {
+			left = max(left, patience(s)-p.facts.Now.Sub(began.Time))
+		}
+	}
+	p.plan.Again = max(p.plan.Again, left)
+	return left > 0
+}
+
+// patience is how long a turn waits for the server: for an object that does not exist, as long as for what a manifest
+// may still bring.
+func patience(s Server) time.Duration {
+	if s.Reason == v1alpha1.MCPReferenceNotFound {
+		return ManifestPatience
+	}
+	return ServerPatience
+}
+
+// waitsFor reports whether the server is starting and has not been waited for in vain.
+func (p turn) waitsFor(s Server) bool {
+	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
+		return told.Name == s.Name && told.URL == "" && told.Ref.Kind == s.Ref.Kind && told.Ref.Name == s.Ref.Name
+	})
+}
+
+// refers reports whether an entry of mcpServers is a reference.
+func refers(chat *v1alpha1.Chat) bool {
+	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.ServerRef != nil })
+}
+
+// addresses are where the servers are.
+func addresses(servers []Server) (all []v1alpha1.MCPServerAddress) {
+	for _, s := range servers {
+		all = append(all, s.MCPServerAddress)
+	}
+	return all
+}
+
+// starting says what the servers wait for that are starting.
+func starting(servers []Server) string {
+	var said []string
+	for _, s := range servers {
+		if s.Starting {
+			said = append(said, s.Name+": "+s.Message)
+		}
+	}
+	return strings.Join(said, "; ")
+}
