@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -25,6 +27,8 @@ type source struct {
 	endpoint *endpoint
 	listed   *listed
 	failure  *failure
+	// offered is how many of the listed tools are on offer, from the first.
+	offered int
 
 	mu     sync.Mutex
 	opened *session
@@ -44,7 +48,23 @@ func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, told 
 		}
 	}
 	asking.Wait()
+	o.bound()
 	return o
+}
+
+// maxTools is how many tools of all servers are on offer at most: 96. OpenAI takes 128 in a request, and Parley has
+// some of its own.
+const maxTools = 96
+
+// bound offers the tools of the first servers, as many as fit.
+func (o *Offer) bound() {
+	room := maxTools
+	for _, f := range o.sources {
+		if f.listed != nil {
+			f.offered = min(len(f.listed.definitions), room)
+			room -= f.offered
+		}
+	}
 }
 
 func (f *source) ask(ctx context.Context) {
@@ -64,11 +84,16 @@ func (f *source) ask(ctx context.Context) {
 
 // Tools are what can be called.
 func (o *Offer) Tools() (all []tools.Tool) {
-	o.each(func(f *source, d *definition) { all = append(all, f.tool(d)) })
+	o.known(func(f *source, d *definition, offered bool) {
+		if offered {
+			all = append(all, f.tool(d))
+		}
+	})
 	return all
 }
 
-func (o *Offer) each(visit func(f *source, d *definition)) {
+// known visits all tools that the servers have, those that are not on offer included.
+func (o *Offer) known(visit func(f *source, d *definition, offered bool)) {
 	if o == nil {
 		return
 	}
@@ -77,22 +102,26 @@ func (o *Offer) each(visit func(f *source, d *definition)) {
 			continue
 		}
 		for i := range f.listed.definitions {
-			visit(f, &f.listed.definitions[i])
+			visit(f, &f.listed.definitions[i], i < f.offered)
 		}
 	}
 }
 
-// Hashes are those of the definitions, by the names that the model calls.
+// Hashes are those of the definitions that are on offer, by the names that the model calls.
 func (o *Offer) Hashes() map[string]string {
 	hashes := map[string]string{}
-	o.each(func(_ *source, d *definition) { hashes[d.name] = d.hash })
+	o.known(func(_ *source, d *definition, offered bool) {
+		if offered {
+			hashes[d.name] = d.hash
+		}
+	})
 	return hashes
 }
 
 // RequiresApproval reports whether the entry of its server names the tool in requireApproval.
 func (o *Offer) RequiresApproval(name string) (required bool) {
-	o.each(func(f *source, d *definition) {
-		required = required || d.name == name && matches(f.server.RequireApproval, d.own)
+	o.known(func(f *source, d *definition, _ bool) {
+		required = required || d.name == name && toolpolicy.Matches(f.server.RequireApproval, d.own)
 	})
 	return required
 }
@@ -120,14 +149,27 @@ func (o *Offer) Warnings() (all []Warning) {
 		return nil
 	}
 	for _, f := range o.sources {
-		switch {
-		case f.failure != nil:
+		if f.failure != nil {
 			all = append(all, Warning{f.server.Name, f.failure.words})
-		case f.listed.note() != "":
-			all = append(all, Warning{f.server.Name, f.listed.note()})
+			continue
+		}
+		for _, words := range []string{f.listed.note(), f.excess()} {
+			if words != "" {
+				all = append(all, Warning{f.server.Name, words})
+			}
 		}
 	}
 	return all
+}
+
+// excess says how many tools are left out because those of all servers are too many; empty if none is.
+func (f *source) excess() string {
+	left := f.listed.definitions[f.offered:]
+	if len(left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of its tools, %.60q first, are too many: a model is offered %d of all servers, of the first "+
+		"entries first; see tools.allow", len(left), printable.Line(left[0].own), maxTools)
 }
 
 // Absent says why there is no tool of that name, if its server cannot be used.

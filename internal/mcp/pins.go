@@ -26,6 +26,26 @@ func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
 	return pinned
 }
 
+// OnOffer tells whether the model was offered a tool when it made the newest reply. A call of any other one was stamped
+// by nobody who knew whether it requires approval.
+func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
+	pinned, without := Pinned(messages), []v1alpha1.MCPServerUnavailable(nil)
+	for i := range slices.Backward(messages) {
+		if messages[i].Spec.Role != v1alpha1.RoleAssistant {
+			continue
+		}
+		if g := messages[i].Spec.Generation; g != nil && g.MCP != nil {
+			without = g.MCP.Unavailable
+		}
+		break
+	}
+	return func(name string) bool {
+		return pinned[name] != "" && !slices.ContainsFunc(without, func(s v1alpha1.MCPServerUnavailable) bool {
+			return s.Name == ServerOf(name)
+		})
+	}
+}
+
 // Unpinned are those of the offered definitions that nothing is pinned for.
 func Unpinned(offered, pinned map[string]string) []v1alpha1.MCPTool {
 	fresh := map[string]string{}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
 	"image"
 	"image/png"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -319,5 +321,34 @@ func TestServersAreCalledAtHostsThatMayBeCalled(t *testing.T) {
 	u := offer(t, servers, entry).Unavailable()
 	if len(u) != 1 || u[0].Reason != v1alpha1.MCPHostForbidden {
 		t.Errorf("unavailable are %v", u)
+	}
+}
+
+func TestTheToolsOfAllServersAreBounded(t *testing.T) {
+	servers, _ := newServers(t, nil)
+	var entries []v1alpha1.MCPServer
+	for i, count := range []int{60, 30, 20} {
+		s := newServer()
+		for j := range count {
+			tool(s, fmt.Sprintf("tool%02d", j), says("done"))
+		}
+		entry := serve(t, stateless(s))
+		entry.Name, entry.RequireApproval = fmt.Sprintf("s%d", i), []string{"*"}
+		entries = append(entries, entry)
+	}
+	for range 2 { // It is the same each time.
+		o := offer(t, servers, entries...)
+		all := names(o)
+		if len(all) != 96 || all[0] != "s0__tool00" || all[95] != "s2__tool05" || len(o.Hashes()) != 96 {
+			t.Errorf("on offer are %d: %v", len(all), all)
+		}
+		want := []mcp.Warning{{Server: "s2", Words: `14 of its tools, "tool06" first, are too many: a model is offered 96 ` +
+			`of all servers, of the first entries first; see tools.allow`}}
+		if diff := cmp.Diff(want, o.Warnings()); diff != "" {
+			t.Error(diff)
+		}
+		if !o.RequiresApproval("s2__tool19") { // A model can call what it is not offered.
+			t.Error("a tool that is left out needs no approval")
+		}
 	}
 }

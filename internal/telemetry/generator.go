@@ -79,7 +79,7 @@ func (g *Generator) Tokens(provider, kind string, n int64) {
 }
 
 // ToolCalled counts a call of a tool and, in bytes, what came of it.
-// tool is the name of a built-in one, or ToolOfClient.
+// tool is the name of a built-in one, ToolOfMCP or ToolOfClient.
 func (g *Generator) ToolCalled(tool, outcome string, size int) {
 	if g == nil {
 		return

@@ -59,7 +59,7 @@ func refusedResults(m metrics) *prometheus.CounterVec {
 }
 
 func toolCalls(m metrics) *prometheus.CounterVec {
-	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; every tool that is not built in counts as client.",
+	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; those of clients count as client, of MCP servers as mcp.",
 		LabelTool, LabelOutcome)
 }
 

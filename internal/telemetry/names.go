@@ -84,8 +84,10 @@ const (
 	TurnSuperseded = "Superseded"
 	// OutcomeAbandoned is how an attempt ended whose result nobody waited for any more.
 	OutcomeAbandoned = "Abandoned"
-	// ToolOfClient stands for every tool that is not built in.
+	// ToolOfClient stands for every tool of a client, and for those that there are not; ToolOfMCP for every tool of an MCP
+	// server.
 	ToolOfClient = "client"
+	ToolOfMCP    = "mcp"
 	// Outcomes of tool calls.
 	CallSucceeded   = "Succeeded"
 	CallFailed      = "Failed"

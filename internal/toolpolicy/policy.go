@@ -14,7 +14,7 @@ import (
 
 // Allows reports whether the tool of that name may be called. A chat that says nothing of tools may call all.
 func Allows(t *v1alpha1.ChatTools, name string) bool {
-	return t == nil || (len(t.Allow) == 0 || matchesAny(t.Allow, name)) && !matchesAny(t.Deny, name)
+	return t == nil || (len(t.Allow) == 0 || Matches(t.Allow, name)) && !Matches(t.Deny, name)
 }
 
 // Names reports whether the policy allows the tool by its whole name.
@@ -24,7 +24,14 @@ func Names(t *v1alpha1.ChatTools, name string) bool {
 
 // NeedsApproval reports whether a person has to approve calls of the tool of that name.
 func NeedsApproval(t *v1alpha1.ChatTools, name string) bool {
-	return t != nil && matchesAny(t.Approval, name)
+	return t != nil && Matches(t.Approval, name)
+}
+
+// Matches reports whether one of the patterns is the name, or a beginning of it with a * behind.
+func Matches[P ~string](patterns []P, name string) bool {
+	return slices.ContainsFunc(patterns, func(p P) bool {
+		return covers(v1alpha1.ToolPattern(p), v1alpha1.ToolPattern(name))
+	})
 }
 
 // Within is the policy within the bounds of another one: what both allow, what one of them denies, and what one of them
@@ -76,12 +83,6 @@ func covers(wide, narrow v1alpha1.ToolPattern) bool {
 		return wide == narrow
 	}
 	return strings.HasPrefix(strings.TrimSuffix(string(narrow), "*"), prefix)
-}
-
-func matchesAny(patterns []v1alpha1.ToolPattern, name string) bool {
-	return slices.ContainsFunc(patterns, func(p v1alpha1.ToolPattern) bool {
-		return covers(p, v1alpha1.ToolPattern(name))
-	})
 }
 
 func union(a, b []v1alpha1.ToolPattern) []v1alpha1.ToolPattern {

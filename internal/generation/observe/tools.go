@@ -5,11 +5,13 @@ package observe
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -18,7 +20,8 @@ import (
 // Tools returns the observer of a batch of calls, which also measures each of them.
 func (a *Attempt) Tools(next tools.Observer) tools.Observer {
 	return func(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, tools.Watch) {
-		ctx, span := a.observer.options.Tracer.StartToolCall(ctx, toolLabel(call.Name, builtIn), func() []attribute.KeyValue {
+		label := a.toolLabel(call.Name, builtIn)
+		ctx, span := a.observer.options.Tracer.StartToolCall(ctx, label, func() []attribute.KeyValue {
 			return a.toolAttributes(call)
 		})
 		ctx, watch := next(ctx, call, builtIn)
@@ -38,7 +41,7 @@ func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 		// What a tool says went wrong can hold content.
 		outcome, errorType = telemetry.CallFailed, telemetry.ToolError
 	}
-	a.observer.options.Metrics.ToolCalled(toolLabel(result.Name, builtIn), outcome, a.readable(result))
+	a.observer.options.Metrics.ToolCalled(a.toolLabel(result.Name, builtIn), outcome, a.readable(result))
 	span.Set(tracing.Outcome(outcome))
 	if a.observer.options.Tracer.Content() {
 		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
@@ -67,7 +70,7 @@ func (a *Attempt) ClientResults(messages []v1alpha1.ChatMessage) {
 
 // ToolDenied counts a call that people did not allow.
 func (a *Attempt) ToolDenied(name string, builtIn bool) {
-	a.observer.options.Metrics.ToolDenied(toolLabel(name, builtIn))
+	a.observer.options.Metrics.ToolDenied(a.toolLabel(name, builtIn))
 }
 
 func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
@@ -86,9 +89,19 @@ func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
 }
 
 // toolLabel names a tool by one of a closed set: models do call tools that there are not.
-func toolLabel(name string, builtIn bool) string {
-	if builtIn {
+func (a *Attempt) toolLabel(name string, builtIn bool) string {
+	switch {
+	case builtIn:
 		return name
+	case a.ofMCP(name):
+		return telemetry.ToolOfMCP
 	}
 	return telemetry.ToolOfClient
+}
+
+// ofMCP reports whether the name is that of a tool of one of the chat's MCP servers, and of none of its client.
+func (a *Attempt) ofMCP(name string) bool {
+	server := mcp.ServerOf(name)
+	return tools.RequiresAction(a.chat.Spec.Tools, name) != v1alpha1.RequiresClient &&
+		slices.ContainsFunc(a.chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.Name == server })
 }

@@ -52,6 +52,21 @@ func (c *conversation) write(change func(*v1alpha1.ChatStatus)) {
 	}
 }
 
+// edit changes the chat's spec.
+func (c *conversation) edit(change func(*v1alpha1.ChatSpec)) {
+	c.t.Helper()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := cluster.Client.Get(c.t.Context(), client.ObjectKeyFromObject(c.chat), c.chat); err != nil {
+			return err
+		}
+		change(&c.chat.Spec)
+		return cluster.Client.Update(c.t.Context(), c.chat)
+	})
+	if err != nil {
+		c.t.Fatalf("editing chat %s: %v", c.chat.Name, err)
+	}
+}
+
 // has gives the chat a class of that name, as the operator would decide.
 func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
 	c.t.Helper()

@@ -26,6 +26,8 @@ import (
 var callsEcho = modelserver.Script{Rules: []modelserver.Rule{
 	{Match: modelserver.Match{LastUserText: "summar"},
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They tried the echo.")}}},
+	{Match: modelserver.Match{LastUserText: "Guess", ToolResults: new(0)},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("s__echo", `{"text":"hello"}`)}}},
 	{Match: modelserver.Match{ToolOffered: "s__echo", ToolResults: new(0)},
 		Reply: modelserver.Reply{Steps: []modelserver.Step{
 			{ToolCalls: []modelserver.ToolCall{{Name: "s__echo", Arguments: []byte(`{"text":"hello"}`)}}},
@@ -138,6 +140,33 @@ func TestAnEntryNamesToolsWhoseCallsWaitForApproval(t *testing.T) {
 	if call := c.result().Spec.Parts[0].ToolCall; call.RequiresAction != v1alpha1.RequiresApproval ||
 		call.ApprovalCause != "" {
 		t.Errorf("the call is %+v", call)
+	}
+}
+
+func TestACallOfAToolThatWasNotOnOfferIsNotMade(t *testing.T) {
+	for name, offers := range map[string]func(e *echoing, entry *v1alpha1.MCPServer){
+		"its server could not be used": func(_ *echoing, entry *v1alpha1.MCPServer) { entry.URL = "http://127.0.0.1:1/mcp" },
+		"it did not exist":             func(e *echoing, _ *v1alpha1.MCPServer) { e.RemoveTools("echo") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, e, entry := withEcho(t)
+			entry.RequireApproval = []string{"*"}
+			early := entry
+			offers(e, &early)
+			c := p.newChat("guess", serving(early))
+			c.ask("guess-prompt", "Guess.")
+			reply := c.result()
+			if call := reply.Spec.Parts[0].ToolCall; call == nil || call.RequiresAction != "" {
+				t.Fatalf("the reply is %+v", reply.Spec)
+			}
+			e.says("Says it again.")
+			c.edit(serving(entry))
+			c.commit(reply, v1alpha1.ActionExecuteTools)
+			got := c.result().Spec.Parts[0].ToolResult
+			if !got.IsError || !strings.Contains(got.Output, "was not on offer when it was called") || e.calls != 0 {
+				t.Errorf("after %d calls the result is %+v", e.calls, got)
+			}
+		})
 	}
 }
 

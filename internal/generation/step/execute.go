@@ -21,7 +21,7 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
-	p.meetServersOf(ctx, calls.Run)
+	p.meetServersOf(ctx, messages, calls.Run)
 	defer p.served.offer.Close()
 	p.pinApproved(messages, calls.Run)
 	live := p.newBatch(publishAs(v1alpha1.RoleTool, to))

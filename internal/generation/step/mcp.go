@@ -5,6 +5,7 @@ package step
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"charm.land/fantasy"
@@ -20,6 +21,8 @@ type served struct {
 	asked chan *mcp.Offer
 	// offer is nil for a step that has none.
 	offer *mcp.Offer
+	// onOffer tells whether the reply that made the calls was offered a tool; nil for a step that asks a model.
+	onOffer func(name string) bool
 	// pinned are the hashes that the history holds.
 	pinned map[string]string
 	// account is what the step's message says of all that.
@@ -53,7 +56,7 @@ func (p *Performer) meetServers(ctx context.Context, messages []v1alpha1.ChatMes
 }
 
 // meetServersOf asks the servers of calls.
-func (p *Performer) meetServersOf(ctx context.Context, calls []v1alpha1.ToolCall) {
+func (p *Performer) meetServersOf(ctx context.Context, messages []v1alpha1.ChatMessage, calls []v1alpha1.ToolCall) {
 	if p.steps.options.MCP == nil {
 		return
 	}
@@ -64,7 +67,7 @@ func (p *Performer) meetServersOf(ctx context.Context, calls []v1alpha1.ToolCall
 		}
 	}
 	if len(called) > 0 {
-		p.served.offer = p.offer(ctx, called)
+		p.served.offer, p.served.onOffer = p.offer(ctx, called), mcp.OnOffer(messages)
 	}
 }
 
@@ -74,12 +77,19 @@ func (p *Performer) registry() *tools.Registry {
 	if p.served.offer == nil {
 		return p.steps.options.Tools
 	}
-	clients, mode := tools.OfClient(p.chat.Spec.Tools), p.chat.ModeInForce()
+	clients, mode, late := tools.OfClient(p.chat.Spec.Tools), p.chat.ModeInForce(), map[string]bool{}
 	more := slices.DeleteFunc(p.served.offer.Tools(), func(t tools.Tool) bool {
-		return tools.UseIn(mode, t) == tools.Forbidden ||
+		late[t.Name()] = p.served.onOffer != nil && !p.served.onOffer(t.Name())
+		return late[t.Name()] || tools.UseIn(mode, t) == tools.Forbidden ||
 			slices.ContainsFunc(clients, func(c tools.Tool) bool { return c.Name() == t.Name() })
 	})
-	return p.steps.options.Tools.Plus(more, p.served.offer.Absent)
+	return p.steps.options.Tools.Plus(more, func(name string) error {
+		if late[name] {
+			return fmt.Errorf("tool %q was not on offer when it was called, so that nobody could say whether the call "+
+				"requires approval: call it again", name)
+		}
+		return p.served.offer.Absent(name)
+	})
 }
 
 // serverWarnings are about what the model is asked without.

@@ -31,7 +31,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 		kept[result.ID] = result
 	}
 	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
-	p.meetServersOf(ctx, calls.Run)
+	p.meetServersOf(ctx, messages, calls.Run)
 	defer p.served.offer.Close()
 	p.pinApproved(messages, calls.Run)
 	registry := p.registry()
