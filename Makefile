@@ -102,11 +102,14 @@ toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for wo
 	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src \
 	  $(TOOLCHAIN_CACHE)=/usr/local/go-cache
 
-# As npm has it, held to versions and hashes by its lock. Node is this machine's, with the libraries that it links.
+# As npm has it, held to versions and hashes by its lock. Node is this machine's, with the libraries that it links. Beside it
+# stands the server that the Go SDK is tested with, which knows no sessions, as its release is.
 MCP_EVERYTHING := $(BIN)/mcp-everything
+MCP_SDK_SERVER := github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 
 .PHONY: mcp-everything
-mcp-everything: $(OCIPACK) ## Pack an image with Node and the reference server of MCP, for tests: bin/mcp-everything.tar.
+mcp-everything: $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
+	@$(GO_BUILD) -o $(BIN)/ $(MCP_SDK_SERVER)
 	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
 	@cmp -s $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed || \
 	  { npm ci --prefix $(MCP_EVERYTHING) --ignore-scripts --no-audit --no-fund --loglevel=error && \
@@ -114,6 +117,7 @@ mcp-everything: $(OCIPACK) ## Pack an image with Node and the reference server o
 	@node=$$(readlink -f "$$(command -v node)"); \
 	  libraries=$$(ldd "$$node" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'); \
 	  $(OCIPACK) -o $(BIN)/mcp-everything.tar -ref $(MCP_IMAGE) -user 65532:65532 -env PATH=/bin -workdir /srv "$$node"=/bin/node \
+	  $(BIN)/everything-server=/bin/everything-server \
 	  $$(for library in $$libraries; do echo "$$(readlink -f $$library)=$$library"; done) $(MCP_EVERYTHING)/node_modules=/srv/node_modules
 
 # What gives the sandboxes of the end-to-end tests their pods, as its release is.
