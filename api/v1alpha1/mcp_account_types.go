@@ -4,7 +4,7 @@
 package v1alpha1
 
 // MCPServerReason is why a server's tools were not offered to a model.
-// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid;ReferenceNotFound;ReferenceForbidden;NotReady;AddressInvalid
+// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid;CABundleInvalid;ReferenceNotFound;ReferenceForbidden;NotReady;AddressInvalid
 type MCPServerReason string
 
 const (
@@ -22,6 +22,9 @@ const (
 	MCPHostForbidden MCPServerReason = "HostForbidden"
 	// MCPResponseInvalid means that the server answered something that is not of the protocol, or too much.
 	MCPResponseInvalid MCPServerReason = "ResponseInvalid"
+	// MCPCABundleInvalid means that the key of the ConfigMap which caBundleFrom names does not exist, or holds no
+	// certificates.
+	MCPCABundleInvalid MCPServerReason = "CABundleInvalid"
 	// MCPReferenceNotFound means that the object which serverRef names does not exist, or that the cluster does not have
 	// its kind.
 	MCPReferenceNotFound MCPServerReason = "ReferenceNotFound"

@@ -29,6 +29,7 @@ const (
 
 // MCPServer is a server of the Model Context Protocol (MCP) whose tools the model may call, as NAME__TOOL.
 // +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set either url or serverRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.caBundleFrom) || !has(self.url) || self.url.startsWith('https://')",message="caBundleFrom is for a url of https"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()) && (!has(self.headersFrom) || !self.headersFrom.exists(o, o.name.lowerAscii() == h.name.lowerAscii())))",message="each header can be given once, in headers or in headersFrom, in upper or lower case"
 // +kubebuilder:validation:XValidation:rule="!has(self.headersFrom) || self.headersFrom.all(h, self.headersFrom.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
 type MCPServer struct {
@@ -71,6 +72,12 @@ type MCPServer struct {
 	// +listMapKey=name
 	// +optional
 	HeadersFrom []MCPHeaderSource `json:"headersFrom,omitempty"`
+
+	// caBundleFrom names a ConfigMap of the chat's namespace with the certificates of the authorities that the server's
+	// own certificate is of. Default: those of the image. It is read for each step. Whoever writes the entry must be
+	// allowed to get the ConfigMap.
+	// +optional
+	CABundleFrom *MCPCABundleSource `json:"caBundleFrom,omitempty"`
 
 	// timeoutSeconds is how long a call of a tool may give no sign of life: each notice of progress begins it anew, for
 	// an hour at most. Default: 60.
@@ -144,6 +151,14 @@ type MCPHeaderSource struct {
 	// secretKeyRef names the key of a Secret that holds the value. Spaces and line breaks around it do not count.
 	// +required
 	SecretKeyRef SecretKeyReference `json:"secretKeyRef"`
+}
+
+// MCPCABundleSource is where the certificates of authorities are.
+type MCPCABundleSource struct {
+	// configMapKeyRef names the key of a ConfigMap that holds them: certificates in PEM, one after the other. No other
+	// authorities are trusted for this server.
+	// +required
+	ConfigMapKeyRef ConfigMapKeyReference `json:"configMapKeyRef"`
 }
 
 // MCPToolFilter says which of a server's tools a model is offered. Entries are names as the server has them. A * at the

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
@@ -74,8 +76,8 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	o.MCP = mcp.New(mcp.Options{Hosts: servers, HTTP: transport.NewClient, Secrets: secretKey, Log: log, Now: time.Now})
-	if err := run(ctx, log, *health, *metrics, o); err != nil {
+	mcpServers := mcp.Options{Hosts: servers, HTTP: transport.NewClient, Secrets: secretKey, Log: log, Now: time.Now}
+	if err := run(ctx, log, *health, *metrics, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
@@ -89,7 +91,8 @@ func hosts(to *[]string, name, usage string) {
 	})
 }
 
-func run(parent context.Context, log *slog.Logger, health, metrics string, o runner.Options) error {
+func run(parent context.Context, log *slog.Logger, health, metrics string, o runner.Options,
+	mcpServers mcp.Options) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
@@ -113,6 +116,8 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	}
 	sidecar := publish.New(cmp.Or(os.Getenv("RELAY_SOCKET"), "/run/parley/relay.sock"), uuid.NewString(),
 		time.Now)
+	mcpServers.ConfigMap = configMapKey(client, os.Getenv("POD_NAMESPACE"))
+	o.MCP = mcp.New(mcpServers)
 	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err
@@ -194,6 +199,24 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 // secretKey reads a key of a Secret that is mounted into the pod.
 func secretKey(secret, key string) ([]byte, error) {
 	return keyfile.Read(cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys"), secret, key)
+}
+
+// configMapKey reads keys of the ConfigMaps of the namespace.
+func configMapKey(client *apiclient.Client, namespace string) func(context.Context, string, string) ([]byte, error) {
+	return func(ctx context.Context, name, key string) ([]byte, error) {
+		config, err := client.ConfigMap(ctx, namespace, name)
+		if apierrors.IsNotFound(err) {
+			return nil, fs.ErrNotExist
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+		}
+		value, ok := config.Value(key)
+		if !ok {
+			return nil, fs.ErrNotExist
+		}
+		return value, nil
+	}
 }
 
 // mintFor asks for tokens of the pod's own account, each for one workspace and bound to the pod.

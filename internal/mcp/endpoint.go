@@ -4,7 +4,9 @@
 package mcp
 
 import (
+	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -26,12 +28,64 @@ type endpoint struct {
 	url     *url.URL
 	headers http.Header
 	secrets scrubber
+	// roots are the authorities that its certificate is of; nil: those of the image.
+	roots *x509.CertPool
 	// key is that of everything that decides what the server says: what is kept of one key is never met by another.
 	key string
 }
 
 // endpoint is where the server is called, and with what.
-func (s *Servers) endpoint(server *v1alpha1.MCPServer) (*endpoint, *failure) {
+func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer) (*endpoint, *failure) {
+	target, failed := s.target(server)
+	if failed != nil {
+		return nil, failed
+	}
+	e := &endpoint{server: server, url: target, headers: http.Header{}}
+	for _, header := range server.Headers {
+		e.headers.Set(header.Name, header.Value)
+	}
+	if failed = s.addSecrets(e); failed != nil {
+		return nil, failed
+	}
+	bundle, failed := s.addRoots(ctx, e)
+	if failed != nil {
+		return nil, failed
+	}
+	raw, err := json.Marshal([]any{server, e.headers, bundle})
+	if err != nil {
+		return nil, &failure{reason: v1alpha1.MCPConnectionFailed, words: "its entry cannot be read"}
+	}
+	sum := sha256.Sum256(raw)
+	e.key = hex.EncodeToString(sum[:])
+	return e, nil
+}
+
+// addRoots adds the authorities that the entry names, as they are now, and returns what they were read from.
+func (s *Servers) addRoots(ctx context.Context, e *endpoint) (bundle []byte, failed *failure) {
+	if e.server.CABundleFrom == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.server.ConnectTimeout())
+	defer cancel()
+	ref, problem := e.server.CABundleFrom.ConfigMapKeyRef, ""
+	bundle, err := s.options.ConfigMap(ctx, ref.Name, ref.Key)
+	e.roots = x509.NewCertPool()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		problem = "does not exist"
+	case err != nil:
+		problem = "cannot be read"
+	case !e.roots.AppendCertsFromPEM(bundle):
+		problem = "holds no certificates in PEM"
+	default:
+		return bundle, nil
+	}
+	return nil, &failure{reason: v1alpha1.MCPCABundleInvalid,
+		words: clip.Ellipsis(fmt.Sprintf("key %s of ConfigMap %s %s", ref.Key, ref.Name, problem), maxWords)}
+}
+
+// target is the url of the server, if it may be called.
+func (s *Servers) target(server *v1alpha1.MCPServer) (*url.URL, *failure) {
 	target, err := url.Parse(server.URL)
 	if err != nil || target.Host == "" || target.User != nil {
 		return nil, &failure{reason: v1alpha1.MCPConnectionFailed, words: "its url is not valid"}
@@ -43,20 +97,7 @@ func (s *Servers) endpoint(server *v1alpha1.MCPServer) (*endpoint, *failure) {
 		}
 		return nil, &failure{reason: v1alpha1.MCPHostForbidden, words: host + " is none that MCP servers may be called at"}
 	}
-	e := &endpoint{server: server, url: target, headers: http.Header{}}
-	for _, header := range server.Headers {
-		e.headers.Set(header.Name, header.Value)
-	}
-	if failed := s.addSecrets(e); failed != nil {
-		return nil, failed
-	}
-	raw, err := json.Marshal([]any{server, e.headers})
-	if err != nil {
-		return nil, &failure{reason: v1alpha1.MCPConnectionFailed, words: "its entry cannot be read"}
-	}
-	sum := sha256.Sum256(raw)
-	e.key = hex.EncodeToString(sum[:])
-	return e, nil
+	return target, nil
 }
 
 // inHeader are values that can stand in a header: visible ASCII, and spaces between.

@@ -69,7 +69,7 @@ func (o *Offer) bound() {
 
 func (f *source) ask(ctx context.Context) {
 	var err error
-	if f.endpoint, f.failure = f.servers.endpoint(f.server); f.failure != nil {
+	if f.endpoint, f.failure = f.servers.endpoint(ctx, f.server); f.failure != nil {
 		return
 	}
 	if f.listed, err = f.servers.list(ctx, f.endpoint); err == nil {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/hostlist"
 )
 
@@ -35,10 +36,12 @@ const (
 type Options struct {
 	// Hosts that servers may be called at; empty: all.
 	Hosts hostlist.List
-	// HTTP makes the client for one server, which shares its connections with no other.
+	// HTTP makes the client for one server, as transport.NewClient does, which shares its connections with no other.
 	HTTP func() *http.Client
 	// Secrets reads a key of a Secret; fs.ErrNotExist if there is none.
 	Secrets func(secret, key string) ([]byte, error)
+	// ConfigMap reads a key of a ConfigMap of the namespace; fs.ErrNotExist if there is none.
+	ConfigMap func(ctx context.Context, name, key string) ([]byte, error)
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
 	// Now tells the time.
@@ -106,6 +109,9 @@ func (s *Servers) recall(e *endpoint) known {
 	if k == nil {
 		s.makeRoom(now)
 		k = &known{client: s.options.HTTP()}
+		if e.roots != nil {
+			k.client = transport.Trusting(k.client, e.roots)
+		}
 		s.known[e.key] = k
 	}
 	k.used = now

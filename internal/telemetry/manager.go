@@ -59,7 +59,8 @@ func refusedResults(m metrics) *prometheus.CounterVec {
 }
 
 func toolCalls(m metrics) *prometheus.CounterVec {
-	return m.counter(MetricToolCalls, "Tool calls by tool and outcome; those of clients count as client, of MCP servers as mcp.",
+	return m.counter(MetricToolCalls,
+		"Tool calls by tool and outcome; tools of clients count as client, those of MCP servers as mcp.",
 		LabelTool, LabelOutcome)
 }
 

@@ -118,7 +118,7 @@ func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 	foreign, foreignMessage := instructed("internal"), withFiles("internal")
 	mustCreate(t, administrator, foreign)
 	mustCreate(t, administrator, foreignMessage)
-	const refusal = "chatter may not get every ConfigMap that is named here, and so cannot show it to a model"
+	const refusal = "chatter may not get every ConfigMap that is named here"
 	many := make([]string, 16)
 	for i := range many {
 		many[i] = handbook

@@ -23,6 +23,7 @@ var mcpAdvice = map[v1alpha1.MCPServerReason]string{
 	v1alpha1.MCPSecretMissing:      "create it",
 	v1alpha1.MCPHostForbidden:      "name another url, or have the operator's administrator add the host to --mcp-hosts",
 	v1alpha1.MCPResponseInvalid:    "see whether url and transport are those of an MCP server",
+	v1alpha1.MCPCABundleInvalid:    "put certificates in PEM there",
 	v1alpha1.MCPReferenceNotFound:  "create it, or install the project that brings its kind",
 	v1alpha1.MCPReferenceForbidden: "have the operator's administrator give the manager the rights of config/mcp",
 	v1alpha1.MCPNotReady:           "see what its own status says",

@@ -7,6 +7,8 @@
 package transport
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -31,6 +33,16 @@ func NewClient() *http.Client {
 	t.MaxResponseHeaderBytes = maxHeaderBytes
 	t.ResponseHeaderTimeout = headerTimeout
 	return &http.Client{Transport: t, CheckRedirect: stay}
+}
+
+// Trusting returns a copy of a client of NewClient, with connections of its own, that trusts these authorities and no
+// others.
+func Trusting(client *http.Client, roots *x509.CertPool) *http.Client {
+	trusting := *client
+	t := client.Transport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	trusting.Transport = t
+	return &trusting
 }
 
 // stay is the CheckRedirect of a client that hands redirects to its caller.
