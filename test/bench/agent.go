@@ -39,7 +39,7 @@ func (b *bench) agent(ctx context.Context, a *Agent) error {
 		{[]modelserver.ToolCall{call("true")}, &a.Idle},
 		{slices.Repeat([]modelserver.ToolCall{call("sleep 600 &")}, commands), &a.Busy},
 	} {
-		if err := b.script(ctx, answerWithCalls(modelDelay, turn.calls...)); err != nil {
+		if err := b.script(ctx, answerWithCalls(turn.calls...)); err != nil {
 			return err
 		}
 		if err := b.say(ctx, "agent", fmt.Sprintf("agent-%d", i)); err != nil {

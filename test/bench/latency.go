@@ -79,7 +79,7 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 // steps measures turns in which the model calls a tool: from the call, as the client sees it, to the first part of the
 // next reply.
 func (b *bench) steps(ctx context.Context, f *Figures, turns int) error {
-	if err := b.script(ctx, answerWithTool(modelDelay, "current_time", "{}")); err != nil {
+	if err := b.script(ctx, answerWithTool("current_time", "{}")); err != nil {
 		return err
 	}
 	if err := b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta("steps")}); err != nil {

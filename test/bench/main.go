@@ -22,6 +22,7 @@ type Figures struct {
 	SecondStep     Percentiles      `json:"second_step_ms"`
 	Turn           Percentiles      `json:"turn_ms"`
 	Workspace      *Workspace       `json:"workspace,omitempty"`
+	MCP            *MCP             `json:"mcp,omitempty"`
 	Burst          map[string]Burst `json:"burst"`
 	Writes         Writes           `json:"writes"`
 	ColdPod        float64          `json:"cold_pod_s"`
@@ -128,6 +129,7 @@ func measure(ctx context.Context, model, toolbox string, turns, chats int, burst
 		{"a cold generation pod", false, b.cold},
 		{"turns of one step", false, func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
 		{"turns of three steps", false, func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
+		{"MCP servers", false, func(ctx context.Context, f *Figures) error { return b.mcp(ctx, f, turns/2) }},
 		{"work in a workspace", toolbox == "",
 			func(ctx context.Context, f *Figures) error { return b.work(ctx, f, toolbox, turns/2) }},
 		{"100 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},

@@ -18,7 +18,7 @@ func (b *bench) output(ctx context.Context, o *Output) error {
 	ctx, stop := context.WithCancel(ctx) // The stream ends with the stage.
 	defer stop()
 	command := fmt.Sprintf(`{"command":"yes 'a line of a log, as they are' | head -c %d","timeout":300}`, written)
-	if err := b.script(ctx, answerWithTool(modelDelay, "execute", command)); err != nil {
+	if err := b.script(ctx, answerWithTool("execute", command)); err != nil {
 		return err
 	}
 	if err := b.newWorkingChat(ctx, "output"); err != nil {

@@ -24,6 +24,15 @@ func report(out io.Writer, f *Figures) {
 			w.Output.LiveKiB)
 		row("memory of a workspace's agent (MiB)", "%.0f, %.0f with 100 commands", w.Agent.Idle, w.Agent.Busy)
 	}
+	if m := f.MCP; m != nil {
+		row("first part with 5 MCP servers", "p50 %.1f ms, %.2f of that without (%.1f ms); %.0f ms when they are met",
+			m.With.P50, m.ShareOfWithout, m.Without.P50, m.Unknown)
+		row("beside an MCP server that hangs", "p50 %.1f ms, %.2f of that without; %.0f ms when it is met", m.Hanging.P50,
+			m.HangingShare, m.Met)
+		row("call of an MCP tool, to text", "p50 %.1f ms, p95 %.1f ms", m.SecondStep.P50, m.SecondStep.P95)
+		row("20 chats with 5 MCP servers each", "%d connections at most, %d left; generator %.0f MiB, %.0f without",
+			m.Connections, m.Left, m.Generator, m.GeneratorWithout)
+	}
 	for _, n := range []string{"100", "300"} {
 		b, measured := f.Burst[n]
 		if !measured {

@@ -135,17 +135,17 @@ func answer(delay time.Duration) modelserver.Script {
 	}}}}
 }
 
-func answerWithTool(delay time.Duration, tool, arguments string) modelserver.Script {
-	return answerWithCalls(delay, modelserver.ToolCall{Name: tool, Arguments: json.RawMessage(arguments)})
+func answerWithTool(tool, arguments string) modelserver.Script {
+	return answerWithCalls(modelserver.ToolCall{Name: tool, Arguments: json.RawMessage(arguments)})
 }
 
-func answerWithCalls(delay time.Duration, calls ...modelserver.ToolCall) modelserver.Script {
-	s := answer(delay)
+func answerWithCalls(calls ...modelserver.ToolCall) modelserver.Script {
+	s := answer(modelDelay)
 	s.Rules = append([]modelserver.Rule{{
 		Match: modelserver.Match{ToolResults: new(0)},
 		Reply: modelserver.Reply{
 			Steps:       []modelserver.Step{modelserver.Say("Wait. "), {ToolCalls: calls}},
-			DelayBefore: modelserver.Duration(delay),
+			DelayBefore: modelserver.Duration(modelDelay),
 		},
 	}}, s.Rules...)
 	return s

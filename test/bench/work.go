@@ -31,7 +31,7 @@ func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) e
 	}); err != nil {
 		return err
 	}
-	if err := b.script(ctx, answerWithTool(modelDelay, "execute", `{"command":"true"}`)); err != nil {
+	if err := b.script(ctx, answerWithTool("execute", `{"command":"true"}`)); err != nil {
 		return err
 	}
 	for _, name := range []string{"cold-work", "work"} {
