@@ -119,6 +119,7 @@ func callsAll(offered string, calls []mcpCall) modelserver.Script {
 
 func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) {
 	w := newWorld(t, callsAll(npm+"echo", callsOfMCP))
+	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("corp"), Data: map[string]string{"ca.crt": "none"}})
 	current, old, stateless := w.serveEverything("streamableHttp"), w.serveEverything("sse"), w.serveSDK()
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try everything.",
 		MCPServers: []v1alpha1.MCPServer{
@@ -126,6 +127,8 @@ func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) 
 			{Name: "old", URL: old + "/sse", Transport: v1alpha1.MCPSSE},
 			{Name: "sdk", URL: stateless + "/mcp"},
 			{Name: "gone", URL: "http://192.0.2.1:3001/mcp", ConnectTimeoutSeconds: new(int32(1))},
+			{Name: "private", URL: "https://192.0.2.1:3001/mcp", CABundleFrom: &v1alpha1.MCPCABundleSource{
+				ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}},
 		}}})
 	w.ready("c", 4)
 	results := w.results("c")
@@ -142,8 +145,9 @@ func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) 
 		t.Errorf("the files are %v", files)
 	}
 	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
-	if said == nil || !strings.Contains(said.Message, "gone (") {
-		t.Errorf("of the server that is not there the chat says %+v", said)
+	if said == nil || !strings.Contains(said.Message, "gone (") ||
+		!strings.Contains(said.Message, "private (CABundleInvalid): key ca.crt of ConfigMap corp holds no certificates") {
+		t.Errorf("of the servers that cannot be used the chat says %+v", said)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -52,7 +54,7 @@ func patience(s Server) time.Duration {
 // waitsFor reports whether the server is starting and has not been waited for in vain.
 func (p turn) waitsFor(s Server) bool {
 	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
-		return told.Name == s.Name && told.URL == "" && told.Ref.Kind == s.Ref.Kind && told.Ref.Name == s.Ref.Name
+		return told.Name == s.Name && told.URL == "" && equality.Semantic.DeepEqual(told.Ref, s.Ref)
 	})
 }
 

@@ -60,10 +60,15 @@ func TestAServerThatNeverGetsReadyIsWaitedForOnce(t *testing.T) {
 	w := referring(t).find(notReady(v1alpha1.MCPNotReady, true)).say("a").want("Running v1 a/1 - []")
 	w.later(ServerPatience).want("Running v1 a/1 1:GenerateAssistant []").answer(chattest.Says("Without it."))
 	w.say("b").want("Running v3 b/3 1:GenerateAssistant []")
+	// Another one is waited for, also one of the same name.
+	other := notReady(v1alpha1.MCPNotReady, true)
+	other.Ref.Group = "kagent.dev"
+	w.find(other).answer(chattest.Says("Without it.")).later(time.Second).say("b2").want("Running v5 b2/5 - []")
+	w.later(ServerPatience)
 	// One that was ready meanwhile is waited for again.
 	w.find(ready("http://10.0.0.1/mcp")).answer(chattest.Says("Fine.")).say("c")
 	w.find(notReady(v1alpha1.MCPNotReady, true)).answer(chattest.Says("Fine.")).later(time.Second).say("d").
-		want("Running v7 d/7 - []").wantReason(v1alpha1.ReasonWaitingForMCPServers)
+		want("Running v9 d/9 - []").wantReason(v1alpha1.ReasonWaitingForMCPServers)
 }
 
 func TestAModelIsAskedOnceItsServersAreReadyOrTheTimeIsUp(t *testing.T) {
