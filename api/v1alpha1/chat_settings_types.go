@@ -59,6 +59,11 @@ type ChatSettings struct {
 	// +optional
 	MCPServers []MCPServer `json:"mcpServers,omitempty"`
 
+	// kubernetes lets the model read objects of the cluster, and change them if that is allowed, as a service account of
+	// the namespace. A change takes effect with the next step. Those of a sub-chat are its own.
+	// +optional
+	Kubernetes *KubernetesAccess `json:"kubernetes,omitempty"`
+
 	// advisor lets the model ask another one for advice.
 	// +optional
 	Advisor *ChatAdvisor `json:"advisor,omitempty"`

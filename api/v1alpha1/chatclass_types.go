@@ -37,7 +37,7 @@ type ChatClassSpec struct {
 }
 
 // ChatField is a field of Chat.spec that a ChatClass may keep to itself.
-// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;tools;mcpServers;advisor;workspace;subAgents;limits;debug
+// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;tools;mcpServers;kubernetes;advisor;workspace;subAgents;limits;debug
 type ChatField string
 
 // The fields that a ChatClass may keep to itself.
@@ -49,6 +49,7 @@ const (
 	FieldWhenModelConfigUnavailable ChatField = "whenModelConfigUnavailable"
 	FieldTools                      ChatField = "tools"
 	FieldMCPServers                 ChatField = "mcpServers"
+	FieldKubernetes                 ChatField = "kubernetes"
 	FieldAdvisor                    ChatField = "advisor"
 	FieldWorkspace                  ChatField = "workspace"
 	FieldSubAgents                  ChatField = "subAgents"

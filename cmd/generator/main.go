@@ -43,6 +43,7 @@ import (
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/kubernetes"
 	"parley.dev/parley/internal/tools/planning"
 	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/subagents"
@@ -183,7 +184,8 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 		Namespace: namespace, Pod: pod, Client: client,
 		Relay: relay{sidecar},
 		Keys:  secretKey,
-		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools()),
+		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
+			kubernetes.Tools(cluster)),
 			advisor.Tool{},
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},

@@ -14,7 +14,7 @@ import (
 type TokenFor struct {
 	// Namespace and Account are whose token it is.
 	Namespace, Account string
-	// Pod and PodUID bind the token to a pod: it ends with that.
+	// Pod and PodUID bind the token to a pod of the account: it ends with that. Empty: it is bound to none.
 	Pod, PodUID string
 	// Seconds is how long it is good for; the API server grants at least 600.
 	Seconds int64
@@ -29,9 +29,9 @@ type tokenRequest struct {
 }
 
 type tokenSpec struct {
-	Audiences         []string    `json:"audiences"`
-	ExpirationSeconds int64       `json:"expirationSeconds"`
-	BoundObjectRef    boundObject `json:"boundObjectRef"`
+	Audiences         []string     `json:"audiences,omitempty"`
+	ExpirationSeconds int64        `json:"expirationSeconds"`
+	BoundObjectRef    *boundObject `json:"boundObjectRef,omitempty"`
 }
 
 type boundObject struct {
@@ -46,14 +46,17 @@ type tokenStatus struct {
 	ExpirationTimestamp time.Time `json:"expirationTimestamp"`
 }
 
-// Token asks for a token that is good for the audience alone. It says when the token expires. Errors are the API
+// Token asks for a token that is good for the audience alone; an empty one is that of the API server. It says when the token expires. Errors are the API
 // server's own.
 func (c *Client) Token(ctx context.Context, f TokenFor, audience string) (string, time.Time, error) {
-	body, err := json.Marshal(tokenRequest{
-		APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest",
-		Spec: tokenSpec{Audiences: []string{audience}, ExpirationSeconds: f.Seconds,
-			BoundObjectRef: boundObject{Kind: "Pod", APIVersion: "v1", Name: f.Pod, UID: f.PodUID}},
-	})
+	spec := tokenSpec{ExpirationSeconds: f.Seconds}
+	if audience != "" {
+		spec.Audiences = []string{audience}
+	}
+	if f.Pod != "" {
+		spec.BoundObjectRef = &boundObject{Kind: "Pod", APIVersion: "v1", Name: f.Pod, UID: f.PodUID}
+	}
+	body, err := json.Marshal(tokenRequest{APIVersion: "authentication.k8s.io/v1", Kind: "TokenRequest", Spec: spec})
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("encoding a request for a token: %w", err)
 	}

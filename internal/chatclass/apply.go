@@ -59,6 +59,7 @@ func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
 		WhenModelConfigUnavailable: cmp.Or(own.WhenModelConfigUnavailable, class.WhenModelConfigUnavailable),
 		Tools:                      mergeWith(own.Tools, class.Tools, mergeTools),
 		MCPServers:                 orList(own.MCPServers, class.MCPServers),
+		Kubernetes:                 cmp.Or(own.Kubernetes, class.Kubernetes),
 		Advisor:                    mergeWith(own.Advisor, class.Advisor, mergeAdvisor),
 		Workspace:                  cmp.Or(own.Workspace, class.Workspace),
 		SubAgents:                  mergeWith(own.SubAgents, class.SubAgents, mergeSubAgents),

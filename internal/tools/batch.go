@@ -117,7 +117,8 @@ func (b *Batch) call(call *v1alpha1.ToolCall, alive func(), watch Watch) Call {
 			alive()
 			watch.Show(piece)
 		},
-		Ask: func(q Question) bool { return b.Ask != nil && b.Ask(*call, q) },
+		Again: b.Again,
+		Ask:   func(q Question) bool { return b.Ask != nil && b.Ask(*call, q) },
 	}
 	if c.Attach == nil {
 		c.Attach = func(v1alpha1.MessageFile) bool { return false }

@@ -44,6 +44,8 @@ type Call struct {
 	Show func(piece string)
 	// Alive says that the tool is at work: see Silence. Show says so, too.
 	Alive func()
+	// Again is true if an earlier attempt, or an earlier life of the process, may have made the call.
+	Again bool
 	// Ask asks people, if the message with the results of the batch has room for the question. The call then ends with
 	// ErrAsks.
 	Ask func(Question) (taken bool)

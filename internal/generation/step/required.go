@@ -24,6 +24,8 @@ func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.App
 		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
 	case registry.Proposes(name):
 		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanProposed
+	case registry.Reviews(name): // People are asked once it is known what the call would do.
+		return "", ""
 	case action == v1alpha1.RequiresApproval || p.served.offer.RequiresApproval(name):
 		return v1alpha1.RequiresApproval, ""
 	case use == tools.WithApproval:

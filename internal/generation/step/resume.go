@@ -58,7 +58,7 @@ func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMes
 	}
 	live := p.newBatch(func(parts.Part) {}) // The relay takes no more parts of this attempt.
 	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Known: kept,
-		Answers: p.answers(messages), Ask: live.ask, Attach: live.attach}, live)
+		Again: true, Answers: p.answers(messages), Ask: live.ask, Attach: live.attach}, live)
 	for id, span := range live.spans() {
 		if first := ran[id].Began; !first.IsZero() {
 			span.Began = first

@@ -45,6 +45,9 @@ type Options struct {
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; ok: it has answered.
 	// Not required.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	// ClusterMissing is why the model of a chat cannot work in the cluster, in words for people; empty: it can, or is not
+	// to. nil: no chat is to.
+	ClusterMissing func(ctx context.Context, chat *v1alpha1.Chat) string
 	// MCP are the servers whose tools chats may name; nil: none.
 	MCP *mcp.Servers
 	// Now tells the time.

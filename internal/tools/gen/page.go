@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/internal/tools/kubernetes"
 	"parley.dev/parley/internal/tools/planning"
 	"parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/tools/subagents"
@@ -30,6 +31,7 @@ func builtIn() []tools.Tool {
 	all = append(all, skills.Tools(skills.Options{})...)
 	all = append(all, subagents.Tools(subagents.Options{})...)
 	all = append(all, planning.Tools()...)
+	all = append(all, kubernetes.Tools(nil)...)
 	all = append(all, advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
 	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
