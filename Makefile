@@ -155,7 +155,7 @@ test-unit: ## Run the tests that need no cluster, also those of the local cluste
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
-API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner
+API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.

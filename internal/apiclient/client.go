@@ -173,3 +173,11 @@ func (r Resource[T, L]) ListerWatcher(fieldSelector string) cache.ListerWatcher 
 // object is the same pointer as the interface that every kind of the scheme implements; the four constructors above are
 // the only places that choose the type.
 func object(o any) runtime.Object { return o.(runtime.Object) }
+
+// answer is the body of an answer. Result.Raw alone would tell of an error its code, and not what the API server says.
+func answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	return r.Raw()
+}

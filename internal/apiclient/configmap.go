@@ -26,7 +26,7 @@ func (m *ConfigMap) Value(key string) ([]byte, bool) {
 
 // ConfigMap reads a ConfigMap. Errors are the API server's own.
 func (c *Client) ConfigMap(ctx context.Context, namespace, name string) (*ConfigMap, error) {
-	raw, err := c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "configmaps", name).Do(ctx).Raw()
+	raw, err := answer(c.rest.Get().AbsPath("/api/v1/namespaces", namespace, "configmaps", name).Do(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -60,8 +60,8 @@ func (c *Client) Token(ctx context.Context, f TokenFor, audience string) (string
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("encoding a request for a token: %w", err)
 	}
-	raw, err := c.rest.Post().AbsPath("/api/v1/namespaces", f.Namespace, "serviceaccounts", f.Account, "token").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
+	raw, err := answer(c.rest.Post().AbsPath("/api/v1/namespaces", f.Namespace, "serviceaccounts", f.Account, "token").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
 	if err != nil {
 		return "", time.Time{}, err
 	}

@@ -155,16 +155,24 @@ func noToken(namespace, account string, err error) string {
 	return fmt.Sprintf("nothing was asked, because there is no token of service account %s: %v", account, err)
 }
 
+// maxWarned is how many characters of what is told fit into a warning of a message.
+const maxWarned = 100
+
 // Missing is why the chat's model cannot work in the cluster, in words for people; empty if it can, or is not to.
 func Missing(ctx context.Context, client *kubeapi.Client, chat *v1alpha1.Chat) string {
 	if chat.Spec.Kubernetes == nil {
 		return ""
 	}
 	account := chat.Spec.Kubernetes.ServiceAccountName
-	if err := client.Check(ctx, account); err != nil && ctx.Err() == nil {
-		return clip.Ellipsis(printable.Line(noToken(chat.Namespace, account, err)), maxWords)
+	err := client.Check(ctx, account)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return ""
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("generation pods may not have tokens of service account %s; docs/kubernetes.md has the Role that "+
+			"lets them", clip.Ellipsis(account, maxWarned))
 	}
-	return ""
+	return clip.Ellipsis(printable.Line(noToken(chat.Namespace, account, err)), maxWarned)
 }
 
 // noGrant says what people have to do so that generation pods get tokens of the account.
