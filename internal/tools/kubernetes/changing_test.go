@@ -54,9 +54,9 @@ func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
-	if q.Cause != v1alpha1.ApprovalChangeProposed || !strings.Contains(q.Requests, "As service account worker of namespace "+s.ns) ||
-		!strings.Contains(q.Requests, "create v1 ConfigMap a in namespace "+s.ns) || !strings.Contains(q.Requests, "+  k: one") {
-		t.Errorf("people are asked\n%s", q.Requests)
+	if !strings.Contains(q.Proposal, "As service account worker of namespace "+s.ns) ||
+		!strings.Contains(q.Proposal, "create v1 ConfigMap a in namespace "+s.ns) || !strings.Contains(q.Proposal, "+  k: one") {
+		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	if s.value("a") != "" {
 		t.Fatal("it was done before anybody approved it")
@@ -68,8 +68,8 @@ func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
 
 	change := setting("a", "two")
 	q = s.asks("k8s_apply", change)
-	if !strings.Contains(q.Requests, "change v1 ConfigMap a") || !strings.Contains(q.Requests, "-  k: one\n+  k: two") {
-		t.Errorf("people are asked\n%s", q.Requests)
+	if !strings.Contains(q.Proposal, "change v1 ConfigMap a") || !strings.Contains(q.Proposal, "-  k: one\n+  k: two") {
+		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
 	if got := s.outcomes("k8s_apply", change); got[0] != "changed" || s.value("a") != "two" {
@@ -197,8 +197,8 @@ func TestFieldsOfOthersAreTakenOverOnlyByForceAndPeopleAreTold(t *testing.T) {
 	s.fails("k8s_apply", setting("a", "mine"), `conflict with "somebody"`, "call again with force")
 	forced := strings.TrimSuffix(setting("a", "mine"), "}") + `,"force":true}`
 	q := s.asks("k8s_apply", forced)
-	if !strings.Contains(q.Requests, `take fields over from others: conflict with "somebody" using v1: .data.k`) {
-		t.Errorf("people are asked\n%s", q.Requests)
+	if !strings.Contains(q.Proposal, `take fields over from others: conflict with "somebody" using v1: .data.k`) {
+		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
 	if got := s.outcomes("k8s_apply", forced); got[0] != "changed" || s.value("a") != "mine" {
@@ -212,8 +212,8 @@ func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
 	both := `{"manifest":` + quoted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {k: two}\n---\n") + `}`
 	q := s.asks("k8s_apply", both)
-	if !strings.Contains(q.Requests, "leave v1 ConfigMap a") || !strings.Contains(q.Requests, "create v1 ConfigMap b") {
-		t.Errorf("people are asked\n%s", q.Requests)
+	if !strings.Contains(q.Proposal, "leave v1 ConfigMap a") || !strings.Contains(q.Proposal, "create v1 ConfigMap b") {
+		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
 	if got := s.outcomes("k8s_apply", both); got[0] != "unchanged" || got[1] != "created" {
@@ -269,8 +269,8 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	})
 	input := `{"resource":"cm","name":"a","propagation":"Orphan"}`
 	q := s.asks("k8s_delete", input)
-	if !strings.Contains(q.Requests, "(propagation Orphan)") || !strings.Contains(q.Requests, "finalizers are done: example.dev/keep") {
-		t.Errorf("people are asked\n%s", q.Requests)
+	if !strings.Contains(q.Proposal, "(propagation Orphan)") || !strings.Contains(q.Proposal, "finalizers are done: example.dev/keep") {
+		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
 	var gone removeResult
@@ -301,14 +301,14 @@ func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
 	} {
 		s.fails("k8s_apply", `{"manifest":`+quoted(manifest)+`}`, words)
 	}
-	s.fails("k8s_apply", setting("a", strings.Repeat("x", 9000)), "Change less at once")
+	s.fails("k8s_apply", setting("a", strings.Repeat("x", 17000)), "Change less at once")
 }
 
 func TestWhatPeopleReadHidesNothing(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	q := s.asks("k8s_apply", setting("a", "\"\u202e\\e[2Jhidden\""))
-	if strings.ContainsAny(q.Requests, "\u202e\x1b") || !strings.Contains(q.Requests, `\u202e`) {
-		t.Errorf("people are asked %q", q.Requests)
+	if strings.ContainsAny(q.Proposal, "\u202e\x1b") || !strings.Contains(q.Proposal, `\u202e`) {
+		t.Errorf("people are asked %q", q.Proposal)
 	}
 }
 

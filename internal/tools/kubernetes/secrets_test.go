@@ -63,7 +63,7 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 			leaks(t, "the error of "+call[0], err.Error())
 		}
 		if s.asked != nil {
-			leaks(t, "the question of "+call[0], s.asked.Requests+s.asked.State)
+			leaks(t, "the question of "+call[0], s.asked.Proposal+s.asked.State)
 		}
 	}
 	var got getResult
