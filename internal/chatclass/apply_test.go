@@ -36,6 +36,7 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
 		},
 		MCPServers: []v1alpha1.MCPServer{{Name: of}},
+		Kubernetes: &v1alpha1.KubernetesAccess{ServiceAccountName: of, Changes: v1alpha1.ClusterChanges(of)},
 		Advisor: &v1alpha1.ChatAdvisor{
 			Enabled: new(true), ModelConfigRef: ref, ReasoningEffort: v1alpha1.ReasoningEffort(of), MaxUses: new(n),
 			MaxOutputTokens: new(int64(n)),
@@ -118,7 +119,7 @@ func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
 		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools",
-		"mcpServers", "advisor", "workspace", "subAgents", "limits", "debug",
+		"mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "limits", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())

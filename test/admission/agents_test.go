@@ -36,6 +36,9 @@ func TestTheManagerStartsSubChatsAndInterruptsThemAndNothingElse(t *testing.T) {
 				HeadersFrom: []v1alpha1.MCPHeaderSource{{Name: "Authorization",
 					SecretKeyRef: v1alpha1.SecretKeyReference{Name: "payroll", Key: "key"}}}}}
 		}), ""},
+		{manager, "starts one that works as the service account of its parent", spawned(func(c *v1alpha1.Chat) {
+			c.Spec.Kubernetes = worksAs("fixer", v1alpha1.ClusterChangesWithApproval).Spec.Kubernetes
+		}), ""},
 		{manager, "starts a chat of its own", spawned(func(c *v1alpha1.Chat) { c.Spec.ParentRef = nil }), alone},
 		{manager, "starts one that no call has started", spawned(func(c *v1alpha1.Chat) { c.Annotations = nil }), alone},
 		{manager, "starts one that holds its namespace up",

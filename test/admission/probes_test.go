@@ -93,6 +93,12 @@ var probes = []probe{
 	{"parley-secrets-of-classes", func(ctx context.Context) bool {
 		return says(dryAs(ctx, curator, sending("probed")), "may not get the Secrets")
 	}},
+	{"parley-accounts-of-chats", func(ctx context.Context) bool {
+		return says(dryAs(ctx, chatter, worksAs("probed", "")), "may not impersonate service account probed")
+	}},
+	{"parley-accounts-of-classes", func(ctx context.Context) bool {
+		return says(dryAs(ctx, curator, workingAs("probed", "")), "may not impersonate service account probed")
+	}},
 	{"parley-configmaps-of-messages", func(ctx context.Context) bool {
 		return says(dryAs(ctx, chatter, withFiles("probed")), "may not get every ConfigMap")
 	}},
