@@ -179,7 +179,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 .PHONY: test-e2e
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
-	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)
+	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) go test -tags $(GOTAGS) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.

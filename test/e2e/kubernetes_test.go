@@ -1,0 +1,203 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+// fixes is a model that looks around, changes a Deployment and deletes a ConfigMap.
+func fixes() modelserver.Script {
+	batch := func(results int, calls ...modelserver.Step) modelserver.Rule {
+		return modelserver.Rule{Match: modelserver.Match{LastUserText: "fix it", ToolResults: &results},
+			Reply: modelserver.Reply{Steps: calls}}
+	}
+	return modelserver.Script{Rules: []modelserver.Rule{
+		batch(0, modelserver.Call("k8s_describe", `{"resource":"deploy","name":"web"}`),
+			modelserver.Call("k8s_list", `{"resource":"pods"}`), modelserver.Call("k8s_logs", `{"pod":"model"}`),
+			modelserver.Call("k8s_events", `{"resource":"pods","name":"model"}`),
+			modelserver.Call("k8s_get", `{"resource":"secrets","name":"model"}`)),
+		batch(5, modelserver.Call("k8s_apply", `{"manifest":"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, `+
+			`spec: {minReadySeconds: 7}}"}`)),
+		batch(6, modelserver.Call("k8s_delete", `{"resource":"configmaps","name":"old"}`)),
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+	}}
+}
+
+// fixLength is how many messages that makes: the prompt and its answer, what a person says, three replies with calls, and
+// their results, of which those that people have approved have a message for the question before; and the last reply.
+const fixLength = 2 + 1 + 2 + 3 + 3 + 1
+
+// setUp runs the commands of the page as an administrator does, in this namespace.
+func (w *world) setUp() {
+	w.t.Helper()
+	page, err := os.ReadFile(testcluster.Path("docs", "kubernetes.md"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Set it up\n")
+	section, _, _ = strings.Cut(section, "\n`config/samples")
+	var script strings.Builder
+	for line := range strings.Lines(section) {
+		if command, ok := strings.CutPrefix(line, "    "); ok {
+			script.WriteString(strings.NewReplacer("-n team", "-n "+w.ns, "team:", w.ns+":", "namespace: team", "namespace: "+w.ns).
+				Replace(command))
+		}
+	}
+	cmd := exec.CommandContext(w.t.Context(), "/bin/sh", "-ec", "kubectl() { "+cmp.Or(os.Getenv("KUBECTL"), "kubectl")+
+		` "$@"; }`+"\n"+script.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.t.Fatalf("%s: %v\n%s", script.String(), err, out)
+	}
+}
+
+// toFix is what the model finds.
+func (w *world) toFix() {
+	w.t.Helper()
+	labels := map[string]string{"app": "web"}
+	w.create(&appsv1.Deployment{ObjectMeta: w.meta("web"), Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1"}}}},
+	}})
+	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("old")})
+}
+
+func TestAModelFixesADeploymentAsAServiceAccountOnceAPersonHasApprovedIt(t *testing.T) {
+	for name, kill := range map[string]func(*world, *step){
+		"nothing is killed": nil, "the generator is killed in each step": killGenerator,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if kill != nil {
+				localnode.Needed(t)
+			}
+			w := newWorld(t, fixes())
+			w.toFix()
+			w.setUp()
+			w.ready("fix-web", 2)
+			w.say("fix-web", "go", "Then fix it.")
+			killed := w.approving("fix-web", kill)
+			w.fixed(killed)
+			if kill != nil && killed < 5 {
+				t.Errorf("it was killed in %d steps", killed)
+			}
+		})
+	}
+}
+
+// approving approves each call of a chat that waits, and kills in each of its batches of calls. It returns how many
+// those are in which something was killed.
+func (w *world) approving(chat string, kill func(*world, *step)) (killed int) {
+	w.t.Helper()
+	events := w.watch()
+	defer events.Stop()
+	approved, steps := map[string]bool{}, map[int64]*step{}
+	for event := range events.ResultChan() {
+		now, ok := event.Object.(*v1alpha1.Chat)
+		if !ok || now.Name != chat {
+			continue
+		}
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length == fixLength {
+			return killed
+		}
+		if required := now.Status.RequiresAction; required != nil && !approved[required.Message] {
+			approved[required.Message] = true
+			w.approved(now)
+		}
+		g, version := now.Status.Generation, now.Status.History.Version
+		if kill == nil || g == nil || g.Pod == "" || g.Action != v1alpha1.ActionExecuteTools {
+			continue
+		}
+		if steps[version] == nil {
+			steps[version] = &step{number: len(steps)}
+		}
+		if s := steps[version]; !s.killed {
+			s.chat = now
+			if kill(w, s); s.killed {
+				killed++
+			}
+		}
+	}
+	w.t.Fatalf("the chat did not come to its end:\n%s", w.describe())
+	return 0
+}
+
+// approved approves the one call of the chat that waits, after a look at what it would do.
+func (w *world) approved(chat *v1alpha1.Chat) {
+	w.t.Helper()
+	calls := chat.Status.RequiresAction.ToolCalls
+	if len(calls) != 1 || calls[0].ApprovalCause != v1alpha1.ApprovalReviewRequired {
+		w.t.Fatalf("people are asked for %+v", calls)
+	}
+	shown, err := w.plugin("calls", chat.Name).CombinedOutput()
+	want := map[string]string{"k8s_apply": "| +  minReadySeconds: 7", "k8s_delete": "| delete v1 ConfigMap old"}[calls[0].Name]
+	if err != nil || !strings.Contains(string(shown), want) ||
+		!strings.Contains(string(shown), "| As service account fixer of namespace "+w.ns) {
+		w.t.Errorf("kubectl chat calls shows %s, %v", shown, err)
+	}
+	w.create(&v1alpha1.ToolApproval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ToolCallID: calls[0].ID,
+			Decision: v1alpha1.DecisionApprove},
+	})
+}
+
+// fixed checks what the model was told, and what became of the objects.
+func (w *world) fixed(killed int) {
+	w.t.Helper()
+	chat := w.chat("fix-web")
+	if chat.Status.History.Length != fixLength {
+		w.t.Errorf("the history has %d messages:\n%s", chat.Status.History.Length, w.describe())
+	}
+	results := map[string]v1alpha1.ToolResult{}
+	for _, r := range w.results("fix-web") {
+		results[r.Name] = r
+	}
+	for name, want := range map[string]string{
+		"k8s_describe": "kind: Deployment", "k8s_list": "model", "k8s_logs": `"lines":`, "k8s_events": "Pod/model",
+	} {
+		if r := results[name]; r.IsError || !strings.Contains(r.Output, want) {
+			w.t.Errorf("%s returned %+v", name, r)
+		}
+	}
+	if r := results["k8s_get"]; !r.IsError || !strings.Contains(r.Output, w.ns+`:fixer" cannot get resource "secrets"`) {
+		w.t.Errorf("the Secret that it may not read: %+v", r)
+	}
+	for name, outcomes := range map[string][]string{"k8s_apply": {"changed", "unchanged"}, "k8s_delete": {"deleted", "gone"}} {
+		r := results[name]
+		is := func(outcome string) bool { return strings.Contains(r.Output, `"outcome":"`+outcome+`"`) }
+		if r.IsError || !slices.ContainsFunc(outcomes, is) || killed == 0 && !is(outcomes[0]) {
+			w.t.Errorf("%s returned %+v", name, r)
+		}
+	}
+	var web appsv1.Deployment
+	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: "web"}, &web); err != nil {
+		w.t.Fatal(err)
+	}
+	if web.Spec.MinReadySeconds != 7 || !slices.ContainsFunc(web.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "parley" && f.Operation == metav1.ManagedFieldsOperationApply
+	}) {
+		w.t.Errorf("the Deployment is %+v", web)
+	}
+	if !w.gone(&corev1.ConfigMap{ObjectMeta: w.meta("old")}) {
+		w.t.Error("the ConfigMap is still there")
+	}
+}
