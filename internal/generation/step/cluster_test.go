@@ -1,0 +1,77 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package step
+
+import (
+	"context"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/tools"
+)
+
+// proposing is a tool that asks people itself; it notes whether it was told that it may have run.
+type proposing struct {
+	again
+	told *bool
+}
+
+func (proposing) Proposing() {}
+func (p proposing) Run(_ context.Context, call tools.Call) (string, error) {
+	*p.told = call.Again
+	return "ran " + call.ID, nil
+}
+
+func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
+	p := performer(proposing{again: again{&counting{name: "k8s_apply"}}}, again{&counting{name: "execute"}})
+	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
+	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
+	if own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall; own.RequiresAction != "" ||
+		other.RequiresAction != v1alpha1.RequiresApproval || s.CallsRequiringAction != 1 {
+		t.Errorf("the calls are %+v and %+v", own, other)
+	}
+}
+
+func TestACallIsToldThatItMayHaveRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		attempt int32
+		resumed bool
+		want    bool
+	}{
+		"in a first attempt":              {attempt: 1},
+		"in a second attempt":             {attempt: 2, want: true},
+		"in another life of the same pod": {attempt: 1, resumed: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := !c.want
+			p := performer(proposing{again{&counting{name: "k8s_delete"}}, &told}, again{&counting{name: "other"}})
+			p.task.Fence.Attempt = c.attempt
+			if c.resumed {
+				p.Resume(t.Context(), replied("k8s_delete", "other"), ended("2"))
+			} else {
+				p.executeTools(t.Context(), replied("k8s_delete", "other"), nobody{})
+			}
+			if told != c.want {
+				t.Errorf("it was told %t", told)
+			}
+		})
+	}
+}
+
+func TestPeopleReadWhyAModelCannotWorkInTheCluster(t *testing.T) {
+	p := performer()
+	if got := p.clusterWarnings(t.Context()); got != nil {
+		t.Errorf("where no chat works in the cluster it warns of %v", got)
+	}
+	why := ""
+	p.steps.options.ClusterMissing = func(context.Context, *v1alpha1.Chat) string { return why }
+	if got := p.clusterWarnings(t.Context()); got != nil {
+		t.Errorf("without a reason it warns of %v", got)
+	}
+	why = "generation pods may not have tokens"
+	if got := p.clusterWarnings(t.Context()); len(got) != 1 || got[0].Setting != "kubernetes" || got[0].Details != why {
+		t.Errorf("it warns of %v", got)
+	}
+}
