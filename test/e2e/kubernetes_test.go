@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,6 +79,12 @@ func (w *world) toFix() {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1"}}}},
 	}})
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("old")})
+	// The page lets its account delete nothing.
+	w.create(&rbacv1.Role{ObjectMeta: w.meta("fixer-delete"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "delete"}}}})
+	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("fixer-delete"),
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "fixer", Namespace: w.ns}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "fixer-delete"}})
 }
 
 func TestAModelFixesADeploymentAsAServiceAccountOnceAPersonHasApprovedIt(t *testing.T) {
@@ -115,7 +122,7 @@ func (w *world) approving(chat string, kill func(*world, *step)) (killed int) {
 		if !ok || now.Name != chat {
 			continue
 		}
-		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length == fixLength {
+		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length > 3 {
 			return killed
 		}
 		if required := now.Status.RequiresAction; required != nil && !approved[required.Message] {
