@@ -43,10 +43,11 @@ type ToolQuestion struct {
 	// +optional
 	Proposal string `json:"proposal,omitempty"`
 
-	// state is what the tool wants back with the answer, opaque to everybody else.
+	// toolState is what the tool wants back with the answer, opaque to everybody else. Its name is its own: the column
+	// State of kubectl shows whatever is called state.
 	// +kubebuilder:validation:MaxLength=32768
 	// +optional
-	State string `json:"state,omitempty"`
+	ToolState string `json:"toolState,omitempty"`
 }
 
 // Cause is why the call waits.

@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/advisor"
@@ -33,6 +34,7 @@ import (
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/workspaces"
+	"parley.dev/parley/internal/kubeapi"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
@@ -111,7 +113,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	}
 	defer tracer.Close(ctx)
 	registry := telemetry.NewRegistry()
-	client, err := apiClient()
+	client, cluster, err := apiClients()
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 		time.Now)
 	mcpServers.ConfigMap = configMapKey(client, os.Getenv("POD_NAMESPACE"))
 	o.MCP = mcp.New(mcpServers)
-	r, err := newRunner(log, client, sidecar, o, telemetry.NewGenerator(registry), tracer)
+	r, err := newRunner(log, client, cluster, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err
 	}
@@ -144,12 +146,18 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	}
 }
 
-func apiClient() (*apiclient.Client, error) {
+// apiClients are the API server as the pod's own account, and as others of its namespace.
+func apiClients() (*apiclient.Client, *kubeapi.Client, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
+		return nil, nil, fmt.Errorf("finding the API server: %w", err)
 	}
-	return apiclient.New(cfg, "parley-generator")
+	client, err := apiclient.New(cfg, "parley-generator")
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := clusterOf(cfg, client)
+	return client, cluster, err
 }
 
 // keepKeys brings the relay, which has no credentials, the keys by which it knows its readers, until end is called.
@@ -163,8 +171,8 @@ func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, s
 	}
 }
 
-func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Client, o runner.Options,
-	metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
+func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Client, sidecar *publish.Client,
+	o runner.Options, metrics *telemetry.Generator, tracer *tracing.Tracer) (*runner.Runner, error) {
 	pod, namespace, uid := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE"), os.Getenv("POD_UID")
 	if pod == "" || namespace == "" || uid == "" {
 		return nil, errors.New("POD_NAME, POD_NAMESPACE and POD_UID must be set")
@@ -191,6 +199,9 @@ func newRunner(log *slog.Logger, client *apiclient.Client, sidecar *publish.Clie
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		)...),
 		WorkspaceContext: found.Context, MCP: o.MCP,
+		ClusterMissing: func(ctx context.Context, chat *v1alpha1.Chat) string {
+			return kubernetes.Missing(ctx, cluster, chat)
+		},
 		HTTP: transport.NewClient(),
 		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
 		NoRecordings: o.NoRecordings,

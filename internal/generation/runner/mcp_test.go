@@ -236,7 +236,7 @@ func TestACallThatAsksPeopleGetsTheirAnswer(t *testing.T) {
 		c.commit(reply, v1alpha1.ActionExecuteTools)
 		asked := c.result()
 		if g := asked.Spec.Generation; len(asked.Spec.Parts) > 0 || len(g.Questions) != 1 ||
-			g.Questions[0].State != "sealed" || !strings.Contains(g.Questions[0].Requests, "How loud?") {
+			g.Questions[0].ToolState != "sealed" || !strings.Contains(g.Questions[0].Requests, "How loud?") {
 			t.Fatalf("the message is %+v, with %+v", asked.Spec, g.MCP)
 		}
 		c.commit(asked, "")

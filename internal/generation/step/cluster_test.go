@@ -12,20 +12,20 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// proposing is a tool that asks people itself; it notes whether it was told that it may have run.
-type proposing struct {
+// reviewing is a tool that asks people itself; it notes whether it was told that it may have run.
+type reviewing struct {
 	again
 	told *bool
 }
 
-func (proposing) Proposing() {}
-func (p proposing) Run(_ context.Context, call tools.Call) (string, error) {
+func (reviewing) Reviewing() {}
+func (p reviewing) Run(_ context.Context, call tools.Call) (string, error) {
 	*p.told = call.Again
 	return "ran " + call.ID, nil
 }
 
 func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
-	p := performer(proposing{again: again{&counting{name: "k8s_apply"}}}, again{&counting{name: "execute"}})
+	p := performer(reviewing{again: again{&counting{name: "k8s_apply"}}}, again{&counting{name: "execute"}})
 	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
 	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
 	if own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall; own.RequiresAction != "" ||
@@ -46,7 +46,7 @@ func TestACallIsToldThatItMayHaveRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := !c.want
-			p := performer(proposing{again{&counting{name: "k8s_delete"}}, &told}, again{&counting{name: "other"}})
+			p := performer(reviewing{again{&counting{name: "k8s_delete"}}, &told}, again{&counting{name: "other"}})
 			p.task.Fence.Attempt = c.attempt
 			if c.resumed {
 				p.Resume(t.Context(), replied("k8s_delete", "other"), ended("2"))

@@ -145,7 +145,7 @@ func (b *batch) ask(call v1alpha1.ToolCall, q tools.Question) bool {
 	}
 	b.asked = append(b.asked, v1alpha1.ToolQuestion{
 		ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput),
-		Requests: q.Requests, Proposal: q.Proposal, State: q.State,
+		Requests: q.Requests, Proposal: q.Proposal, ToolState: q.State,
 	})
 	return true
 }

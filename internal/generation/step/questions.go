@@ -16,7 +16,7 @@ func (p *Performer) answers(messages []v1alpha1.ChatMessage) map[string]tools.An
 	for _, decision := range p.chat.Status.Internal.Turn.Decisions {
 		if q := asked(messages, decision.ID); q != nil {
 			answers[decision.ID] = tools.Answer{
-				Question: tools.Question{Requests: q.Requests, Proposal: q.Proposal, State: q.State},
+				Question: tools.Question{Requests: q.Requests, Proposal: q.Proposal, State: q.ToolState},
 				Given:    decision.Decision == v1alpha1.DecisionApprove, Content: decision.Content, Comment: decision.Comment,
 			}
 		}

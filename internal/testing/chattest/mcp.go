@@ -21,7 +21,7 @@ func Asks(ids ...string) Reply {
 	return func(m *v1alpha1.ChatMessage) {
 		for _, id := range ids {
 			m.Spec.Generation.Questions = append(m.Spec.Generation.Questions, v1alpha1.ToolQuestion{
-				ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`, State: "sealed",
+				ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`, ToolState: "sealed",
 			})
 		}
 	}

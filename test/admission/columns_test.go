@@ -1,0 +1,22 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+func TestAResultWithAQuestionShowsItsOutcomeAsItsState(t *testing.T) {
+	s := newScene(t)
+	asks := result(s.chat, chattest.Asks("call_1"))
+	asks.Spec.Generation.Questions[0].ToolState = "only for the tool"
+	mustCreate(t, podA, asks)
+	listed, err := kubectl(t.Context(), "", "get", "chatmessage", asks.Name, "-n", ns, "--no-headers")
+	if err != nil || !strings.Contains(listed, "Completed") || strings.Contains(listed, "only for the tool") {
+		t.Errorf("kubectl lists it as %s, %v", listed, err)
+	}
+}
