@@ -18,7 +18,8 @@ import (
 func clusterOf(cfg *rest.Config, client *apiclient.Client) (*kubeapi.Client, error) {
 	namespace := os.Getenv("POD_NAMESPACE")
 	mint := func(ctx context.Context, account string) (string, time.Time, error) {
-		return client.Token(ctx, apiclient.TokenFor{Namespace: namespace, Account: account, Seconds: kubeapi.TokenSeconds}, "")
+		of := apiclient.TokenFor{Namespace: namespace, Account: account, Seconds: kubeapi.TokenSeconds}
+		return client.Token(ctx, of, "")
 	}
 	return kubeapi.New(cfg, mint, time.Now)
 }

@@ -46,8 +46,8 @@ type tokenStatus struct {
 	ExpirationTimestamp time.Time `json:"expirationTimestamp"`
 }
 
-// Token asks for a token that is good for the audience alone; an empty one is that of the API server. It says when the token expires. Errors are the API
-// server's own.
+// Token asks for a token that is good for the audience alone; an empty one is that of the API server. It says when the
+// token expires. Errors are the API server's own.
 func (c *Client) Token(ctx context.Context, f TokenFor, audience string) (string, time.Time, error) {
 	spec := tokenSpec{ExpirationSeconds: f.Seconds}
 	if audience != "" {

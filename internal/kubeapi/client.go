@@ -17,7 +17,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -35,8 +35,8 @@ const (
 	timeout = 30 * time.Second
 )
 
-// TokenSeconds is for how long tokens of service accounts are asked for: the least that API servers grant. They cannot be
-// bound to the generation pod, which runs as another account.
+// TokenSeconds is for how long tokens of service accounts are asked for: the least that API servers grant. They cannot
+// be bound to the generation pod, which runs as another account.
 const TokenSeconds = 600
 
 // Client asks the API server. It is safe for concurrent use.
@@ -44,6 +44,7 @@ type Client struct {
 	server *url.URL
 	http   *http.Client
 	agent  string
+	// tokens are kept by account.
 	tokens *tokencache.Cache
 	kinds  kinds
 }
@@ -150,7 +151,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	to := *c.server
 	escaped := make([]string, len(r.Path))
 	for i, segment := range r.Path {
-		if problems := path.IsValidPathSegmentName(segment); segment == "" || len(problems) > 0 {
+		if problems := content.IsPathSegmentName(segment); segment == "" || len(problems) > 0 {
 			return nil, fmt.Errorf("%q cannot be part of a path", segment)
 		}
 		escaped[i] = url.PathEscape(segment)

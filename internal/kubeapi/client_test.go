@@ -72,7 +72,9 @@ func TestATokenThatIsRefusedIsAskedForOnceMore(t *testing.T) {
 func TestARedirectIsNotFollowedAndNoTokenGoesThere(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was followed") }))
 	defer other.Close()
-	client, _ := asked(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
+	client, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusFound)
+	})
 	if _, err := client.Do(t.Context(), "a", Request{Path: []string{"api"}}); err == nil ||
 		!strings.Contains(err.Error(), "which is not followed") {
 		t.Errorf("it says %v", err)

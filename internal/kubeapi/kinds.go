@@ -86,8 +86,8 @@ func (e *UnknownKindError) Error() string {
 		"deployments.apps or certificates.cert-manager.io; a subresource cannot be read", e.Name)
 }
 
-// Find finds a kind by a name as kubectl takes it: plural, singular or short, or the kind itself, with its group behind a
-// dot, and its version between them if there is one. Where several groups have it the first one counts, as the API
+// Find finds a kind by a name as kubectl takes it: plural, singular or short, or the kind itself, with its group behind
+// a dot, and its version between them if there is one. Where several groups have it the first one counts, as the API
 // server orders them; the core group is before all others.
 func (c *Client) Find(ctx context.Context, account, name string) (*Kind, error) {
 	resource, group, _ := strings.Cut(strings.ToLower(name), ".")

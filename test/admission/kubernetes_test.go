@@ -52,13 +52,16 @@ func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
 	mustCreate(t, administrator, workingAs("fixer", ""))
 	const refusal = "chatter may not impersonate service account fixer, which spec.kubernetes names"
 	try(t, []write{
-		{chatter, "names one that they may impersonate", creates(worksAs("viewer", v1alpha1.ClusterChangesWithApproval)), ""},
+		{chatter, "names one that they may impersonate",
+			creates(worksAs("viewer", v1alpha1.ClusterChangesWithApproval)), ""},
 		{chatter, "names another one", creates(worksAs("fixer", "")), refusal},
 		{chatter, "names another one in a sub-chat of one that does", creates(sub), refusal},
-		{chatter, "names another one instead", patches(own, `{"spec":{"kubernetes":{"serviceAccountName":"fixer"}}}`), refusal},
+		{chatter, "names another one instead",
+			patches(own, `{"spec":{"kubernetes":{"serviceAccountName":"fixer"}}}`), refusal},
 		{chatter, "lets another one change things without approval",
 			patches(foreign, `{"spec":{"kubernetes":{"changes":"WithoutApproval"}}}`), refusal},
-		{chatter, "changes something else of a chat that names another one", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
+		{chatter, "changes something else of a chat that names another one",
+			patches(foreign, `{"spec":{"title":"Other"}}`), ""},
 		{chatter, "takes another one away", patches(foreign, `{"spec":{"kubernetes":null}}`), ""},
 		{impostor, "is called like the manager", creates(worksAs("fixer", "")), ""}, // With every right in the namespace.
 		{administrator, "names the account of the generation pods", creates(worksAs("parley-generation", "")),

@@ -42,8 +42,9 @@ func fixes() modelserver.Script {
 	}}
 }
 
-// fixLength is how many messages that makes: the prompt and its answer, what a person says, three replies with calls, and
-// their results, of which those that people have approved have a message for the question before; and the last reply.
+// fixLength is how many messages that makes: the prompt and its answer, what a person says, three replies with calls,
+// and their results, of which those that people have approved have a message for the question before; and the last
+// reply.
 const fixLength = 2 + 1 + 2 + 3 + 3 + 1
 
 // setUp runs the commands of the page as an administrator does, in this namespace.
@@ -56,10 +57,10 @@ func (w *world) setUp() {
 	_, section, _ := strings.Cut(string(page), "## Set it up\n")
 	section, _, _ = strings.Cut(section, "\n`config/samples")
 	var script strings.Builder
+	here := strings.NewReplacer("-n team", "-n "+w.ns, "team:", w.ns+":", "namespace: team", "namespace: "+w.ns)
 	for line := range strings.Lines(section) {
 		if command, ok := strings.CutPrefix(line, "    "); ok {
-			script.WriteString(strings.NewReplacer("-n team", "-n "+w.ns, "team:", w.ns+":", "namespace: team", "namespace: "+w.ns).
-				Replace(command))
+			script.WriteString(here.Replace(command))
 		}
 	}
 	cmd := exec.CommandContext(w.t.Context(), "/bin/sh", "-ec", "kubectl() { "+cmp.Or(os.Getenv("KUBECTL"), "kubectl")+
@@ -155,7 +156,9 @@ func (w *world) approved(chat *v1alpha1.Chat) {
 		w.t.Fatalf("people are asked for %+v", calls)
 	}
 	shown, err := w.plugin("calls", chat.Name).CombinedOutput()
-	want := map[string]string{"k8s_apply": "| +  minReadySeconds: 7", "k8s_delete": "| delete v1 ConfigMap old"}[calls[0].Name]
+	want := map[string]string{
+		"k8s_apply": "| +  minReadySeconds: 7", "k8s_delete": "| delete v1 ConfigMap old",
+	}[calls[0].Name]
 	if err != nil || !strings.Contains(string(shown), want) ||
 		!strings.Contains(string(shown), "| As service account fixer of namespace "+w.ns) {
 		w.t.Errorf("kubectl chat calls shows %s, %v", shown, err)
@@ -188,7 +191,9 @@ func (w *world) fixed(killed int) {
 	if r := results["k8s_get"]; !r.IsError || !strings.Contains(r.Output, w.ns+`:fixer" cannot get resource "secrets"`) {
 		w.t.Errorf("the Secret that it may not read: %+v", r)
 	}
-	for name, outcomes := range map[string][]string{"k8s_apply": {"changed", "unchanged"}, "k8s_delete": {"deleted", "gone"}} {
+	for name, outcomes := range map[string][]string{
+		"k8s_apply": {"changed", "unchanged"}, "k8s_delete": {"deleted", "gone"},
+	} {
 		r := results[name]
 		is := func(outcome string) bool { return strings.Contains(r.Output, `"outcome":"`+outcome+`"`) }
 		if r.IsError || !slices.ContainsFunc(outcomes, is) || killed == 0 && !is(outcomes[0]) {

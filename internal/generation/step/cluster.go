@@ -9,8 +9,8 @@ import (
 	"charm.land/fantasy"
 )
 
-// clusterWarnings say in the reply why the model cannot work in the cluster, although its chat lets it: people read that
-// before a call fails.
+// clusterWarnings say in the reply why the model cannot work in the cluster, although its chat lets it: people read
+// that before a call fails.
 func (p *Performer) clusterWarnings(ctx context.Context) []fantasy.CallWarning {
 	if p.steps.options.ClusterMissing == nil {
 		return nil

@@ -36,9 +36,9 @@ func (apply) Name() string { return string(v1alpha1.BuiltInK8sApply) }
 
 // Description tells the model when to call it.
 func (apply) Description() string {
-	return "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that exists only " +
-		"the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you leave out now are " +
-		"removed. A person may be asked first, and sees what would change. Secrets cannot be applied."
+	return "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that exists " +
+		"only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you leave out " +
+		"now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied."
 }
 
 // InputSchema has the objects.
@@ -77,7 +77,8 @@ func (apply) Reference() tools.Reference {
 		Limits: []string{
 			fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
 				v1alpha1.MaxProposal>>10),
-			"Objects are changed one after the other, each only if it still is what a person has seen; its status does not count.",
+			"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
+				"count.",
 			"A call that is made again after a crash does nothing twice.",
 		}}
 }
@@ -93,24 +94,33 @@ func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	all := make([]proposal, len(wanted))
-	for i := range wanted {
-		if all[i], err = a.proposed(ctx, wanted[i], given.Force); err != nil {
-			return "", onTarget(wanted[i].target, err)
-		}
-	}
-	if !slices.ContainsFunc(all, func(p proposal) bool { return !p.done }) && (call.Answer == nil || call.Answer.Given) {
-		return applied(call, all)
-	}
-	if err := a.review(t.Name(), all); err != nil {
+	all, err := a.proposals(ctx, wanted, given.Force)
+	if err != nil {
 		return "", err
 	}
-	for i := range all {
+	if slices.ContainsFunc(all, func(p proposal) bool { return !p.done }) || call.Answer != nil && !call.Answer.Given {
+		err = a.review(t.Name(), all)
+	}
+	for i := 0; i < len(all) && err == nil; i++ {
 		if all[i], err = a.carryOut(ctx, wanted[i], all[i], given.Force); err != nil {
-			return "", partly(all[:i], wanted[i].target, err)
+			err = partly(all[:i], wanted[i].target, err)
 		}
 	}
+	if err != nil {
+		return "", err
+	}
 	return applied(call, all)
+}
+
+// proposals are what applying manifests would do.
+func (a *access) proposals(ctx context.Context, wanted []manifest, force bool) (all []proposal, err error) {
+	all = make([]proposal, len(wanted))
+	for i := range wanted {
+		if all[i], err = a.proposed(ctx, wanted[i], force); err != nil {
+			return nil, onTarget(wanted[i].target, err)
+		}
+	}
+	return all, nil
 }
 
 // onTarget says which object an error is about.
@@ -177,15 +187,7 @@ func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal
 	}
 	after, err := a.write(ctx, m, &p, true)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
-		foreign := slices.DeleteFunc(conflicts, ours)
-		if len(foreign) > 0 && !force {
-			return p, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
-				err)
-		}
-		if p.force = true; len(foreign) > 0 {
-			p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
-		}
-		after, err = a.write(ctx, m, &p, true)
+		after, err = a.takeOver(ctx, m, &p, slices.DeleteFunc(conflicts, ours), force, err)
 	}
 	if err != nil {
 		return p, err
@@ -195,6 +197,20 @@ func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal
 		p.what = "leave " + p.title() + " as it is"
 	}
 	return p, err
+}
+
+// takeOver asks once more what applying the manifest would do, with fields that others manage if force lets it. The
+// error is that of the conflict.
+func (a *access) takeOver(ctx context.Context, m manifest, p *proposal, foreign []string, force bool, conflict error) (
+	*unstructured.Unstructured, error) {
+	if len(foreign) > 0 && !force {
+		return nil, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
+			conflict)
+	}
+	if p.force = true; len(foreign) > 0 {
+		p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
+	}
+	return a.write(ctx, m, p, true)
 }
 
 // ours reports whether a conflict is with fields that Parley has set when it created the object.
@@ -238,8 +254,8 @@ func (a *access) carryOut(ctx context.Context, m manifest, p proposal, force boo
 			break
 		}
 	}
-	return p, errors.New("the object changed at the same moment, so that this was not done: look at it, and call again if " +
-		"it is still needed")
+	return p, errors.New("the object changed at the same moment, so that this was not done: look at it, and call again " +
+		"if it is still needed")
 }
 
 // write applies a manifest to the very object that the proposal is about, or only asks what that would do. An object

@@ -4,13 +4,13 @@
 package kubernetes
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -19,7 +19,8 @@ import (
 
 // setting is a ConfigMap with one value, as a manifest.
 func setting(name, value string) string {
-	return `{"manifest":` + quoted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+"}\ndata: {k: "+value+"}\n") + `}`
+	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {k: " + value + "}\n"
+	return `{"manifest":` + quoted(manifest) + `}`
 }
 
 // value is that of a ConfigMap; empty if there is none.
@@ -55,7 +56,8 @@ func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
 	if !strings.Contains(q.Proposal, "As service account worker of namespace "+s.ns) ||
-		!strings.Contains(q.Proposal, "create v1 ConfigMap a in namespace "+s.ns) || !strings.Contains(q.Proposal, "+  k: one") {
+		!strings.Contains(q.Proposal, "create v1 ConfigMap a in namespace "+s.ns) ||
+		!strings.Contains(q.Proposal, "+  k: one") {
 		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	if s.value("a") != "" {
@@ -206,6 +208,21 @@ func TestFieldsOfOthersAreTakenOverOnlyByForceAndPeopleAreTold(t *testing.T) {
 	}
 }
 
+func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
+	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
+	input := `{"resource":"cm","name":"a"}`
+	s.decide(s.asks("k8s_delete", input), true, "")
+	if err := cluster.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: s.meta("worker")}); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Until(t, time.Minute, "its token is refused", func() bool {
+		_, err := s.run("k8s_get", input)
+		return err != nil
+	})
+	s.fails("k8s_delete", input, "there is no token of service account worker")
+}
+
 func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "one"}})
@@ -265,11 +282,13 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	o.Finalizers = []string{"example.dev/keep"}
 	s.create(o)
 	t.Cleanup(func() {
-		_ = cluster.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = cluster.Client.Patch(context.WithoutCancel(t.Context()), o,
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 	})
 	input := `{"resource":"cm","name":"a","propagation":"Orphan"}`
 	q := s.asks("k8s_delete", input)
-	if !strings.Contains(q.Proposal, "(propagation Orphan)") || !strings.Contains(q.Proposal, "finalizers are done: example.dev/keep") {
+	if !strings.Contains(q.Proposal, "(propagation Orphan)") ||
+		!strings.Contains(q.Proposal, "finalizers are done: example.dev/keep") {
 		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
@@ -314,8 +333,9 @@ func TestWhatPeopleReadHidesNothing(t *testing.T) {
 
 func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
-	s.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "a", Labels: map[string]string{"l": "1"}},
-		Data: map[string]string{"theirs": "1"}})
+	theirs := &corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"theirs": "1"}}
+	theirs.Labels = map[string]string{"l": "1"}
+	s.create(theirs)
 	s.outcomes("k8s_apply", setting("a", "mine"))
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	if s.read(o); o.Data["theirs"] != "1" || o.Labels["l"] != "1" || o.Data["k"] != "mine" {

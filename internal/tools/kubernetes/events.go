@@ -43,7 +43,7 @@ const (
 // InputSchema selects.
 func (events) InputSchema() map[string]any {
 	return arguments.Object(map[string]any{
-		"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it, which name names."),
+		"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
 		"name":      arguments.Text(1, maxName, "The name of that object."),
 		"namespace": namespaceArgument(),
 		"limit":     arguments.Integer(1, maxEvents, defaultEvents, "How many to show."),
@@ -67,7 +67,7 @@ type eventLine struct {
 type eventsResult struct {
 	Events []eventLine `json:"events" doc:"The events."`
 	Older  int         `json:"older,omitempty" doc:"How many older ones are not shown."`
-	More   bool        `json:"not_all_seen,omitempty" doc:"Whether there are so many that newer ones may be among those which were not looked at."`
+	More   bool        `json:"not_all_seen,omitempty" doc:"Whether newer ones may be among those that were not seen."`
 }
 
 // Reference is what people read of the tool.
@@ -109,7 +109,8 @@ func (t events) Run(ctx context.Context, call tools.Call) (string, error) {
 
 // about is where the events about an object are, and which they are.
 func about(kind *kubeapi.Kind, namespace, name string) (string, fields.Selector) {
-	return cmp.Or(namespace, "default"), fields.Set{"involvedObject.kind": kind.Kind, "involvedObject.name": name}.AsSelector()
+	of := fields.Set{"involvedObject.kind": kind.Kind, "involvedObject.name": name}
+	return cmp.Or(namespace, "default"), of.AsSelector()
 }
 
 // event is core/v1 Event, as far as it is shown.

@@ -137,8 +137,10 @@ func (a *access) told(ctx context.Context, err error) error {
 	}
 	words := err.Error()
 	if _, ok := errors.AsType[*kubeapi.NoTokenError](err); ok {
-		words = noToken(a.namespace, a.account, err)
-	} else if apierrors.IsUnauthorized(err) {
+		// What the API server says is about the account, and must not be taken for an answer about an object.
+		return errors.New(clip.Ellipsis(printable.Line(noToken(a.namespace, a.account, err)), maxWords))
+	}
+	if apierrors.IsUnauthorized(err) {
 		words = fmt.Sprintf("the API server does not take the token of service account %s: does it still exist?", a.account)
 	}
 	return &refusedError{words: clip.Ellipsis(printable.Line(words), maxWords), err: err}

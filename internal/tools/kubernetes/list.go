@@ -58,7 +58,7 @@ type listArguments struct {
 type listResult struct {
 	Table     string `json:"table" doc:"A line for each object, below the names of the columns."`
 	Count     int    `json:"count" doc:"How many objects are shown."`
-	LeftOut   int    `json:"left_out,omitempty" doc:"How many of the page do not fit into a result: ask for a smaller limit."`
+	LeftOut   int    `json:"left_out,omitempty" doc:"How many of the page do not fit: ask for a smaller limit."`
 	Continue  string `json:"continue,omitempty" doc:"For the next page. Not there if some of this one are left out."`
 	Remaining *int64 `json:"remaining,omitempty" doc:"How many more there are, where the API server tells."`
 }

@@ -62,7 +62,7 @@ type logsResult struct {
 	Lines string `json:"lines" doc:"The lines."`
 	Cut   bool   `json:"cut,omitempty" doc:"Whether lines before these do not fit into a result."`
 	// Newest is about what the API server leaves out.
-	Newest bool `json:"newest_missing,omitempty" doc:"Whether the newest of the lines are missing, because all of them have more than 4 MiB: ask for fewer."`
+	Newest bool `json:"newest_missing,omitempty" doc:"Whether the newest are missing, beyond 4 MiB: ask for fewer."`
 }
 
 // Reference is what people read of the tool.

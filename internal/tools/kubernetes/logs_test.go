@@ -55,8 +55,8 @@ func TestTheNewestLinesOfAContainerAreRead(t *testing.T) {
 	if path != "/api/v1/namespaces/team/pods/web-1/log" || query != "limitBytes=4194304&tailLines=200" {
 		t.Errorf("it asks for %s?%s", path, query)
 	}
-	_, err = read(`{"pod":"web-1","namespace":"other","container":"main","previous":true,"tail_lines":7,"since_seconds":60,` +
-		`"timestamps":true}`)
+	_, err = read(`{"pod":"web-1","namespace":"other","container":"main","previous":true,"tail_lines":7,` +
+		`"since_seconds":60,"timestamps":true}`)
 	if err != nil || path != "/api/v1/namespaces/other/pods/web-1/log" ||
 		query != "container=main&limitBytes=4194304&previous=true&sinceSeconds=60&tailLines=7&timestamps=true" {
 		t.Errorf("it asks for %s?%s: %v", path, query, err)

@@ -107,7 +107,7 @@ func check(o *unstructured.Unstructured) error {
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
 		return errors.New("an object has no apiVersion or no kind")
-	case o.IsList() || strings.HasSuffix(gvk.Kind, "List") && gvk.Group == "":
+	case isList(o):
 		return fmt.Errorf("%s is a list: give its objects one by one, with a line of --- between them", gvk.Kind)
 	case o.GetName() == "":
 		return fmt.Errorf("a %s has no metadata.name: generateName is not enough", gvk.Kind)
@@ -117,6 +117,11 @@ func check(o *unstructured.Unstructured) error {
 		return errors.New("people decide about calls, not models")
 	}
 	return nil
+}
+
+// isList reports whether the object is one of several others.
+func isList(o *unstructured.Unstructured) bool {
+	return o.IsList() || o.GroupVersionKind().Group == "" && strings.HasSuffix(o.GetKind(), "List")
 }
 
 // bookkeeping is what the API server writes itself.

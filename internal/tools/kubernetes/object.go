@@ -38,8 +38,8 @@ func decode(raw []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// noise are annotations in which clients keep whole objects as they have applied them. Nothing in them is not elsewhere,
-// but values of Secrets can be.
+// noise are annotations in which clients keep whole objects as they have applied them. Nothing in them is not
+// elsewhere, but values of Secrets can be.
 var noise = []string{"kubectl.kubernetes.io/last-applied-configuration"}
 
 // withoutValues takes the values of Secrets out of an object, and of whatever is within it, such as the items of a List

@@ -106,8 +106,8 @@ func asked(a *access, all []proposal) (text string) {
 	return printable.Escape(text)
 }
 
-// review lets a person decide about the proposals where that is required. It returns nil if what is proposed may be done;
-// tools.ErrAsks if a person is asked first; else why it may not.
+// review lets a person decide about the proposals where that is required. It returns nil if what is proposed may be
+// done; tools.ErrAsks if a person is asked first; else why it may not.
 func (a *access) review(tool string, all []proposal) error {
 	sums := make([]string, len(all))
 	for i := range all {

@@ -157,7 +157,8 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 	var first, next, selected listResult
 	s.must("k8s_list", `{"resource":"po","limit":2}`, &first)
 	if lines := strings.Split(first.Table, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "NAME  READY  STATUS") ||
-		!strings.HasPrefix(lines[1], "a     0/1    Pending") || first.Count != 2 || first.Continue == "" || *first.Remaining != 1 {
+		!strings.HasPrefix(lines[1], "a     0/1    Pending") || first.Count != 2 || first.Continue == "" ||
+		*first.Remaining != 1 {
 		t.Errorf("the first page is %+v", first)
 	}
 	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+quoted(first.Continue)+`}`, &next)
@@ -166,7 +167,8 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 	}
 	s.must("k8s_list", `{"resource":"po","wide":true,"label_selector":"n in (b)","field_selector":"metadata.name=b"}`,
 		&selected)
-	if selected.Count != 1 || !strings.Contains(selected.Table, "NOMINATED NODE") || !strings.Contains(selected.Table, "\nb ") {
+	if selected.Count != 1 || !strings.Contains(selected.Table, "NOMINATED NODE") ||
+		!strings.Contains(selected.Table, "\nb ") {
 		t.Errorf("what is selected is %+v", selected)
 	}
 	var none listResult
@@ -230,7 +232,8 @@ func TestEventsComeTheNewestFirst(t *testing.T) {
 func TestADescriptionHasTheObjectItsEventsAndItsPods(t *testing.T) {
 	s := newScene(t, "", reads("apps", "deployments"), reads("", "pods"))
 	s.create(s.deployment("web", 1))
-	pod := &corev1.Pod{ObjectMeta: s.meta("web-1"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "m", Image: "x"}}}}
+	pod := &corev1.Pod{ObjectMeta: s.meta("web-1"),
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "m", Image: "x"}}}}
 	other := pod.DeepCopy()
 	pod.Labels, other.Name = map[string]string{"app": "web"}, "other"
 	s.create(pod)
@@ -241,7 +244,8 @@ func TestADescriptionHasTheObjectItsEventsAndItsPods(t *testing.T) {
 		strings.Contains(got.Pods, "other") {
 		t.Errorf("the description is %+v", got)
 	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "events: ") || !strings.Contains(got.Notes[0], "cannot list") {
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "events: ") ||
+		!strings.Contains(got.Notes[0], "cannot list") {
 		t.Errorf("of the events that it may not read it says %q", got.Notes)
 	}
 }

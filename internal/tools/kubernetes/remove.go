@@ -49,7 +49,7 @@ type removeArguments struct {
 
 type removeResult struct {
 	Object  string `json:"object" doc:"Its kind, name and namespace."`
-	Outcome string `json:"outcome" doc:"\"deleted\", \"gone\": somebody had deleted it, or \"deleting\": it goes once it has ended and its finalizers are done."`
+	Outcome string `json:"outcome" doc:"\"deleted\", \"gone\" before that, or \"deleting\": it goes once it has ended."`
 }
 
 // Reference is what people read of the tool.
@@ -58,7 +58,8 @@ func (remove) Reference() tools.Reference {
 		"There is no such object.",
 		"A person denied it, or the object changed after they had been asked: nothing was done.",
 		"The call was interrupted by a crash, needs no approval, and may have been done."),
-		Limits: []string{"The object is deleted only if it still is what a person was asked about; its status does not count."}}
+		Limits: []string{"The object is deleted only if it still is what a person was asked about; its status does not " +
+			"count."}}
 }
 
 // Run finds out whether the object can be deleted, has people asked if that is required, and deletes it once it may.
@@ -74,24 +75,36 @@ func (t remove) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	of := target{kind, a.within(kind, given.Namespace), given.Name}
 	if call.Again && call.Answer == nil && !needsApproval(call.Chat, t.Name()) {
-		return "", onTarget(of, errors.New("the generation pod was restarted or lost when this call was due, so that the object "+
-			"may have been deleted, and one of the same name may be another one. Look at it before you repeat the call"))
+		return "", onTarget(of, errors.New("the generation pod was restarted or lost when this call was due, so that the "+
+			"object may have been deleted, and one of the same name may be another one. Look at it before you repeat the call"))
 	}
 	p, err := a.removal(ctx, of, given.Propagation)
-	approved := call.Answer != nil && call.Answer.Given
-	if apierrors.IsNotFound(err) && approved {
-		return tools.Encode(removeResult{Object: of.title(), Outcome: "gone"})
-	}
+	outcome, err := before(call.Answer, p, err)
 	if err != nil {
 		return "", onTarget(of, err)
 	}
-	if p.done && (call.Answer == nil || approved) {
-		return tools.Encode(removeResult{Object: of.title(), Outcome: "deleting"})
+	if outcome == "" {
+		if err := a.review(t.Name(), []proposal{p}); err != nil {
+			return "", err
+		}
+		return a.removed(ctx, p, given.Propagation)
 	}
-	if err := a.review(t.Name(), []proposal{p}); err != nil {
+	return tools.Encode(removeResult{Object: of.title(), Outcome: outcome})
+}
+
+// before is what has become of the object before this call deletes it, such as by an earlier life of the call; empty:
+// it is to be deleted, if people let it.
+func before(answer *tools.Answer, p proposal, err error) (string, error) {
+	approved := answer != nil && answer.Given
+	switch {
+	case apierrors.IsNotFound(err) && approved:
+		return "gone", nil
+	case err != nil:
 		return "", err
+	case p.done && (answer == nil || approved):
+		return "deleting", nil
 	}
-	return a.removed(ctx, p, given.Propagation)
+	return "", nil
 }
 
 // removal is what deleting an object would do.
@@ -146,9 +159,10 @@ func (a *access) removed(ctx context.Context, p proposal, how metav1.DeletionPro
 	return "", onTarget(of, errors.New("the object changed at the same moment, so that it was not deleted"))
 }
 
-// delete deletes the very object that the proposal is about, or only asks whether that can be done. gone is false if the
-// object waits for its finalizers.
-func (a *access) delete(ctx context.Context, p *proposal, how metav1.DeletionPropagation, dry bool) (gone bool, err error) {
+// delete deletes the very object that the proposal is about, or only asks whether that can be done. gone is false if
+// the object has to end first.
+func (a *access) delete(ctx context.Context, p *proposal, how metav1.DeletionPropagation, dry bool) (
+	gone bool, err error) {
 	uid, version := p.live.GetUID(), p.version()
 	options := metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},

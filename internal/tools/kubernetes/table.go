@@ -68,19 +68,24 @@ func (p *page) lines(wide, namespaces bool) []string {
 		}
 	}
 	all := [][]string{head}
-	for _, row := range p.Rows {
+	for i := range p.Rows {
 		var cells []string
 		if namespaces {
-			cells = append(cells, cell(row.Object.Metadata.Namespace))
+			cells = append(cells, cell(p.Rows[i].Object.Metadata.Namespace))
 		}
-		for i, column := range p.Columns {
-			if (wide || column.Priority == 0) && i < len(row.Cells) {
-				cells = append(cells, cell(row.Cells[i]))
-			}
-		}
-		all = append(all, cells)
+		all = append(all, append(cells, p.cells(i, wide)...))
 	}
 	return aligned(all)
+}
+
+// cells are those of a row.
+func (p *page) cells(row int, wide bool) (cells []string) {
+	for i, column := range p.Columns {
+		if (wide || column.Priority == 0) && i < len(p.Rows[row].Cells) {
+			cells = append(cells, cell(p.Rows[row].Cells[i]))
+		}
+	}
+	return cells
 }
 
 // cell is a cell in one line.
