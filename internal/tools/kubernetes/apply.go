@@ -98,7 +98,7 @@ func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(all, func(p proposal) bool { return !p.done }) || call.Answer != nil && !call.Answer.Given {
+	if !left(all) || refused(call.Answer) {
 		err = a.review(t.Name(), all)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
@@ -111,6 +111,14 @@ func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	return applied(call, all)
 }
+
+// left reports whether all proposals leave their objects as they are.
+func left(all []proposal) bool {
+	return !slices.ContainsFunc(all, func(p proposal) bool { return !p.done })
+}
+
+// refused reports whether people do not let it be done.
+func refused(answer *tools.Answer) bool { return answer != nil && !answer.Given }
 
 // proposals are what applying manifests would do.
 func (a *access) proposals(ctx context.Context, wanted []manifest, force bool) (all []proposal, err error) {
