@@ -30,8 +30,8 @@ type Answer struct {
 // ErrAsks ends a call that asks people. It has no result: once there is an answer it is made again, with that.
 var ErrAsks = errors.New("the call asks people for input")
 
-// Reviewing is a Tool whose calls ask people themselves where that is required, with what they would do. So they wait for
-// nobody before that.
+// Reviewing is a Tool whose calls ask people themselves where that is required, with what they would do. So they wait
+// for nobody before that.
 type Reviewing interface {
 	Tool
 	// Reviewing marks the tool.

@@ -71,7 +71,8 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// Tools that models may call.
 	Tools *tools.Registry
-	// ClusterMissing is why the model of a chat cannot work in the cluster; empty: it can, or is not to. nil: no chat is to.
+	// ClusterMissing is why the model of a chat cannot work in the cluster; empty: it can, or is not to. nil: no chat is
+	// to.
 	ClusterMissing func(ctx context.Context, chat *v1alpha1.Chat) string
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
