@@ -16,6 +16,8 @@ const (
 	// ReasonWaitingForChat surfaces in Ready (Unknown) and Reconciling (True) while the chat cannot begin: it has no
 	// ChatModelConfig that could answer, or its parent does not exist or allows no such sub-chat.
 	ReasonWaitingForChat ConditionReason = "WaitingForChat"
+	// ReasonNoted surfaces in Ready (True) when a message for people alone has its place in the conversation.
+	ReasonNoted ConditionReason = "Noted"
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was
 	// full.
 	ReasonQueueFull ConditionReason = "QueueFull"

@@ -19,3 +19,6 @@ func (s *ChatMessageSpec) Text() string {
 	}
 	return text.String()
 }
+
+// IsNote reports whether the message is for people alone, which no model may be told.
+func (s *ChatMessageSpec) IsNote() bool { return s.Visibility == VisibleToPeople }

@@ -34,7 +34,7 @@ const (
 )
 
 // MessageVisibility is for whom a message is meant.
-// +kubebuilder:validation:Enum=All;Model
+// +kubebuilder:validation:Enum=All;Model;People
 type MessageVisibility string
 
 const (
@@ -43,10 +43,13 @@ const (
 	// VisibleToModel means that the message is told to the model, and that transcripts for people leave its text out. It
 	// is no secret: whoever may read ChatMessages can read it.
 	VisibleToModel MessageVisibility = "Model"
+	// VisibleToPeople makes a note of the message: transcripts for people show it, and no model is ever told of it. It is
+	// not part of the history and begins no turn.
+	VisibleToPeople MessageVisibility = "People"
 )
 
 // MessageState is where a User message stands.
-// +kubebuilder:validation:Enum=Pending;Queued;Committed;Superseded;Rejected
+// +kubebuilder:validation:Enum=Pending;Queued;Committed;Noted;Superseded;Rejected
 type MessageState string
 
 const (
@@ -56,6 +59,9 @@ const (
 	MessageQueued MessageState = "Queued"
 	// MessageCommitted means that the message is part of the chat's history.
 	MessageCommitted MessageState = "Committed"
+	// MessageNoted means that the message is a note to people, with its place between the messages of the history. No
+	// model answers it.
+	MessageNoted MessageState = "Noted"
 	// MessageSuperseded means that the message has left the history or the queue, because a message before it was edited
 	// or deleted. It will not be answered.
 	MessageSuperseded MessageState = "Superseded"
@@ -83,6 +89,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.role == 'User' || (!has(self.modelConfigRef) && !has(self.reasoningEffort))",message="modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role == 'User' || !has(self.visibility)",message="visibility belongs to User messages: results are seen with their calls"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.visibility) || (self.role == 'System' && self.visibility == 'Model')",message="of generated messages a summary alone has a visibility, which is Model"
+// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || self.visibility != 'People' || (!has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))",message="a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef and reasoningEffort out"
+// +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
 	// +required
@@ -112,7 +121,9 @@ type ChatMessageSpec struct {
 	WhenBusy WhenBusy `json:"whenBusy,omitempty"`
 
 	// visibility is for whom the message is meant. Model: it is told to the model, and transcripts for people leave its
-	// text out. It is no protection: whoever may read ChatMessages can read it. Default All.
+	// text out. People: it is a note, which transcripts show and no model is told of; it is not part of the history,
+	// begins no turn and waits for none. Neither is a protection: whoever may read ChatMessages can read it. It cannot
+	// change. Default All.
 	// +optional
 	Visibility MessageVisibility `json:"visibility,omitempty"`
 
@@ -162,7 +173,8 @@ type ChatMessageStatus struct {
 	// +optional
 	Parent string `json:"parent,omitempty"`
 
-	// index of the message in the history, from 0.
+	// index of the message in the history, from 0. That of a note is of the message before which it stands: as many were
+	// committed when it came.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Index *int64 `json:"index,omitempty"`
@@ -214,12 +226,14 @@ type ChatMessageStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=cmsg,categories=llm
 // +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.visibility`
 // +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
 // +kubebuilder:printcolumn:name="Index",type=integer,JSONPath=`..index`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`..['state','outcome']`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=`.spec.visibility`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec.generation) || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$')",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"
 type ChatMessage struct {

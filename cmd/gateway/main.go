@@ -161,6 +161,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	}
 	return gateway.New(gateway.Config{
 		Chats: chats.Chats(metav1.NamespaceAll).ListerWatcher(""),
+		Notes: chats.Messages(metav1.NamespaceAll).ListerWatcher(gateway.NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = generationPods }),
 		GetMessage: get,

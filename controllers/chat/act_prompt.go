@@ -43,7 +43,7 @@ func (a *actuator) createPrompt(ctx context.Context, s *scope) error {
 // Otherwise the removal of that message enqueues the chat.
 func (a *actuator) existingPrompt(ctx context.Context, s *scope) (*v1alpha1.ChatMessage, error) {
 	chat := s.facts.Chat
-	there, err := readMessage(ctx, a.live, chat.Namespace, plan.PromptName(chat))
+	there, err := readAny(ctx, a.live, chat.Namespace, plan.PromptName(chat))
 	switch {
 	case err != nil || there == nil:
 		return nil, err

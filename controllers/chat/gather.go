@@ -113,8 +113,19 @@ func (g *gatherer) isGone(ctx context.Context, key types.NamespacedName) (bool, 
 	return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 }
 
-// readMessage reads a message; nil if there is none.
+// readMessage is the message of that name; nil if there is none. A note that has taken the name of one is none to a
+// chat: it was never said, is not answered, and its status is not the chat's to write.
 func readMessage(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
+	error) {
+	m, err := readAny(ctx, reader, namespace, name)
+	if err != nil || m == nil || m.Spec.IsNote() {
+		return nil, err
+	}
+	return m, nil
+}
+
+// readAny is the message of that name, notes included; nil if there is none.
+func readAny(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.ChatMessage,
 	error) {
 	var m v1alpha1.ChatMessage
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, &m)

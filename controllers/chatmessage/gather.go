@@ -37,7 +37,8 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	}
 	s := &scope{message: &message}
 	var chat v1alpha1.Chat
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
+	err := r.chatReader(&message).Get(ctx,
+		types.NamespacedName{Namespace: key.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
 	if apierrors.IsNotFound(err) {
 		return s, nil
 	}
@@ -49,6 +50,15 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 		return s, r.readFollowers(ctx, s)
 	}
 	return s, nil
+}
+
+// chatReader is where to read the chat of a message. A note gets its place by the chat as it is now: behind all that
+// its author has seen.
+func (r *Reconciler) chatReader(m *v1alpha1.ChatMessage) client.Reader {
+	if m.Spec.IsNote() && m.Status.State != v1alpha1.MessageNoted {
+		return r.Live
+	}
+	return r.Client
 }
 
 func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {

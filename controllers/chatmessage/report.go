@@ -45,6 +45,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 // is not. What an old view of the chat says of a turn that is over counts for nothing:
 // the chat controller may have recorded the end since.
 func settled(s *scope) bool {
+	if s.message.Spec.IsNote() {
+		return conditions.MessageSettled(s.message)
+	}
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
 		switch age := conditions.Compare(s.chat.Status.Turn, &s.chat.Status.Internal.Turn, &s.message.Status); {
 		case age < 0:
@@ -70,7 +73,10 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 			" does not exist: create it, or delete this message"), true
 	}
 	chat := &s.chat.Status
-	if s.message.Spec.Role == v1alpha1.RoleTool {
+	switch {
+	case s.message.Spec.IsNote():
+		return conditions.Note(st, s.chat), true
+	case s.message.Spec.Role == v1alpha1.RoleTool:
 		return describeResults(st, s)
 	}
 	switch {

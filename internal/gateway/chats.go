@@ -70,9 +70,14 @@ func (c *chats) changed(before, after any) {
 	if chat == nil {
 		return
 	}
+	c.wake(chat.Namespace + "/" + chat.Name)
+}
+
+// wake tells those who follow a chat that there may be something new.
+func (c *chats) wake(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for w := range c.watchers[chat.Namespace+"/"+chat.Name] {
+	for w := range c.watchers[key] {
 		select {
 		case w.changed <- struct{}{}:
 		default:

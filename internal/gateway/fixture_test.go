@@ -93,6 +93,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	}
 	in.gateway, err = New(Config{
 		Chats: api.Chats("").ListerWatcher(""),
+		Notes: api.Messages("").ListerWatcher(NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {

@@ -57,6 +57,8 @@ type Config struct {
 	Chats cache.ListerWatcher
 	// Pods lists and watches the generation pods of all namespaces.
 	Pods cache.ListerWatcher
+	// Notes lists and watches the ChatMessages of all namespaces that NoteSelector selects.
+	Notes cache.ListerWatcher
 	// GetMessage fetches one ChatMessage.
 	GetMessage GetMessage
 	// Checker decides who may listen.
@@ -81,6 +83,7 @@ type Gateway struct {
 	chats    *chats
 	pods     cache.SharedIndexInformer
 	messages *messages
+	notes    *notes
 	relays   *relays
 	seats    *seats
 	memory   *memory
@@ -105,13 +108,19 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	messages := newMessages(config.GetMessage)
+	notes, err := newNotes(config.Notes, messages, chats.wake)
+	if err != nil {
+		return nil, err
+	}
 	relays := newRelays(pods.GetStore(), config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
 	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: relays.podGone}); err != nil {
 		return nil, fmt.Errorf("watching the pods: %w", err)
 	}
 	return &Gateway{
 		config: config, chats: chats, pods: pods,
-		messages:  newMessages(config.GetMessage),
+		messages:  messages,
+		notes:     notes,
 		relays:    relays,
 		seats:     newSeats(limits),
 		memory:    newMemory(limits.StreamMemory),
@@ -125,12 +134,15 @@ func New(config Config) (*Gateway, error) {
 func (g *Gateway) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { g.chats.informer.RunWithContext(ctx) })
+	running.Go(func() { g.notes.informer.RunWithContext(ctx) })
 	running.Go(func() { g.pods.RunWithContext(ctx) })
 	running.Wait()
 }
 
 // Synced reports whether the gateway has seen the whole cluster once.
-func (g *Gateway) Synced() bool { return g.chats.added.HasSynced() && g.pods.HasSynced() }
+func (g *Gateway) Synced() bool {
+	return g.chats.added.HasSynced() && g.notes.added.HasSynced() && g.pods.HasSynced()
+}
 
 // Handler serves the streams, /healthz and /readyz.
 func (g *Gateway) Handler() http.Handler {
@@ -265,7 +277,7 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 	}
 	return feed{stop: watcher.stop, run: func(ctx context.Context, out *eventWriter) error {
 		follower := follow.Follower{
-			Chats: watcher, Messages: g.messages, Parts: g.relays, Queue: g.messages, Memory: g.memory,
+			Chats: watcher, Messages: g.messages, Parts: g.relays, Queue: g.messages, Notes: g.notes, Memory: g.memory,
 			Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
 		}
 		return follower.Run(ctx, from)

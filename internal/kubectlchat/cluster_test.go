@@ -201,6 +201,35 @@ func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	}
 }
 
+func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
+	for _, kubeconfig := range []string{"token", "certificate"} {
+		t.Run("with a "+kubeconfig, func(t *testing.T) {
+			p := newPerson(t)
+			if err := p.start("token", "", "send", "triage", "the question", "--no-follow").wait(); err != nil {
+				t.Fatal(err)
+			}
+			question := p.sent()
+			p.begin(question)
+			c := p.start("token", "", "send", "triage", "the customer\ncalled", "--visibility", "People")
+			if err := c.wait(); err != nil || !strings.HasSuffix(c.out.String(), " created\n") {
+				t.Fatalf("shown %q, %v", c.out.String(), err)
+			}
+			var notes v1alpha1.ChatMessageList
+			if err := p.c.List(t.Context(), &notes, client.InNamespace(p.namespace),
+				client.MatchingFields{"spec.visibility": "People"}); err != nil || len(notes.Items) != 1 {
+				t.Fatalf("there are %d notes: %v", len(notes.Items), err)
+			}
+			note := &notes.Items[0]
+			note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID),
+				Index: new(int64(1))}
+			p.updateStatus(note)
+			p.answer(question, "the answer")
+			tail := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "--history")
+			tail.waitOutput("▎> the question\n▎[note:]\n▎  the customer\n▎  called\nthe answer\n")
+		})
+	}
+}
+
 func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
 	p := newPerson(t)
 	meta := p.meta("changed")

@@ -155,6 +155,7 @@ func (p *person) startGateway() string {
 	}
 	g, err := server.New(server.Config{
 		Chats: api.Chats(p.namespace).ListerWatcher(""),
+		Notes: api.Messages(p.namespace).ListerWatcher(server.NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", p.namespace,
 			func(*metav1.ListOptions) {}),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {

@@ -45,11 +45,13 @@ type printer struct {
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
 	hint    hint
+	// noteGenerations are those of the notes that were shown, by UID.
+	noteGenerations map[string]int64
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
 	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
-		names: map[string]string{}, commands: map[string]string{}, hint: hint}
+		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{}}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
@@ -64,9 +66,9 @@ func (p *printer) show(e event, everything bool) error {
 		return decoded(e, func(m *follow.MessageCommitted) { p.committed(m, everything) })
 	case follow.EventRetry, follow.EventRequiresAction:
 		return p.waits(e)
-	case follow.EventError:
+	case follow.EventError, follow.EventNote, follow.EventNoteDeleted:
 		if everything {
-			return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
+			return p.aside(e)
 		}
 	case follow.EventPreviewReset:
 		p.voided()

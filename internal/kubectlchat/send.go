@@ -17,9 +17,10 @@ import (
 )
 
 type sendOptions struct {
-	noFollow  bool
-	interrupt bool
-	timeout   time.Duration
+	noFollow   bool
+	interrupt  bool
+	visibility string
+	timeout    time.Duration
 }
 
 func newSend(o *options) *cobra.Command {
@@ -55,6 +56,9 @@ func newSend(o *options) *cobra.Command {
 	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
 	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false,
 		"do not wait for the turn under way: stop it, keep what was said, and be next")
+	cmd.Flags().StringVar(&so.visibility, "visibility", "",
+		"for whom the message is: All, Model (transcripts leave its text out), or People: a note, which no model is told of "+
+			"and nobody answers")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
 }
@@ -63,7 +67,7 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 	if err := s.objects.checkChat(ctx, chat); err != nil {
 		return err
 	}
-	if so.noFollow {
+	if so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople) {
 		m, err := s.objects.create(ctx, chat, text, so)
 		if err != nil {
 			return err
@@ -87,7 +91,7 @@ func (o objects) create(ctx context.Context, chat, text string, so sendOptions) 
 	m, err := o.messages().Create(ctx, &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: o.namespace},
 		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
-			Content: text, WhenBusy: whenBusy},
+			Content: text, WhenBusy: whenBusy, Visibility: v1alpha1.MessageVisibility(so.visibility)},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the message: %w", err)

@@ -52,7 +52,11 @@ func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart
 	if err != nil {
 		return err
 	}
-	follower := follow.Follower{Chats: chats, Messages: a, Send: func(e follow.Event) error {
+	notes, err := a.watchNotes(ctx, namespace, chat, chats.notify)
+	if err != nil {
+		return err
+	}
+	follower := follow.Follower{Chats: chats, Messages: a, Notes: notes, Send: func(e follow.Event) error {
 		if connected != nil {
 			connected()
 		}
@@ -92,15 +96,7 @@ func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched,
 	informer := cache.NewSharedIndexInformer(a.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
 		&v1alpha1.Chat{}, 0, cache.Indexers{})
 	w := &watched{store: informer.GetStore(), key: namespace + "/" + chat, changed: make(chan struct{}, 1)}
-	notify := func() {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
-	}); err != nil {
+	if _, err := informer.AddEventHandler(calling(w.notify)); err != nil {
 		return nil, fmt.Errorf("watching chat %s: %w", chat, err)
 	}
 	go informer.RunWithContext(ctx)
@@ -108,6 +104,21 @@ func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched,
 		return nil, ctx.Err()
 	}
 	return w, nil
+}
+
+// calling tells of every change.
+func calling(changed func()) cache.ResourceEventHandlerFuncs {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+	}
+}
+
+// notify says that there may be something new.
+func (w *watched) notify() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Latest implements follow.Chats.

@@ -52,6 +52,24 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToModel
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
 		}), "visibility belongs to User messages"},
+		"a note that cuts in": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Content, s.Visibility, s.WhenBusy = "a", v1alpha1.VisibleToPeople, v1alpha1.WhenBusyInterrupt
+		}), "begins no turn and stops none"},
+		"a note that chooses a model": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Content, s.Visibility = "a", v1alpha1.VisibleToPeople
+			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "m"}
+		}), "leave whenBusy, modelConfigRef and reasoningEffort out"},
+		"results for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToPeople
+			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
+		}), "visibility belongs to User messages"},
+		"a reply for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Role, s.Visibility = v1alpha1.RoleAssistant, v1alpha1.VisibleToPeople
+			s.Generation = &v1alpha1.MessageGeneration{
+				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p",
+				Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(),
+			}
+		}), "of generated messages a summary alone has a visibility"},
 		"a forged reply": {
 			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }),
 			"role must be User"},

@@ -26,6 +26,17 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnS
 	st.CreatedVersion = ""
 }
 
+// Note records in the status of a message for people alone which messages of the chat it stands behind, once: it keeps
+// its place whatever is said or cut later.
+func Note(st *v1alpha1.ChatMessageStatus, chat *v1alpha1.Chat) Summary {
+	if st.State != v1alpha1.MessageNoted {
+		history := &chat.Status.History
+		*st = v1alpha1.ChatMessageStatus{Conditions: st.Conditions, State: v1alpha1.MessageNoted, ChatUID: string(chat.UID),
+			Index: new(history.Length), HistoryVersion: history.Version}
+	}
+	return Done(v1alpha1.ReasonNoted, "People see it, and no model is told of it")
+}
+
 // Message writes the summary into a User message's conditions and marks the generation as observed.
 func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now time.Time) {
 	s.apply(&st.Conditions, generation, now)

@@ -19,8 +19,11 @@ func RefOf(chat *v1alpha1.Chat) Ref {
 	return ref
 }
 
-// NodeOf is the message where it says that it stands itself.
+// NodeOf is the message where it says that it stands itself. A note stands nowhere in a history, only beside one.
 func NodeOf(m *v1alpha1.ChatMessage) Node {
+	if m.Spec.IsNote() {
+		return Node{Name: m.Name}
+	}
 	n := Node{Name: m.Name, Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
 	index := m.Status.Index
 	if g := m.Spec.Generation; g != nil {
@@ -52,8 +55,11 @@ func ChatUID(m *v1alpha1.ChatMessage) string {
 }
 
 // MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does.
-// Whether it is, only the chain tells.
+// Whether it is, only the chain tells. A note never is, also under the name of a message that was.
 func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	if m.Spec.IsNote() {
+		return false
+	}
 	if uid := ChatUID(m); uid != "" && uid != string(chat.UID) || !m.DeletionTimestamp.IsZero() || HasLeft(chat, m) {
 		return false
 	}

@@ -16,16 +16,19 @@ import (
 
 // NoteEdit takes the message down if it was edited and none before it was.
 func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
+	if m.Spec.IsNote() { // What has its name was deleted, which says more.
+		return
+	}
 	if edited := editedOf(f.Chat, m); edited != nil && (f.Edited == nil || edited.Index < f.Edited.Index) {
 		f.Edited = edited
 	}
 }
 
 // IsOpen reports whether a User message is neither in the history nor in the queue,
-// nor of an earlier chat of this name.
+// nor of an earlier chat of this name. A note never is: nobody answers it.
 func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
-	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted:
+	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote():
 		return false
 	case isRefused(m):
 		return false

@@ -37,7 +37,7 @@ func PromptMessage(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 // Its author may have edited it since.
 func IsPrompt(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	edited := m.Generation > 1
-	return m.Spec.ChatRef.Name == chat.Name && metav1.IsControlledBy(m, chat) &&
+	return m.Spec.ChatRef.Name == chat.Name && !m.Spec.IsNote() && metav1.IsControlledBy(m, chat) &&
 		(edited || content.Of(m) == content.Of(PromptMessage(chat)))
 }
 

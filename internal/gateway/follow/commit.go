@@ -87,6 +87,9 @@ func recorded(chat *v1alpha1.Chat, name string, index int64) (history.Node, bool
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Committed, error) {
 	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: index}
+	if msg.Spec.IsNote() {
+		return nil, fmt.Errorf("%s is a note: %w", msg.Name, ErrMissing)
+	}
 	if msg.Spec.ChatRef.Name != chat.Name {
 		return nil, fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
 	}

@@ -13,6 +13,8 @@
 //     A message that is edited is committed again: it keeps its name and index, and has another version.
 //   - message_part, id "C.V.A.S.N": one part of the attempt under way;
 //     N is the length of the history that it builds on.
+//   - note: a message for people alone, at its place: before the message of its index, or behind all. One that is
+//     edited comes again with another generation; note_deleted says that one is gone.
 //   - queue_update: the messages that wait, next first, and how each begins.
 //   - status: how the chat stands.
 //   - error, requires_action: why the last turn failed, and what the turn waits for,
@@ -40,5 +42,6 @@
 // A client that comes back with its last event id neither misses nor gets again a message or a part. After "C.V.0.N"
 // come the messages with index N and up. After "C.V.A.S.N" the same, and the parts behind S if the attempt is still
 // under way. If one of the first N messages was edited or deleted since, or C is another chat, the stream begins with
-// history_reset instead. Each stream begins with the events without an id.
+// history_reset instead. Each stream begins with the events without an id, and tells all notes; one from now on tells
+// those that come.
 package follow

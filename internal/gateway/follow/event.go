@@ -17,6 +17,8 @@ import (
 const (
 	EventMessagePart    = "message_part"
 	EventMessage        = "message"
+	EventNote           = "note"
+	EventNoteDeleted    = "note_deleted"
 	EventQueueUpdate    = "queue_update"
 	EventStatus         = "status"
 	EventError          = "error"
@@ -76,7 +78,7 @@ type Message struct {
 	Compaction *v1alpha1.CompactionAccount `json:"compaction,omitempty"`
 	// Warnings are about settings and files that were left out of the call.
 	Warnings []string `json:"warnings,omitempty"`
-	// Visibility is Model for a message whose text transcripts for people leave out.
+	// Visibility is Model for a message whose text transcripts for people leave out, and People for a note.
 	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
 	// CallsGivenUpBefore is why calls of the reply before the message have no result.
 	CallsGivenUpBefore v1alpha1.CallsGivenUp `json:"callsGivenUpBefore,omitempty"`

@@ -56,6 +56,8 @@ type Follower struct {
 	Parts    Parts
 	// Queue looks at messages that wait; nil: their names are all that is told of them.
 	Queue Queue
+	// Notes are the messages for people alone; nil: nobody is told of any.
+	Notes Notes
 	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
 	Memory Memory
 	// Send takes an event to the client. An error ends the stream.
@@ -98,7 +100,8 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 }
 
 func (f *Follower) begin(from Position) {
-	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, at: cursor{resume: &from}}
+	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, at: cursor{resume: &from},
+		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
 	f.present = present{queue: f.Queue, out: f.Send}
 	f.live = live{parts: f.Parts}
 	f.retries = backoff()

@@ -18,6 +18,7 @@ type transcript struct {
 	room     room
 	out      outlet
 	at       cursor
+	notes    notes
 }
 
 // tell sends what was committed, and says first if what the client holds is void.
@@ -33,13 +34,17 @@ func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 			return err
 		}
 	}
+	t.notes.begin(chat, t.at.resume != nil && t.at.resume.Now, n.reset)
 	t.enter(chat, n)
 	for i := range n.messages {
+		if err := t.notes.tellBefore(ctx, chat, n.messages[i].place.Index); err != nil {
+			return err
+		}
 		if err := t.tellMessage(ctx, chat, &n.messages[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.notes.end(ctx, chat)
 }
 
 // tellMessage sends a message and lets go of it.

@@ -108,6 +108,32 @@ func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Commi
 	return Commit(chat, msg, place.Index)
 }
 
+// Of implements Notes.
+func (w *world) Of(chat *v1alpha1.Chat) (refs []NoteRef) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, msg := range w.messages {
+		if note, ok := NoteOf(chat, msg); ok {
+			refs = append(refs, note)
+		}
+	}
+	return refs
+}
+
+// Read implements Notes.
+func (w *world) Read(_ context.Context, _ *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failures > 0 {
+		w.failures--
+		return nil, errors.New("the API server is away")
+	}
+	if msg := w.messages[note.Name]; msg != nil {
+		return msg.DeepCopy(), nil
+	}
+	return nil, ErrMissing
+}
+
 // Look implements Queue.
 func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (QueuedMessage, error) {
 	w.mu.Lock()
@@ -245,7 +271,7 @@ func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	numbered := 0
-	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Memory: c.w.memory,
+	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Notes: c.w, Memory: c.w.memory,
 		Send: func(e Event) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()

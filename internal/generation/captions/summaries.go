@@ -96,11 +96,11 @@ func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began meta
 	}
 }
 
-// questionOf is what the turn's message says.
+// questionOf is what the turn's message says; empty if that is not for people, who read the summary.
 func questionOf(messages []v1alpha1.ChatMessage) string {
 	for i := range slices.Backward(messages) {
 		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			return wording.Text(&messages[i].Spec)
+			return wording.Shown(&messages[i].Spec)
 		}
 	}
 	return ""

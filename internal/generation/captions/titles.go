@@ -16,8 +16,7 @@ import (
 func (a *Attempt) SetHistory(messages []v1alpha1.ChatMessage, author string) {
 	a.author = author
 	later := a.chat.Status.History.ContextStart > 0 // Then what the chat began with is not among the messages.
-	isUser := func(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }
-	switch first := slices.IndexFunc(messages, isUser); {
+	switch first := slices.IndexFunc(messages, wording.Asks); {
 	case a.chat.Status.TitleSource == v1alpha1.TitleOutdated:
 		a.titleOf = beginning{chat: a.chat.UID, asked: titleToken(a.chat)}
 	case later:

@@ -156,7 +156,7 @@ func (p *pass) lookup(ctx context.Context, name string) (history.Node, bool) {
 		p.err = p.fetch(ctx, name)
 	}
 	m := p.fetched[name]
-	if m == nil || p.err != nil {
+	if m == nil || p.err != nil || m.Spec.IsNote() { // Under its name there was a message, which is gone.
 		return history.Node{}, false
 	}
 	return history.NodeOf(m), true

@@ -50,6 +50,9 @@ func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 }
 
 func (b *builder) user(m *v1alpha1.ChatMessage) {
+	if m.Spec.IsNote() { // No history has one. Whatever hands one in, the model is not told.
+		return
+	}
 	var content []fantasy.MessagePart
 	add := func(text string) {
 		if text = clean(text); !blank(text) {

@@ -22,6 +22,12 @@ func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
 	return provider.DialectOf(&v1alpha1.ChatModelConfigSpec{Provider: p, Model: model})
 }
 
+func noted(text string) v1alpha1.ChatMessage {
+	m := user(text)
+	m.Spec.Visibility = v1alpha1.VisibleToPeople
+	return m
+}
+
 func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 	failedResult := result("a", "broken")
 	failedResult.ToolResult.IsError = true
@@ -33,6 +39,8 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 	}{
 		"messages in order": {history{user("one"), assistant(text("two")), user("three")},
 			"user one | assistant two | user three"},
+		"a note": {history{user("one"), noted("two"), assistant(text("three")), user("four")},
+			"user one | assistant three | user four"},
 		"a user message of parts": {history{said(v1alpha1.RoleUser, text("one"), text(""), text("two"))}, "user one two"},
 		"calls and results": {
 			history{user("q"), assistant(text("see"), call("a", "{}"), call("b", "{}")),

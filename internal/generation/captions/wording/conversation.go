@@ -24,24 +24,34 @@ const (
 // Of is what the first User message of a history that is meant for people says;
 // empty if there is none, or it has no text.
 func Of(messages []v1alpha1.ChatMessage) string {
-	shown := func(m v1alpha1.ChatMessage) bool { return asks(m) && m.Spec.Visibility != v1alpha1.VisibleToModel }
-	if i := slices.IndexFunc(messages, shown); i >= 0 {
+	if i := slices.IndexFunc(messages, Asks); i >= 0 {
 		return Text(&messages[i].Spec)
 	}
 	return ""
 }
 
-// Questions is the number of User messages of a history.
+// Questions is the number of User messages of a history that are meant for people.
 func Questions(messages []v1alpha1.ChatMessage) (n int) {
 	for i := range messages {
-		if asks(messages[i]) {
+		if Asks(messages[i]) {
 			n++
 		}
 	}
 	return n
 }
 
-func asks(m v1alpha1.ChatMessage) bool { return m.Spec.Role == v1alpha1.RoleUser }
+// Asks reports whether a message is a User's that people are to see: captions are for them.
+func Asks(m v1alpha1.ChatMessage) bool {
+	return m.Spec.Role == v1alpha1.RoleUser && m.Spec.Visibility != v1alpha1.VisibleToModel
+}
+
+// Shown is what a message says, as far as people are to see it. A summary stands for what they have seen.
+func Shown(spec *v1alpha1.ChatMessageSpec) string {
+	if spec.Role == v1alpha1.RoleUser && spec.Visibility == v1alpha1.VisibleToModel {
+		return ""
+	}
+	return Text(spec)
+}
 
 // Text is what a message says, in lines: unlike v1alpha1.ChatMessageSpec.Text it keeps texts apart that a model shall
 // not read as one.
@@ -68,18 +78,18 @@ func Exchange(question, answer string) string {
 
 // Conversation shows a model how a conversation began, be it by a summary, and its newest turns.
 func Conversation(messages []v1alpha1.ChatMessage) string {
-	first := max(0, slices.IndexFunc(messages, func(m v1alpha1.ChatMessage) bool { return Text(&m.Spec) != "" }))
+	first := max(0, slices.IndexFunc(messages, func(m v1alpha1.ChatMessage) bool { return Shown(&m.Spec) != "" }))
 	newest, turns := len(messages), 0
 	for newest > first+1 && turns < newestTurns {
 		newest--
-		if asks(messages[newest]) {
+		if Asks(messages[newest]) {
 			turns++
 		}
 	}
 	var shown []string
 	left := maxAsked
 	add := func(m *v1alpha1.ChatMessage, most int) {
-		if text := Text(&m.Spec); text != "" && m.Spec.Role != v1alpha1.RoleTool {
+		if text := Shown(&m.Spec); text != "" && m.Spec.Role != v1alpha1.RoleTool {
 			shown = append(shown, tagged(tags[m.Spec.Role], text, min(most, left)))
 			left -= min(most, left, len([]rune(text)))
 		}

@@ -32,6 +32,27 @@ func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 	}
 }
 
+// Titles and summaries are for people.
+func TestACaptionSaysNothingOfAMessageForTheModelAlone(t *testing.T) {
+	hidden := said(v1alpha1.RoleUser, "the hook's word")
+	hidden.Spec.Visibility = v1alpha1.VisibleToModel
+	messages := []v1alpha1.ChatMessage{hidden, said(v1alpha1.RoleAssistant, "done"), said(v1alpha1.RoleUser, "why")}
+	if got, n := Of(messages), Questions(messages); got != "why" || n != 1 {
+		t.Errorf("a title is of %q, one of %d", got, n)
+	}
+	if got := Conversation(messages); got != "<reply>\ndone\n</reply>\n<message>\nwhy\n</message>" {
+		t.Errorf("another title is of %s", got)
+	}
+	if got := Shown(&hidden.Spec); got != "" {
+		t.Errorf("a summary is of %q", got)
+	}
+	summary := said(v1alpha1.RoleSystem, "what was said")
+	summary.Spec.Visibility = v1alpha1.VisibleToModel
+	if got := Shown(&summary.Spec); got != "what was said" {
+		t.Errorf("of a summary %q is shown", got)
+	}
+}
+
 func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
 	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))},
 		Beginning(strings.Repeat("長", 10_000)), false)

@@ -1,0 +1,35 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+)
+
+func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("c")
+	l := in.listen("c", "", 0)
+	l.waitName(follow.EventStatus)
+	note := &v1alpha1.ChatMessage{ObjectMeta: in.meta("n"), Spec: v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1alpha1.VisibleToPeople}}
+	in.create(note)
+	note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(c.chat.UID),
+		Index: new(int64(0))}
+	if err := cluster.Client.Status().Update(t.Context(), note); err != nil {
+		t.Fatal(err)
+	}
+	told := l.waitName(follow.EventNote)
+	if data := string(told[len(told)-1].Data); !strings.Contains(data, "the customer has called") {
+		t.Errorf("it is told %s", data)
+	}
+	if err := cluster.Client.Delete(t.Context(), note); err != nil {
+		t.Fatal(err)
+	}
+	l.waitName(follow.EventNoteDeleted)
+}
