@@ -69,6 +69,11 @@ type ChatStatus struct {
 	// +optional
 	ChatClass *ChatClassInForce `json:"chatClass,omitempty"`
 
+	// namespaceClass is the ChatClass whose namespacePreamble stood before all else in the newest step; absent if there
+	// was none. It is the namespace's default, whatever class the chat has.
+	// +optional
+	NamespaceClass *ChatClassInForce `json:"namespaceClass,omitempty"`
+
 	// archived is true once spec.archived, of this chat or of one above it, has taken effect.
 	// +optional
 	Archived bool `json:"archived,omitempty"`

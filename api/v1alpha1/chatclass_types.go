@@ -10,6 +10,7 @@ import (
 // ChatClassSpec is what many chats share, and what they may not choose.
 // +kubebuilder:validation:XValidation:rule="!has(self.defaults) || !has(oldSelf.defaults) || !has(self.defaults.workspace) || !has(oldSelf.defaults.workspace) || (has(self.defaults.workspace.warmPoolRef) == has(oldSelf.defaults.workspace.warmPoolRef) && (!has(self.defaults.workspace.warmPoolRef) || self.defaults.workspace.warmPoolRef == oldSelf.defaults.workspace.warmPoolRef))",message="workspaces cannot move between a template and a pool, nor to another pool: the files of chats would stay behind. Create another class"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaults) || !has(self.defaults.workspace) || !has(self.defaults.workspace.podRef)",message="a pod has the workspace of one chat: leave podRef to the chats"
+// +kubebuilder:validation:XValidation:rule="!has(self.namespacePreamble) || (has(self.default) && self.default)",message="namespacePreamble counts in the default class of the namespace alone: say default true, or use preamble"
 type ChatClassSpec struct {
 	// default makes this the ChatClass of every chat in the namespace that names none. If several say so, the first by
 	// name is taken. Default false.
@@ -25,6 +26,13 @@ type ChatClassSpec struct {
 	// +kubebuilder:validation:MaxLength=131072
 	// +optional
 	Preamble string `json:"preamble,omitempty"`
+
+	// namespacePreamble stands before all else in every call of a model for every chat of the namespace, also for chats
+	// that name another class, and for titles and summaries of turns. It is that of the default class: of several, that of
+	// the first by name. A change counts from the next step on.
+	// +kubebuilder:validation:MaxLength=131072
+	// +optional
+	NamespacePreamble string `json:"namespacePreamble,omitempty"`
 
 	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents and limits each
 	// field counts for itself; any other field of a chat takes the place of this one as a whole.

@@ -1204,6 +1204,11 @@ func (in *ChatStatus) DeepCopyInto(out *ChatStatus) {
 		*out = new(ChatClassInForce)
 		**out = **in
 	}
+	if in.NamespaceClass != nil {
+		in, out := &in.NamespaceClass, &out.NamespaceClass
+		*out = new(ChatClassInForce)
+		**out = **in
+	}
 	if in.WaitingSince != nil {
 		in, out := &in.WaitingSince, &out.WaitingSince
 		*out = (*in).DeepCopy()

@@ -25,16 +25,17 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing ChatClasses: %w", err)
 	}
 	class, missing := chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
-	// One manifest may hold both: the cache may show the chat before its class. No step may begin without that, because it
-	// says what the chat may do. Later a default that the cache does not show yet is one that has just been made.
-	if class == nil && (missing != nil || s.facts.Chat.Status.History.Version == 0) {
+	// One manifest may hold them all: the cache may show the chat before its class, and before the default, which has
+	// something to say to every chat. No step may begin without them. Later a default that the cache does not show yet is
+	// one that has just been made.
+	if missing != nil || s.facts.Chat.Status.History.Version == 0 && chatclass.FirstDefault(classes.Items) == nil {
 		classes = v1alpha1.ChatClassList{}
 		if err := r.live.List(ctx, &classes, in); err != nil {
 			return fmt.Errorf("listing ChatClasses: %w", err)
 		}
 		class, missing = chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
 	}
-	s.classes, s.facts.Blocked = classes.Items, missing
+	s.classes, s.facts.Blocked, s.facts.Namespace = classes.Items, missing, chatclass.Namespace(classes.Items)
 	if class == nil {
 		return nil
 	}

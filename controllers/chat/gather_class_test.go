@@ -27,6 +27,23 @@ func (l *classesOf) List(_ context.Context, into client.ObjectList, _ ...client.
 	return nil
 }
 
+func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
+	coder := *chattest.Class("coder")
+	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.NamespacePreamble = true, "…"
+	})
+	chat := chattest.Chat("c")
+	chat.Spec.ChatClassName = "coder"
+	s := &scope{facts: plan.Facts{Chat: chat}}
+	// The cache does not show the default yet, which came with the chat.
+	err := (&classReader{cache: &classesOf{classes: []v1alpha1.ChatClass{coder}},
+		live: &classesOf{classes: []v1alpha1.ChatClass{coder, everybody}}}).readClass(t.Context(), s)
+	if err != nil || s.facts.Class == nil || s.facts.Class.Name != "coder" || s.facts.Namespace == nil ||
+		s.facts.Namespace.Name != "everybody" {
+		t.Errorf("it has class %+v, and %+v speaks for the namespace: %v", s.facts.Class, s.facts.Namespace, err)
+	}
+}
+
 func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) {
 	coder := *chattest.Class("coder")
 	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
@@ -41,7 +58,9 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 		"one that it names later":              {"coder", nil, []v1alpha1.ChatClass{coder}, 3, "coder", 1},
 		"the default":                          {"", nil, []v1alpha1.ChatClass{everybody}, 0, "everybody", 1},
 		"there is none":                        {"", nil, nil, 0, "", 1},
-		"the cache shows it":                   {"coder", []v1alpha1.ChatClass{coder}, nil, 0, "coder", 0},
+		"the cache shows it, and no default":   {"coder", []v1alpha1.ChatClass{coder}, []v1alpha1.ChatClass{coder}, 0, "coder", 1},
+		"the cache shows it, later":            {"coder", []v1alpha1.ChatClass{coder}, nil, 3, "coder", 0},
+		"the cache shows it, and the default":  {"coder", []v1alpha1.ChatClass{coder, everybody}, nil, 0, "coder", 0},
 		"the cache shows the default":          {"", []v1alpha1.ChatClass{everybody}, nil, 0, "everybody", 0},
 		"a default that is new, when it began": {"", nil, []v1alpha1.ChatClass{everybody}, 3, "", 0},
 	} {

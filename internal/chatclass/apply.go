@@ -6,7 +6,6 @@ package chatclass
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/toolpolicy"
@@ -37,16 +36,8 @@ func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
 		ignored = append(ignored, "advisor.modelConfigRef")
 	}
 	merged := merge(&own, &class.Defaults)
-	merged.SystemPrompt = behind(class.Preamble, merged.SystemPrompt)
+	merged.SystemPrompt = Behind(class.Preamble, merged.SystemPrompt)
 	return bound(merged, kept), ignored
-}
-
-// behind is the system prompt with the preamble before it.
-func behind(preamble, prompt string) string {
-	if strings.TrimSpace(preamble) == "" || strings.TrimSpace(prompt) == "" {
-		return cmp.Or(strings.TrimSpace(preamble), prompt)
-	}
-	return preamble + "\n\n" + prompt
 }
 
 // merge is what a chat says, and what the class says where the chat says nothing.

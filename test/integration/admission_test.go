@@ -70,6 +70,9 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 				Outcome: v1alpha1.OutcomeCompleted, StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(),
 			}
 		}), "of generated messages a summary alone has a visibility"},
+		"a class that speaks for the namespace and is not its default": {chattest.In(ns, chattest.Class("m",
+			func(s *v1alpha1.ChatClassSpec) { s.NamespacePreamble = "Be lawful." })),
+			"namespacePreamble counts in the default class of the namespace alone"},
 		"a forged reply": {
 			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }),
 			"role must be User"},

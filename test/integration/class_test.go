@@ -101,6 +101,31 @@ func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
 	}
 }
 
+func TestAChangeOfTheNamespacePreambleCountsFromTheNextStepOnInEveryChat(t *testing.T) {
+	ns := namespace(t)
+	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.NamespacePreamble = true, "Be lawful."
+	})
+	create(t, ofClass(ns, "c", "coder"))
+	create(t, everybody)
+	create(t, newClass(ns, "coder")) // It is what the chat waits for.
+	first := assigned(t, ns, "c", 1, 1)
+	if has := first.Status.NamespaceClass; first.Status.ChatClass.Name != "coder" || has == nil ||
+		*has != (v1alpha1.ChatClassInForce{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
+		t.Errorf("the chat has class %+v, and %+v speaks for the namespace", first.Status.ChatClass, has)
+	}
+	patch(t, everybody, `{"spec":{"namespacePreamble":"Be kind."}}`)
+	answers(t, first, chattest.Calls("a"))
+	if has := assigned(t, ns, "c", 2, 1).Status.NamespaceClass; has == nil || has.Generation != 2 {
+		t.Errorf("the next step goes by %+v", has)
+	}
+	patch(t, everybody, `{"spec":{"namespacePreamble":null}}`)
+	answers(t, chatIn(t, ns, "c"), chattest.Results("a"))
+	if has := assigned(t, ns, "c", 3, 1).Status.NamespaceClass; has != nil {
+		t.Errorf("a default class that says nothing to all is %+v", has)
+	}
+}
+
 func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	ns := namespace(t)
 	create(t, ofClass(ns, "c", "coder"))

@@ -12,6 +12,9 @@ import (
 // step goes by: a class that changes writes nothing to the chats that are at rest.
 func (p report) markClass() {
 	st, class := p.status(), p.facts.Class
+	if p.plan.Begins {
+		st.NamespaceClass = inForce(p.facts.Namespace)
+	}
 	switch {
 	case class == nil && p.models().classMissing():
 		return // It may come back.
@@ -20,7 +23,14 @@ func (p report) markClass() {
 		conditions.MarkIgnored(st, "", nil, p.facts.Now)
 		return
 	case st.ChatClass == nil || st.ChatClass.Name != class.Name || p.plan.Begins:
-		st.ChatClass = &v1alpha1.ChatClassInForce{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
+		st.ChatClass = inForce(class.ChatClass)
 	}
 	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
+}
+
+func inForce(class *v1alpha1.ChatClass) *v1alpha1.ChatClassInForce {
+	if class == nil {
+		return nil
+	}
+	return &v1alpha1.ChatClassInForce{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
 }

@@ -64,3 +64,29 @@ func TestATurnWhoseClassIsGoneWaitsForItAndGoesOn(t *testing.T) {
 		})
 	}
 }
+
+func TestTheStatusSaysWhichNamespacePreambleTheNewestStepHas(t *testing.T) {
+	speaks := func(generation int64) func(*Facts) {
+		return func(f *Facts) { f.Namespace = chattest.Class("everybody"); f.Namespace.Generation = generation }
+	}
+	w := newWorld(t)
+	w.facts = speaks(1)
+	w.say("a")
+	if has := w.chat.Status.NamespaceClass; has == nil || has.Name != "everybody" || has.Generation != 1 {
+		t.Errorf("the first step goes by %+v", has)
+	}
+	w.facts = speaks(2)
+	w.answer(chattest.Says("hi"))
+	if has := w.chat.Status.NamespaceClass; has == nil || has.Generation != 1 {
+		t.Errorf("a chat at rest says %+v", has)
+	}
+	w.say("b")
+	if has := w.chat.Status.NamespaceClass; has == nil || has.Generation != 2 {
+		t.Errorf("the next step goes by %+v", has)
+	}
+	w.facts = nil
+	w.answer(chattest.Says("hi")).say("c")
+	if has := w.chat.Status.NamespaceClass; has != nil {
+		t.Errorf("nobody speaks for the namespace, and the step goes by %+v", has)
+	}
+}

@@ -95,6 +95,8 @@ type Facts struct {
 	PodStarting string
 	// Class of the chat; nil if it has none. Chat has the settings that are in force.
 	Class *Class
+	// Namespace is the ChatClass whose namespacePreamble stands before all else; nil if there is none.
+	Namespace *v1alpha1.ChatClass
 	// Model that answers; nil if there is none, and then Blocked says why.
 	Model *Model
 	// Blocked is why there is no Model.

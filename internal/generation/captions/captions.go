@@ -63,6 +63,8 @@ type Attempt struct {
 	chat   *v1alpha1.Chat
 	fence  fence.Fence
 	log    *slog.Logger
+	// preamble of the namespace stands before all that a model is told.
+	preamble string
 	// author created the message of the turn.
 	author string
 	// titleOf is what the chat's title is of, firstWords are how that begins if the chat has no title.
@@ -76,6 +78,9 @@ type Attempt struct {
 func (w *Writer) Attempt(chat *v1alpha1.Chat, of fence.Fence, log *slog.Logger) *Attempt {
 	return &Attempt{writer: w, chat: chat, fence: of, log: log}
 }
+
+// SetPreamble notes what stands before all that models of the namespace are told.
+func (a *Attempt) SetPreamble(preamble string) { a.preamble = preamble }
 
 // BeforeReply asks for a title beside the reply to the messages that t is about to give, if its configuration wants
 // one. It neither waits nor fails. What it asks is asked in ctx, which the attempt does not end.

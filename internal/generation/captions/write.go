@@ -27,8 +27,8 @@ type wanted struct {
 	action v1alpha1.GenerationAction
 	// by names the ChatModelConfig that writes it; nil: the one that answers.
 	by *v1alpha1.ModelConfigReference
-	// shown is what the model is shown.
-	shown string
+	// shown is what the model is shown, and preamble what it is told before anything else.
+	shown, preamble string
 }
 
 // write asks a model for a caption; empty if nothing comes of it, which is no fault. The account is nil if the provider
@@ -36,6 +36,7 @@ type wanted struct {
 func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text string, account *v1alpha1.CallAccount) {
 	observed := a.writer.options.Observer.SideCall(a.chat, w.action, a.author)
 	log := a.log.With(slog.String("action", string(w.action)))
+	w.preamble = a.preamble
 	var failure *v1alpha1.GenerationError
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -100,7 +101,7 @@ func generate(
 		effort = v1alpha1.EffortNone
 	}
 	settings, _ := provider.Call(&t.Config.Spec, effort)
-	return model.Generate(ctx, w.form.Ask(settings, w.shown, plain))
+	return model.Generate(ctx, w.form.Ask(settings, w.preamble, w.shown, plain))
 }
 
 // refusesTools reports whether the call may have failed for the tool that it demands: servers that know none answer as

@@ -56,10 +56,12 @@ func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *obser
 
 // settle puts the settings into the attempt's chat that are in force.
 func (a *attempt) settle(ctx context.Context) {
-	if err := a.runner.classes.apply(ctx, a.chat); err != nil {
+	preamble, err := a.runner.classes.apply(ctx, a.chat)
+	if err != nil {
 		a.unsettled = classError(a.chat)
 		return
 	}
+	a.captions.SetPreamble(preamble)
 	*a.chat = *a.runner.steps.Settle(a.chat)
 }
 

@@ -4,6 +4,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -32,19 +33,38 @@ func newClasses(client *apiclient.Client, namespace string) *classes {
 
 // apply puts the settings into the chat that are in force by its class: the one that the operator has decided by, or a
 // newer version of it. Without it nothing is done for the chat, because it is not known what the chat may do. An error
-// is also that ctx is done.
-func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) error {
-	has := chat.Status.ChatClass
+// is also that ctx is done. It returns the preamble of the namespace, which the chat's system prompt then begins with.
+func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) (preamble string, err error) {
+	if has := chat.Status.ChatClass; has != nil {
+		class, err := c.get(ctx, has)
+		if err != nil {
+			return "", err
+		}
+		with, _ := chatclass.InForce(chat, class)
+		chat.Spec = with.Spec
+	}
+	if preamble, err = c.preamble(ctx, chat); err != nil {
+		return "", err
+	}
+	chat.Spec.SystemPrompt = chatclass.Behind(preamble, chat.Spec.SystemPrompt)
+	return preamble, nil
+}
+
+// preamble is that of the namespace. A class that has been deleted since the operator has decided says nothing any
+// more.
+func (c *classes) preamble(ctx context.Context, chat *v1alpha1.Chat) (string, error) {
+	has := chat.Status.NamespaceClass
 	if has == nil {
-		return nil
+		return "", nil
 	}
 	class, err := c.get(ctx, has)
-	if err != nil {
-		return err
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", err
 	}
-	with, _ := chatclass.InForce(chat, class)
-	chat.Spec = with.Spec
-	return nil
+	return class.Spec.NamespacePreamble, nil
 }
 
 func (c *classes) cached(name string) *v1alpha1.ChatClass {
@@ -77,9 +97,10 @@ func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1a
 
 // classError says that the class is gone that the operator has decided by.
 func classError(chat *v1alpha1.Chat) *v1alpha1.GenerationError {
+	class := cmp.Or(chat.Status.ChatClass, chat.Status.NamespaceClass)
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorChatClassNotFound,
-		Message: fmt.Sprintf("ChatClass %s does not exist any more", chat.Status.ChatClass.Name),
+		Message: fmt.Sprintf("ChatClass %s does not exist any more", class.Name),
 		Advice:  "Create it again, or name another one in the chat, then send a message to continue",
 		// The chat waits for the class before the next attempt.
 		Retryable: true,

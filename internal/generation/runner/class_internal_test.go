@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -54,8 +55,54 @@ func TestAStepGoesByTheClassThatItWasDecidedByOrANewerVersionOfIt(t *testing.T) 
 			}
 			chat := chattest.In("ns", chattest.Chat("c"))
 			chat.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: "coder", UID: "a", Generation: 2}
-			if err := all.apply(t.Context(), chat); err != nil || chat.Spec.SystemPrompt != c.want {
+			if _, err := all.apply(t.Context(), chat); err != nil || chat.Spec.SystemPrompt != c.want {
 				t.Errorf("the chat has the preamble that was %s, want %s (%v)", chat.Spec.SystemPrompt, c.want, err)
+			}
+		})
+	}
+}
+
+func TestAStepBeginsWithThePreambleOfTheNamespaceThatItWasDecidedBy(t *testing.T) {
+	everybody := func(generation int64, says string) *v1alpha1.ChatClass {
+		class := version("n", generation, "not of this chat's class")
+		class.Name, class.Spec.NamespacePreamble = "everybody", says
+		return class
+	}
+	for name, c := range map[string]struct {
+		there *v1alpha1.ChatClass
+		want  string
+	}{
+		"the watch lags behind":             {everybody(2, "read"), "read\n\nwatched"},
+		"it says nothing of that any more":  {everybody(3, ""), "watched"},
+		"the class was deleted meanwhile":   {nil, "watched"},
+		"it has changed since the decision": {everybody(9, "newer"), "newer\n\nwatched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if c.there == nil {
+					w.WriteHeader(http.StatusNotFound)
+					_ = json.NewEncoder(w).Encode(metav1.Status{Status: "Failure", Code: 404, Reason: metav1.StatusReasonNotFound})
+					return
+				}
+				_ = json.NewEncoder(w).Encode(c.there)
+			}))
+			defer server.Close()
+			client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := newClasses(client, "ns")
+			for _, told := range []*v1alpha1.ChatClass{version("a", 1, "watched"), everybody(1, "old")} {
+				if err := all.informer.GetStore().Add(told); err != nil {
+					t.Fatal(err)
+				}
+			}
+			chat := chattest.In("ns", chattest.Chat("c"))
+			chat.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: "coder", UID: "a", Generation: 1}
+			chat.Status.NamespaceClass = &v1alpha1.ChatClassInForce{Name: "everybody", UID: "n", Generation: 2}
+			if _, err := all.apply(t.Context(), chat); err != nil || chat.Spec.SystemPrompt != c.want {
+				t.Errorf("the chat has %q, want %q (%v)", chat.Spec.SystemPrompt, c.want, err)
 			}
 		})
 	}

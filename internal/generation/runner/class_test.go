@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {
@@ -32,6 +33,42 @@ func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {
 	if !strings.Contains(body, `Be safe.\n\nBe brief.`) || !strings.Contains(body, `"name":"current_time"`) ||
 		strings.Contains(body, `"name":"wait_agent"`) {
 		t.Errorf("the model was asked %.600s", body)
+	}
+}
+
+// speaks makes the namespace say something to all its chats.
+func (c *conversation) speaks(preamble string) {
+	c.t.Helper()
+	class := chattest.In(c.ns, chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) {
+		s.Default, s.NamespacePreamble, s.Preamble = true, preamble, "Of another class."
+	}))
+	create(c.t, class)
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.NamespaceClass = &v1alpha1.ChatClassInForce{Name: class.Name, UID: string(class.UID), Generation: class.Generation}
+	})
+}
+
+func TestEveryCallOfEveryChatBeginsWithThePreambleOfTheNamespace(t *testing.T) {
+	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
+	c := p.newTitledChat("c", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
+	c.has("coder", func(s *v1alpha1.ChatClassSpec) { s.Preamble = "Be safe." })
+	c.speaks("Be lawful.")
+	c.ask("c-1", longQuestion)
+	c.result()
+	begins := map[string]int{}
+	for _, r := range p.models.Requests() {
+		body := string(r.Body)
+		for _, system := range []string{`Be lawful.\n\nBe safe.\n\nBe brief.`, `Be lawful.\n\nWrite the title`} {
+			if strings.Contains(body, `"`+system) {
+				begins[system]++
+			}
+		}
+		if strings.Contains(body, "Of another class") {
+			t.Errorf("the model was told the preamble of a class that is not the chat's: %.600s", body)
+		}
+	}
+	if len(begins) != 2 {
+		t.Errorf("the calls begin with %v", begins)
 	}
 }
 

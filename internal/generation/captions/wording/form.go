@@ -9,6 +9,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatclass"
 )
 
 // Form is a kind of caption: what is asked for, and how long it may be.
@@ -47,13 +48,14 @@ var (
 	}
 )
 
-// Ask makes of a call with settings alone one that asks for a caption of the text. A plain one offers no tool, for
-// models that know none.
-func (f Form) Ask(call fantasy.Call, text string, plain bool) fantasy.Call {
+// Ask makes of a call with settings alone one that asks for a caption of the text, behind the preamble of the
+// namespace. A plain one offers no tool, for models that know none.
+func (f Form) Ask(call fantasy.Call, preamble, text string, plain bool) fantasy.Call {
 	system := fmt.Sprintf("%s Call %s with the %s.", f.instructions, f.Tool, f.label)
 	if plain {
 		system = fmt.Sprintf("%s Say the %s and nothing else.", f.instructions, f.label)
 	}
+	system = chatclass.Behind(preamble, system)
 	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage(system), fantasy.NewUserMessage(text)}
 	if most := call.MaxOutputTokens; most != nil { // Otherwise the provider's own options say it.
 		call.MaxOutputTokens = new(min(*most, f.Tokens))

@@ -54,16 +54,26 @@ func TestACaptionSaysNothingOfAMessageForTheModelAlone(t *testing.T) {
 }
 
 func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
-	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))},
+	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, "",
 		Beginning(strings.Repeat("長", 10_000)), false)
 	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
 	if n := strings.Count(text, "長"); n != maxAsked || !utf8.ValidString(text) || *call.MaxOutputTokens != 100 ||
 		*call.TopK != 5 {
 		t.Errorf("%d characters are shown, %d tokens allowed", n, *call.MaxOutputTokens)
 	}
-	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "why", true); len(plain.Tools) != 0 ||
+	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", "why", true); len(plain.Tools) != 0 ||
 		plain.ToolChoice != nil || *plain.MaxOutputTokens != Title.Tokens {
 		t.Errorf("a plain call is %+v", plain)
+	}
+}
+
+func TestThePreambleOfTheNamespaceStandsBeforeWhatIsAskedFor(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		call := Title.Ask(fantasy.Call{}, "Be lawful.", "why", plain)
+		if text := call.Prompt[0].Content[0].(fantasy.TextPart).Text; !strings.HasPrefix(text,
+			"Be lawful.\n\nWrite the title") {
+			t.Errorf("the model is told %s", text)
+		}
 	}
 }
 
@@ -92,7 +102,7 @@ func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 }
 
 func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
-	call := TurnSummary.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, Exchange("why", "because"), false)
+	call := TurnSummary.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", Exchange("why", "because"), false)
 	if *call.MaxOutputTokens != 64 || call.Tools[0].GetName() != "set_summary" {
 		t.Errorf("the call is %+v", call)
 	}
