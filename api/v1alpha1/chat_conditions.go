@@ -22,10 +22,14 @@ const (
 	// ConditionMCPServersUnavailable of a Chat is True when its newest reply was made without the tools of some of
 	// spec.mcpServers: its reason is that of the first of them, its message names all. It is absent otherwise.
 	ConditionMCPServersUnavailable = "MCPServersUnavailable"
+	// ConditionProviderToolsUnavailable of a Chat is True when its newest reply was made without some of
+	// spec.tools.provider: its reason is that of the first of them, its message names all. It is absent otherwise.
+	ConditionProviderToolsUnavailable = "ProviderToolsUnavailable"
 )
 
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
-// every MCPServerReason, which is one of MCPServersUnavailable (True).
+// every MCPServerReason, which is one of MCPServersUnavailable (True), and every ProviderToolReason, which is one of
+// ProviderToolsUnavailable (True).
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"

@@ -161,7 +161,7 @@ type ChatStatus struct {
 	Internal ChatInternalStatus `json:"internal,omitempty,omitzero"`
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable, ModelConfigFallback,
-	// SettingsIgnored, MCPServersUnavailable.
+	// SettingsIgnored, MCPServersUnavailable, ProviderToolsUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

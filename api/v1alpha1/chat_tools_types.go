@@ -25,9 +25,9 @@ type ChatTools struct {
 	Client []ClientTool `json:"client,omitempty"`
 
 	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool
-	// is asked without it, and the message says so in generation.warnings. Their calls wait for nobody, so that those are
-	// not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search. Default:
-	// none.
+	// is asked without it, and the condition ProviderToolsUnavailable says so. Their calls wait for nobody, so that those
+	// are not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search.
+	// Default: none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
@@ -75,13 +75,6 @@ type ToolPolicy struct {
 // +kubebuilder:validation:MaxLength=64
 // +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]*[*]?$`
 type ToolPattern string
-
-// ProviderTool is a tool that providers of models run themselves.
-// +kubebuilder:validation:Enum=WebSearch
-type ProviderTool string
-
-// ProviderWebSearch searches the web. The providers anthropic, and openai with the transport Responses, have it.
-const ProviderWebSearch ProviderTool = "WebSearch"
 
 // StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not
 // fail. It is empty if none does.

@@ -156,6 +156,13 @@ type MessageGeneration struct {
 	// +optional
 	MCP *MCPAccount `json:"mcp,omitempty"`
 
+	// providerToolsUnavailable lists the tools of tools.provider that the model was not offered.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=tool
+	// +optional
+	ProviderToolsUnavailable []ProviderToolUnavailable `json:"providerToolsUnavailable,omitempty"`
+
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`

@@ -90,7 +90,8 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		// also are other constants that the page may name.
 		also []string
 	}{
-		"conditions of a Chat":           {"chat_conditions.go", reason, "chat.md", "reason", errors},
+		"conditions of a Chat": {"chat_conditions.go", reason, "chat.md", "reason",
+			slices.Concat(errors, constants(t, "provider_tools_types.go", "ProviderToolReason"))},
 		"conditions of a ChatMessage":    {"chatmessage_conditions.go", reason, "chatmessage.md", "reason", ofChat},
 		"conditions of ChatModelConfigs": {"chatmodelconfig_conditions.go", reason, "chatmodelconfig.md", "reason", nil},
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},

@@ -100,6 +100,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		st.Turn.Steps++
 		st.LastReply, st.Context = g.Preview, g.Context
 		conditions.MarkMCPServers(st, g.MCP, p.facts.Now)
+		conditions.MarkProviderTools(st, g.ProviderToolsUnavailable, p.facts.Now)
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {

@@ -15,32 +15,40 @@ import (
 // webSearch is the name of the tool that searches the web, of every provider that has one.
 const webSearch = "web_search"
 
-// OwnTools are those of the chat's tools that the provider of the configuration runs itself. The warnings name the
-// others. A provider runs its tools within the reply, so that nobody can approve a call.
+// OwnTools are those of the chat's tools that the provider of the configuration runs itself, and those that it is not
+// to be offered. A provider runs its tools within the reply, so that nobody can approve a call.
 func OwnTools(spec *v1alpha1.ChatModelConfigSpec, chat *v1alpha1.ChatTools) (own []fantasy.Tool,
-	warnings []fantasy.CallWarning) {
+	left []v1alpha1.ProviderToolUnavailable) {
 	if chat == nil {
 		return nil, nil
 	}
-	leaveOut := func(tool v1alpha1.ProviderTool, why string) {
-		warnings = append(warnings, fantasy.CallWarning{
-			Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: "tools.provider " + string(tool), Details: why,
-		})
+	leaveOut := func(tool v1alpha1.ProviderTool, why v1alpha1.ProviderToolReason) {
+		left = append(left, v1alpha1.ProviderToolUnavailable{Tool: tool, Reason: why})
 	}
 	for _, tool := range chat.Provider {
+		offered := offer(spec, tool)
 		switch {
 		case !toolpolicy.Allows(chat, webSearch):
-			leaveOut(tool, "tools.allow or tools.deny of the chat or its ChatClass does not let it be called")
+			leaveOut(tool, v1alpha1.ProviderToolNotAllowed)
 		case toolpolicy.NeedsApproval(chat, webSearch):
-			leaveOut(tool, "its calls need approval, which the provider does not wait for")
-		case tool == v1alpha1.ProviderWebSearch && spec.Provider == v1alpha1.ProviderAnthropic:
-			own = append(own, anthropic.WebSearchTool(nil))
-		case tool == v1alpha1.ProviderWebSearch && spec.Provider == v1alpha1.ProviderOpenAI &&
-			spec.Transport == v1alpha1.TransportResponses:
-			own = append(own, openai.WebSearchTool(nil))
+			leaveOut(tool, v1alpha1.ProviderToolNeedsApproval)
+		case offered == nil:
+			leaveOut(tool, v1alpha1.ProviderToolNotSupported)
 		default:
-			leaveOut(tool, "this provider has no such tool")
+			own = append(own, offered)
 		}
 	}
-	return own, warnings
+	return own, left
+}
+
+// offer is the tool as the provider of the configuration has it; nil if it has none.
+func offer(spec *v1alpha1.ChatModelConfigSpec, tool v1alpha1.ProviderTool) fantasy.Tool {
+	switch {
+	case tool != v1alpha1.ProviderWebSearch:
+	case spec.Provider == v1alpha1.ProviderAnthropic:
+		return anthropic.WebSearchTool(nil)
+	case spec.Provider == v1alpha1.ProviderOpenAI && spec.Transport == v1alpha1.TransportResponses:
+		return openai.WebSearchTool(nil)
+	}
+	return nil
 }

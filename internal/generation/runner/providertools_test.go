@@ -14,7 +14,8 @@ import (
 
 func TestAProviderIsAskedToSearchTheWebWhereItCanAndTheMessageSaysWhereItCannot(t *testing.T) {
 	searches := map[string]string{"anthropic": `"web_search_20250305"`, "openai responses": `"type":"web_search"`}
-	missing := []string{"tools.provider WebSearch was left out: this provider has no such tool"}
+	missing := []v1alpha1.ProviderToolUnavailable{
+		{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}
 	for _, w := range wireForms {
 		t.Run(w.name, func(t *testing.T) {
 			p := startWired(t, w, modelserver.Script{})
@@ -28,10 +29,10 @@ func TestAProviderIsAskedToSearchTheWebWhereItCanAndTheMessageSaysWhereItCannot(
 			}
 			body := string(p.models.Requests()[0].Body)
 			switch want, can := searches[w.name]; {
-			case can && (!strings.Contains(body, want) || len(g.Warnings) > 0):
-				t.Errorf("sent %s; the warnings are %q", body, g.Warnings)
-			case !can && (strings.Contains(body, "web_search") || !slices.Equal(g.Warnings, missing)):
-				t.Errorf("sent %s; the warnings are %q", body, g.Warnings)
+			case can && (!strings.Contains(body, want) || len(g.ProviderToolsUnavailable) > 0):
+				t.Errorf("sent %s; without %v", body, g.ProviderToolsUnavailable)
+			case !can && (strings.Contains(body, "web_search") || !slices.Equal(g.ProviderToolsUnavailable, missing)):
+				t.Errorf("sent %s; without %v", body, g.ProviderToolsUnavailable)
 			}
 		})
 	}

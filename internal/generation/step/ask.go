@@ -25,8 +25,9 @@ import (
 type request struct {
 	target *models.Target
 	call   fantasy.Call
-	// warnings are about settings that it leaves out.
+	// warnings are about settings that it leaves out, and left are the provider's own tools that it does not offer.
 	warnings []fantasy.CallWarning
+	left     []v1alpha1.ProviderToolUnavailable
 	// private are texts that the prompt has within others: of a short one, only the whole counts as a quotation.
 	private []string
 }
@@ -41,9 +42,9 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
 		})
 	}
-	own, missing := provider.OwnTools(spec, chat.Spec.Tools)
-	call.Tools, warnings = append(call.Tools, own...), append(warnings, missing...)
-	return request{target: t, call: call, warnings: warnings}
+	own, left := provider.OwnTools(spec, chat.Spec.Tools)
+	call.Tools = append(call.Tools, own...)
+	return request{target: t, call: call, warnings: warnings, left: left}
 }
 
 // effort is what the turn's message asks for. A summary is not what it asked for, and an advisor has an effort of its

@@ -28,6 +28,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	p.meetServers(ctx, messages)
 	r := p.request(t, built)
 	r.warnings = append(append(r.warnings, p.serverWarnings()...), p.clusterWarnings(ctx)...)
+	p.left = r.left
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))

@@ -100,6 +100,8 @@ type Performer struct {
 	// advice is what asking the advisor has used up.
 	advice advice
 	served served
+	// left are the provider's own tools that the reply was made without.
+	left []v1alpha1.ProviderToolUnavailable
 }
 
 // Performer returns what performs the step.
@@ -158,6 +160,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
 	g.Questions, g.PlanApproved = o.Content.Questions, o.Content.PlanApproved
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
+	g.ProviderToolsUnavailable = p.left
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

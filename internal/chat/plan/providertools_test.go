@@ -1,0 +1,30 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+func TestAChatSaysWithWhichProviderToolsItsNewestReplyWasNotMade(t *testing.T) {
+	without := func(m *v1alpha1.ChatMessage) {
+		m.Spec.Generation.ProviderToolsUnavailable = []v1alpha1.ProviderToolUnavailable{
+			{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}
+	}
+	says := func(w *world) bool {
+		return meta.IsStatusConditionTrue(w.chat.Status.Conditions, v1alpha1.ConditionProviderToolsUnavailable)
+	}
+	w := newWorld(t).say("a").answer(chattest.Says("I cannot search."), without)
+	if ready := readyOf(w); !says(w) || ready.Reason != string(v1alpha1.ReasonAnswered) {
+		t.Errorf("it says %+v", w.chat.Status.Conditions)
+	}
+	if w.say("b").answer(chattest.Says("I have searched.")); says(w) {
+		t.Errorf("a reply with all tools leaves %+v", w.chat.Status.Conditions)
+	}
+}
