@@ -133,6 +133,8 @@ func (anthropicDialect) whole(r *request, p *plan) any {
 		case callBlock:
 			out.Content = append(out.Content, anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name,
 				Input: b.input()})
+		case searchBlock, foundBlock:
+			out.Content = append(out.Content, anthropicSearch(b, true))
 		}
 	}
 	reason := anthropicStopReason(p.finish)
@@ -168,12 +170,14 @@ func (s *anthropicStream) begin(index int, b *block) {
 		e.Block = anthropicThinking{Type: "thinking"}
 	case callBlock:
 		e.Block = anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name, Input: json.RawMessage("{}")}
+	case searchBlock, foundBlock:
+		e.Block = anthropicSearch(b, false)
 	}
 	s.out.event(e.Type, e)
 	if index == 0 {
 		s.out.event("ping", anthropicBare{Type: "ping"})
 	}
-	if b.kind == callBlock {
+	if b.kind == callBlock || b.kind == searchBlock {
 		s.delta(index, b, "")
 	}
 }
@@ -185,8 +189,10 @@ func (s *anthropicStream) delta(index int, b *block, chunk string) {
 		e.Delta = anthropicText{Type: "text_delta", Text: chunk}
 	case reasoningBlock:
 		e.Delta = anthropicThinkingDelta{Type: "thinking_delta", Thinking: chunk}
-	case callBlock:
+	case callBlock, searchBlock:
 		e.Delta = anthropicInputDelta{Type: "input_json_delta", JSON: chunk}
+	case foundBlock:
+		return // It comes whole.
 	}
 	s.out.event(e.Type, e)
 }

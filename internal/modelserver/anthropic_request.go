@@ -115,6 +115,9 @@ func (d anthropicDialect) decode(body []byte, header http.Header) (*request, *ap
 	if err := anthropicPairing(merged); err != nil {
 		return nil, err
 	}
+	if err := anthropicSearches(merged); err != nil {
+		return nil, err
+	}
 	r := &request{protocol: Anthropic, model: in.Model, stream: in.Stream, entries: len(*in.Messages)}
 	if system := contentText(in.System); system != "" {
 		r.turns = append(r.turns, turn{kind: turnSystem, text: system})

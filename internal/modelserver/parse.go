@@ -104,13 +104,13 @@ func (f Fault) validate() error {
 
 func (s Step) validate() error {
 	set := 0
-	for _, is := range []bool{s.Text != nil, s.Reasoning != nil, len(s.ToolCalls) > 0} {
+	for _, is := range []bool{s.Text != nil, s.Reasoning != nil, len(s.ToolCalls) > 0, s.Search != nil} {
 		if is {
 			set++
 		}
 	}
 	if set != 1 {
-		return errors.New("a step has exactly one of text, reasoning and toolCalls")
+		return errors.New("a step has exactly one of text, reasoning, toolCalls and search")
 	}
 	for _, c := range s.ToolCalls {
 		if c.Name == "" {

@@ -33,6 +33,8 @@ type compiledStep struct {
 	kind  blockKind
 	text  *compiledText
 	calls []compiledCall
+	// search is set for a step that searches the web.
+	search *Search
 }
 
 type compiledCall struct {
@@ -82,6 +84,9 @@ func compileStep(s Step) (compiledStep, error) {
 	if err := s.validate(); err != nil {
 		return compiledStep{}, err
 	}
+	if s.Search != nil {
+		return compiledStep{kind: searchBlock, search: s.Search}, nil
+	}
 	c := compiledStep{kind: textBlock}
 	source := s.Text
 	if s.Reasoning != nil {
@@ -118,6 +123,10 @@ const (
 	textBlock blockKind = iota
 	reasoningBlock
 	callBlock
+	// searchBlock is a search of the web that the provider runs itself, and foundBlock what it has found, where that is a
+	// block of its own.
+	searchBlock
+	foundBlock
 )
 
 // block is one block of a reply, ready to be sent.
@@ -130,6 +139,8 @@ type block struct {
 	id string
 	// call is set for a call; call.ID is never empty.
 	call ToolCall
+	// search is set for a search and for what it has found.
+	search *Search
 }
 
 // plan is a reply to one request.
@@ -156,7 +167,7 @@ func (p *program) choose(r *request, header http.Header) (*plan, error) {
 		headersFirst: rule.reply.HeadersFirst,
 	}
 	for _, s := range rule.steps {
-		blocks, err := s.blocks(r.protocol, f)
+		blocks, err := s.blocks(r, f)
 		if err != nil {
 			return out, fmt.Errorf("rule %q: %w", rule.name, err)
 		}
@@ -189,7 +200,10 @@ func (p *program) take(f *Facts, header http.Header) *compiledRule {
 	return &p.rules[len(p.rules)-1]
 }
 
-func (s compiledStep) blocks(protocol Protocol, f Facts) ([]block, error) {
+func (s compiledStep) blocks(r *request, f Facts) ([]block, error) {
+	if s.search != nil {
+		return s.search.blocks(r)
+	}
 	if s.kind != callBlock {
 		text, chunks, err := s.text.render(f)
 		if err != nil || text == "" {
@@ -205,7 +219,7 @@ func (s compiledStep) blocks(protocol Protocol, f Facts) ([]block, error) {
 		}
 		call := c.ToolCall
 		if call.ID == "" {
-			call.ID = callID(protocol)
+			call.ID = callID(r.protocol)
 		}
 		out = append(out, block{kind: callBlock, text: text, chunks: chunks, id: itemID(callBlock), call: call})
 	}

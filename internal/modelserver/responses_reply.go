@@ -52,6 +52,8 @@ func (r responsesReply) item(b *block, finished bool) object {
 		status, text = "completed", b.text
 	}
 	switch b.kind {
+	case searchBlock:
+		return responsesSearch(b, finished)
 	case reasoningBlock:
 		if finished {
 			list = append(list, summaryText(text))
@@ -156,6 +158,10 @@ func (s *responsesStream) open() {
 func (s *responsesStream) begin(index int, b *block) {
 	s.send("response.output_item.added", object{"output_index": index, "item": s.item(b, false)})
 	switch b.kind {
+	case searchBlock:
+		for _, state := range []string{"in_progress", "searching", "completed"} {
+			s.about("response.web_search_call."+state, index, b, object{})
+		}
 	case textBlock:
 		s.about("response.content_part.added", index, b, object{"part": outputText("")})
 	case reasoningBlock:
@@ -164,6 +170,9 @@ func (s *responsesStream) begin(index int, b *block) {
 }
 
 func (s *responsesStream) delta(index int, b *block, chunk string) {
+	if b.kind == searchBlock {
+		return // It comes whole.
+	}
 	d := responsesDelta{Sequence: s.next(), ItemID: b.id, Output: index, Delta: chunk}
 	switch b.kind {
 	case textBlock:

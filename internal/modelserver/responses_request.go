@@ -76,8 +76,11 @@ func (responsesDialect) decode(body []byte, _ http.Header) (*request, *apiError)
 		}
 	}
 	for _, t := range in.Tools {
-		if t.Type == "function" {
+		switch t.Type {
+		case "function":
 			r.tools = append(r.tools, t.Name)
+		case webSearch:
+			r.tools = append(r.tools, webSearch)
 		}
 	}
 	return r, nil
@@ -133,6 +136,10 @@ func (item responsesItem) validate(i int) *apiError {
 	}
 	if item.isMessage() && item.Role == "user" {
 		return validateOpenAIFiles(fmt.Sprintf("input[%d]", i), item.Content, false)
+	}
+	if item.Type == "item_reference" {
+		return badRequest("input", "", "Item with id '%s' not found. Items are not persisted when `store` is set to false. "+
+			"Try again with `store` set to true, or remove this item from your input.", item.ID)
 	}
 	if item.Type == "function_call" {
 		return checkOpenAIToolName(fmt.Sprintf("input[%d].name", i), item.Name)

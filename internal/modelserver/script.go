@@ -90,6 +90,7 @@ type Step struct {
 	Text      *Text      `json:"text,omitempty"`
 	Reasoning *Text      `json:"reasoning,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
+	Search    *Search    `json:"search,omitempty"`
 }
 
 // Text is a text and the pieces in which it is streamed, each piece one part. In a script file a plain string stands

@@ -16,8 +16,8 @@ import (
 
 // providerToolWords say why a provider's own tool is not offered to a model, and what to do about it.
 var providerToolWords = map[v1alpha1.ProviderToolReason]string{
-	v1alpha1.ProviderToolNotSupported: "the provider that answers has no such tool; name a ChatModelConfig of one that has, " +
-		"or take the tool out of tools.provider",
+	v1alpha1.ProviderToolNotSupported: "the provider that answers has no such tool; name a ChatModelConfig of one that " +
+		"has, or take the tool out of tools.provider",
 	v1alpha1.ProviderToolNotAllowed: "tools.allow or tools.deny of the chat or its ChatClass does not let it be called",
 	v1alpha1.ProviderToolNeedsApproval: "its calls need approval, which the provider does not wait for; take it out of " +
 		"tools.approval of the chat or its ChatClass, or out of tools.provider",

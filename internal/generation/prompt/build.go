@@ -4,10 +4,12 @@
 package prompt
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"charm.land/fantasy"
 
@@ -187,7 +189,7 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 	if own && same && b.Dialect.Replays != nil && b.Dialect.Replays(call, answer) {
 		return []fantasy.MessagePart{call, answer}
 	}
-	output := clean(result.ToolResult.Output)
+	output := clean(cmp.Or(result.ToolResult.Output, found(b.History[at.message].Spec.Parts[at.part+1:], result)))
 	if blank(output) {
 		return nil
 	}
@@ -196,6 +198,21 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 	}
 	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name),
 		call.Input, output)}}
+}
+
+// found are the sources that a search has found, one in a line: those between its call and its result, which itself is
+// sealed for the provider that has searched.
+func found(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
+	var lines []string
+	for i := range parts {
+		if parts[i].ToolResult == result.ToolResult {
+			break
+		}
+		if source := parts[i].Source; source != nil {
+			lines = append(lines, strings.TrimSpace(source.Title+" "+source.URL))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // orphans adds results whose calls are missing, such as before the context's start, with calls that stand for them.

@@ -165,10 +165,17 @@ func TestDialectsDiffer(t *testing.T) {
 	}
 }
 
+func cites(title, url string) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{Title: title, URL: url}}
+}
+
 func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
 	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
+	sealed := by(v1alpha1.ProviderAnthropic, "claude", assistant(
+		byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)), cites("Y", "https://y"), cites("", "https://z"),
+		with(found, byProvider(result("srvtoolu_1", ""))), text("y"), cites("cited", "https://c")))
 	flattened := "[Result of web_search {\"query\":\"x\"}]\nit says y"
 	kimi := []v1alpha1.ChatMessage{user("q"),
 		by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
@@ -179,12 +186,15 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 	}{
 		"Anthropic reads back all of its own": {dialect(v1alpha1.ProviderAnthropic, "other"), claude,
 			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
-		"Bedrock reads back what Anthropic wrote": {dialect(v1alpha1.ProviderBedrock, "m"), claude,
-			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
+		"Bedrock reads back what Anthropic wrote, and of a search the result": {
+			dialect(v1alpha1.ProviderBedrock, "m"), claude, "user q | assistant (hm)* " + flattened + " y ^ | user r ^"},
 		"OpenAI reads the result of a search": {dialect(v1alpha1.ProviderOpenAI, "m"), claude,
 			"user q | assistant " + flattened + "\ny | user r"},
 		"Google reads the result of a search": {dialect(v1alpha1.ProviderGoogle, "m"), claude,
 			"user q | assistant " + flattened + "\n\ny | user r"},
+		"OpenAI reads what a search has found whose result is sealed": {dialect(v1alpha1.ProviderOpenAI, "m"),
+			[]v1alpha1.ChatMessage{user("q"), sealed, user("r")},
+			"user q | assistant [Result of web_search {\"query\":\"x\"}]\nY https://y\nhttps://z\ny | user r"},
 		"a server reads back its model's reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "kimi"), kimi,
 			"user q | assistant (hm) y | user r"},
 		"another model does not read that reasoning": {dialect(v1alpha1.ProviderOpenAICompatible, "llama"), kimi,

@@ -31,7 +31,10 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		d.Metadata, d.CacheMark, d.Replays = anthropic.Name, cacheMark(), replaysSearch
+		d.Metadata, d.CacheMark = anthropic.Name, cacheMark()
+		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no search, and documents no blocks of one.
+			d.Replays = replaysSearch
+		}
 	case v1alpha1.ProviderGoogle:
 		d.Metadata, d.Alternate, d.TextsSigned = google.Name, true, true
 		if !unsignedCalls.MatchString(spec.Model) {
