@@ -199,6 +199,9 @@ func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	if strings.Contains(tail.out.String(), "the build is red") {
 		t.Errorf("it showed %s", tail.out.String())
 	}
+	if notes := tail.errOut.String(); !strings.Contains(notes, "a message for the model alone: hint") {
+		t.Errorf("nobody is told that there is one: %s", notes)
+	}
 }
 
 func TestTailShowsNotesAtTheirPlaces(t *testing.T) {

@@ -57,6 +57,9 @@ func theStory(said string) []event {
 			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "4", Name: v1alpha1.ToolAdvisor,
 				Output: string(encode("", advice{Type: "error", Error: said}).data)}},
 		}}),
+		encode(follow.EventNote, follow.Note{Index: 1, Generation: 1, Message: follow.Message{Name: said, UID: said,
+			Content: said, CreatedBy: said, Visibility: v1alpha1.VisibleToPeople}}),
+		encode(follow.EventNoteDeleted, follow.NoteDeleted{Name: said, UID: said}),
 		encode(follow.EventError, follow.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
 		encode(follow.EventRetry, follow.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
 		encode(follow.EventRequiresAction, follow.RequiresAction{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{

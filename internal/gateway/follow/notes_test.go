@@ -114,3 +114,14 @@ func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestNotesAreReadInTheMemoryThatStreamsShare(t *testing.T) {
+	w := newWorld()
+	memory := &purse{most: 1 << 20}
+	w.memory = memory
+	w.change(func() { w.talk(); w.note("one", 2, 1); w.note("two", 4, 1) })
+	w.follow(t, Position{}, 0).waitName(EventStatus)
+	if memory.lent != 2 || memory.kept != 0 {
+		t.Errorf("memory was borrowed %d times for 2 notes, and %d bytes are kept", memory.lent, memory.kept)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -200,8 +201,8 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 		call.Input, output)}}
 }
 
-// found are the sources that a search has found, one in a line: those between its call and its result, which itself is
-// sealed for the provider that has searched.
+// found are the sources that a search has found: those between its call and its result, which itself is sealed for the
+// provider that has searched. Each is a stranger's word, and has one line.
 func found(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
 	var lines []string
 	for i := range parts {
@@ -209,7 +210,7 @@ func found(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
 			break
 		}
 		if source := parts[i].Source; source != nil {
-			lines = append(lines, strings.TrimSpace(source.Title+" "+source.URL))
+			lines = append(lines, strings.TrimSpace(printable.Line(source.Title+" "+source.URL)))
 		}
 	}
 	return strings.Join(lines, "\n")
