@@ -71,7 +71,7 @@ func (w *watchedNotes) Read(ctx context.Context, chat *v1alpha1.Chat, note follo
 // noted shows a note. A stream that was resumed tells all of them again.
 func (p *printer) noted(n *follow.Note) {
 	before, known := p.noteGenerations[n.Message.UID]
-	if n.Generation <= before {
+	if n.Generation <= before || n.Index < p.notesFrom {
 		return
 	}
 	p.noteGenerations[n.Message.UID] = n.Generation

@@ -45,8 +45,10 @@ type printer struct {
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
 	hint    hint
-	// noteGenerations are those of the notes that were shown, by UID.
+	// noteGenerations are those of the notes that were shown, by UID. Notes before the message of index notesFrom are not
+	// shown; it is negative until it is known where the listening began.
 	noteGenerations map[string]int64
+	notesFrom       int64
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
@@ -237,6 +239,9 @@ func (p *printer) voided() {
 func (p *printer) turned(now *follow.Status, everything bool) {
 	before := p.status
 	p.status = *now
+	if p.notesFrom < 0 {
+		p.notesFrom = now.Length
+	}
 	p.gaveUp(now.CallsGivenUp)
 	if everything && now.Result == v1alpha1.TurnInterrupted && before.Turn == now.Turn && before.Result == "" {
 		p.note("interrupted")

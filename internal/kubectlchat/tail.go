@@ -50,6 +50,9 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 	defer from.close()
 	p, through := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)), lens{}
 	defer p.endLine()
+	if !history {
+		p.notesFrom = -1
+	}
 	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e event) (bool, error) {
 		if p.json {
 			return e.name == follow.EventDeleted, p.show(e, true)

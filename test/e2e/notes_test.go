@@ -1,0 +1,53 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func TestANoteIsShownWhileTheModelSpeaksAndNeverToldToIt(t *testing.T) {
+	w := newWorld(t, slowThenQuick())
+	everybody := &v1alpha1.ChatClass{ObjectMeta: w.meta("everybody"),
+		Spec: v1alpha1.ChatClassSpec{Default: true, NamespacePreamble: "Be lawful."}}
+	writer := &v1alpha1.ChatClass{ObjectMeta: w.meta("writer"), Spec: v1alpha1.ChatClassSpec{Preamble: "You write."}}
+	w.create(everybody)
+	w.create(writer)
+	w.inForce(everybody)
+	w.inForce(writer)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{ChatClassName: "writer", Prompt: "Tell me a long story."}})
+	out := &growing{}
+	tail := w.plugin("tail", "c")
+	tail.Stdout, tail.Stderr = out, out
+	if err := tail.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
+	note := w.plugin("send", "c", "the customer has called", "--visibility", "People")
+	note.Stderr = os.Stderr
+	if err := note.Run(); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the note is shown", func() bool { return strings.Contains(out.String(), "▎  the customer has called") })
+	if got := w.chat("c").Status; got.Phase != v1alpha1.ChatRunning || got.History.Length != 1 || len(got.Queue) > 0 {
+		t.Errorf("the note was no note to the chat: %+v", got)
+	}
+	w.patch(w.chat("c"), `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
+	w.ready("c", 2)
+	w.say("c", "again", "And now?")
+	w.ready("c", 4)
+	_ = tail.Process.Kill()
+	_ = tail.Wait() // It was killed.
+	for i, r := range w.requests() {
+		body := string(r.Body)
+		if strings.Contains(body, "customer") || !strings.Contains(body, `"Be lawful.\n\nYou write.`) {
+			t.Errorf("request %d is %s", i, body)
+		}
+	}
+}
