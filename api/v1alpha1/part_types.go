@@ -116,6 +116,11 @@ type ToolCall struct {
 	// approvalCause is why the call requires approval although nobody asked for it; empty if somebody did.
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
+
+	// notAllowed is true for a call of a tool that the chat's policy or its mode forbade when it was made. It is not run,
+	// whatever they allow by now, since nobody could say whether it requires approval.
+	// +optional
+	NotAllowed bool `json:"notAllowed,omitempty"`
 }
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.

@@ -6,6 +6,7 @@ package tools_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -100,5 +101,16 @@ func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) 
 	}
 	if action := tools.RequiresAction(within.Spec.Tools, "open_ticket"); action != "" {
 		t.Errorf("a call of the client's tool requires %s", action)
+	}
+}
+
+func TestACallThatWasForbiddenIsNotMadeOnceItWouldBeAllowed(t *testing.T) {
+	registry := tools.NewRegistry(plain("write_file"))
+	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: []v1alpha1.ToolCall{
+		{ID: "1", Name: "write_file", Input: "{}", NotAllowed: true}, {ID: "2", Name: "write_file", Input: "{}"}}}
+	results := registry.Execute(context.Background(), batch, nil)
+	if !results[0].IsError || !strings.Contains(results[0].Output, "was not active in this chat when it was called") ||
+		results[1].IsError {
+		t.Errorf("the results are %+v", results)
 	}
 }

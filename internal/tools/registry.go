@@ -40,6 +40,8 @@ type Call struct {
 	Input string
 	// Chat for which the tool runs, as it was when the step began.
 	Chat *v1alpha1.Chat
+	// NotAllowed is true for a call that the chat did not allow when it was made.
+	NotAllowed bool
 	// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only the result counts.
 	Show func(piece string)
 	// Alive says that the tool is at work: see Silence. Show says so, too.
@@ -104,6 +106,10 @@ func (r *Registry) run(ctx context.Context, name string, call Call) (output stri
 	tool, err := r.offered(call.Chat, name)
 	if err != nil {
 		return "", err
+	}
+	if call.NotAllowed {
+		return "", fmt.Errorf("tool %q was not active in this chat when it was called, so that nobody could say whether the "+
+			"call requires approval: call it again", name)
 	}
 	if strings.TrimSpace(call.Input) == "" {
 		call.Input = "{}"

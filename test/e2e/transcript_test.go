@@ -31,10 +31,20 @@ var masks = []struct {
 	// What go test says of a test and of a package.
 	{regexp.MustCompile(`\(\d+\.\d\ds\)`), `(S)`},
 	{regexp.MustCompile(`(example\.com/sum)\\t\d+\.\d\d\ds`), `$1\tS`},
+	// What the API server says of an object, and where.
+	{regexp.MustCompile(`\be2e-[a-z0-9]{6}\b`), `NAMESPACE`},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), `UID`},
+	{regexp.MustCompile(`(resourceVersion\W+)\d+`), `${1}VERSION`},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), `TIME`},
+	// A call that is made again after a crash may find that it has done what it was to do.
+	{regexp.MustCompile(`"outcome": "(un)?changed"`), `"outcome": "changed or unchanged"`},
 }
 
 // process is the id of a command in a workspace. A start that a crash has kept from coming about uses one up.
 var process = regexp.MustCompile(`\bp\d+\b`)
+
+// agent is the name of a chat that the model of chat root has started. It follows from the call, and so from a UID.
+var agent = regexp.MustCompile(`\broot-[0-9a-f]{10}\b`)
 
 // transcript is what a chat's people and its model read of it, in order: who speaks, texts, calls, results and files.
 // Calls and commands are numbered as they come up. Attempts, times and usage are left out.
@@ -47,6 +57,8 @@ func transcript(messages []v1alpha1.ChatMessage) string {
 	for _, mask := range masks {
 		text = mask.what.ReplaceAllString(text, mask.by)
 	}
+	agents := map[string]string{}
+	text = agent.ReplaceAllStringFunc(text, func(id string) string { return numbered(agents, "agent", id) })
 	commands := map[string]string{}
 	return process.ReplaceAllStringFunc(text, func(id string) string { return numbered(commands, "command", id) })
 }

@@ -80,6 +80,9 @@ func TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople(t *testing.T) {
 				t.Errorf("offered %v, and told %q", offered, sent.Messages[0].Content)
 			}
 			call := reply.Spec.Parts[0].ToolCall
+			if forbidden := c.call.Name == "write"; call.NotAllowed != forbidden {
+				t.Errorf("that the call is not allowed is %t", call.NotAllowed)
+			}
 			if call.RequiresAction != c.wantRequired || call.ApprovalCause != c.wantCause {
 				t.Errorf("the call requires %q because of %q", call.RequiresAction, call.ApprovalCause)
 			}

@@ -54,6 +54,7 @@ func (p *Performer) withRequired(s collect.Step) collect.Step {
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
 			call.RequiresAction, call.ApprovalCause = p.required(call.Name)
+			call.NotAllowed = p.notAllowed(call.Name)
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}

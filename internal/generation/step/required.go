@@ -9,6 +9,12 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
+// notAllowed reports whether the chat's policy or its mode forbids the call.
+func (p *Performer) notAllowed(name string) bool {
+	return !toolpolicy.Allows(p.chat.Spec.Tools, name) ||
+		p.registry().UseIn(p.chat.ModeInForce(), name) == tools.Forbidden
+}
+
 // required is whose action the call requires, and why if nobody asked for that.
 func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
 	action := tools.RequiresAction(p.chat.Spec.Tools, name)
@@ -16,8 +22,7 @@ func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.App
 		return action, ""
 	}
 	registry := p.registry()
-	use := registry.UseIn(p.chat.ModeInForce(), name)
-	switch {
+	switch use := registry.UseIn(p.chat.ModeInForce(), name); {
 	case use == tools.Forbidden: // Its result says so.
 		return "", ""
 	case p.changed(name):
