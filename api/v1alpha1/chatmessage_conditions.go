@@ -21,8 +21,8 @@ const (
 	// ReasonQueueFull surfaces in Ready (False) and Stalled (True) when the message was rejected because the queue was
 	// full.
 	ReasonQueueFull ConditionReason = "QueueFull"
-	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived; the message is
-	// taken up once it is taken back.
+	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived, or is to be; the
+	// message is taken up once it is taken back.
 	ReasonChatArchived ConditionReason = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation continues without it.

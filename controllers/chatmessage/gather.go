@@ -22,6 +22,8 @@ type scope struct {
 	chat *v1alpha1.Chat
 	// followed is true when another message names this one as its parent, which only a committed one can be.
 	followed bool
+	// archiving is true when the chat, or one above it, is to be archived, so that it takes no message up.
+	archiving bool
 }
 
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
@@ -49,7 +51,26 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	if message.Spec.Generation != nil {
 		return s, r.readFollowers(ctx, s)
 	}
-	return s, nil
+	s.archiving, err = r.toBeArchived(ctx, &chat)
+	return s, err
+}
+
+// toBeArchived reports whether the chat, or one above it, is to be archived.
+func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
+	for range v1alpha1.MaxFamilyDepth + 1 {
+		if chat.Spec.Archived || chat.Spec.ParentRef == nil {
+			return chat.Spec.Archived, nil
+		}
+		key := types.NamespacedName{Namespace: chat.Namespace, Name: chat.Spec.ParentRef.Name}
+		chat = &v1alpha1.Chat{}
+		if err := r.Client.Get(ctx, key, chat); err != nil {
+			if apierrors.IsNotFound(err) {
+				return false, nil
+			}
+			return false, fmt.Errorf("reading chat %s, above another one: %w", key, err)
+		}
+	}
+	return false, nil
 }
 
 // chatReader is where to read the chat of a message. A note gets its place by the chat as it is now: behind all that

@@ -107,6 +107,28 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 	}
 }
 
+func TestMessageOfAChatAtWorkSaysThatItWaitsUntilTheFamilyIsBack(t *testing.T) {
+	for name, toBeArchived := range map[string]string{"the chat is to be archived": "c", "the chat above it is": "above"} {
+		t.Run(name, func(t *testing.T) {
+			chat := answering(func(st *v1alpha1.ChatStatus) { st.Turn.Message, st.History.Head = "other", "other" })
+			chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "above"}
+			above := chattest.In("ns", chattest.Chat("above"))
+			for _, c := range []*v1alpha1.Chat{chat, above} {
+				c.Spec.Archived = c.Name == toBeArchived
+			}
+			s, r := begin(t, asked(), chat, above)
+			if _, err := r.Reconcile(t.Context(), request("a")); err != nil {
+				t.Fatal(err)
+			}
+			st := fakeapi.Read(t, s, asked()).Status
+			reason := v1alpha1.ReasonOf(meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady))
+			if st.State != v1alpha1.MessagePending || reason != v1alpha1.ReasonChatArchived {
+				t.Errorf("it is %q because of %q", st.State, reason)
+			}
+		})
+	}
+}
+
 func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 	other := func(*v1alpha1.ChatStatus) {}
 	for name, c := range map[string]struct {

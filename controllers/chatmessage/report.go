@@ -112,7 +112,7 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 		st.State = v1alpha1.MessagePending
 		return conditions.Working(v1alpha1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
-	case archiving(chat):
+	case s.archiving:
 		st.State = v1alpha1.MessagePending
 		return conditions.Working(v1alpha1.ReasonChatArchived,
 			"Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
@@ -174,12 +174,6 @@ func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
 var cannotBegin = []v1alpha1.ErrorReason{v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled,
 	v1alpha1.ErrorModelConfigNotAllowed, v1alpha1.ErrorChatClassNotFound,
 	v1alpha1.ErrorParentNotFound, v1alpha1.ErrorFamilyLimitExceeded}
-
-// archiving reports whether the chat takes no message up until its family is at rest.
-func archiving(chat *v1alpha1.ChatStatus) bool {
-	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonArchiving
-}
 
 // withoutPrompt reports whether spec.prompt cannot become the chat's first message, behind which every other one waits.
 func withoutPrompt(chat *v1alpha1.ChatStatus) bool {
