@@ -29,6 +29,9 @@ func (p queue) dropGone() error {
 
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p queue) takeOpen() error {
+	if p.facts.Truncated != nil && p.facts.Edited != nil {
+		return nil // The edit is for the next pass, and would take them along with the rest of the queue.
+	}
 	for _, message := range p.facts.Open {
 		if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
 			return nil // They stay open until the chat is taken back, or there is a model.

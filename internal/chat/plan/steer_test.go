@@ -258,6 +258,16 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 	}
 }
 
+func TestMessageIsTakenUpAfterAnEditThatADeletionPutsOff(t *testing.T) {
+	w := newWorld(t).say("a").answer(chattest.Says("hi"))
+	w.pass(func(f *Facts) {
+		f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a")})
+		f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}}
+		f.Open = messages(false, "later")
+	}).want("Running v3 a/1 1:GenerateAssistant []")
+	w.edit("a", "", 0).say("later").want("Running v4 a/1 1:GenerateAssistant [later]")
+}
+
 func TestDeletedReplyIsMadeAnewBeforeTheQueue(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").say("c")
 	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a")}) }).
