@@ -84,6 +84,9 @@ func (d *drawer) next() operation {
 	if d.chat.Suspended && d.one(4) {
 		return op("resume")
 	}
+	if d.chat.ToArchive && d.one(5) {
+		return op("unarchive")
+	}
 	return weighted(d.Rand, []choice{
 		{24, func() operation { return op("send", d.name("m")) }},
 		{8, func() operation { return op("cutin", d.name("m")) }},
@@ -97,6 +100,7 @@ func (d *drawer) next() operation {
 		{5, func() operation { return op("compact", d.newToken()) }},
 		{2, func() operation { return op("refresh", d.newToken()) }},
 		{3, func() operation { return op("suspend") }},
+		{3, func() operation { return op("archive") }},
 		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
 		{2, func() operation { return op("label", d.name("l")) }},
 		{2, func() operation { return op("reapply") }},

@@ -94,7 +94,7 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 	}
 	text := reference.Words(ready.Status, ready.Reason)
 	if observed != generation {
-		text += " of an older generation"
+		text += reference.OfAnOlderGeneration
 	}
 	if meta.IsStatusConditionTrue(list, v1alpha1.ConditionReconciling) != (ready.Status == metav1.ConditionUnknown) ||
 		meta.IsStatusConditionTrue(list, v1alpha1.ConditionStalled) != (ready.Status == metav1.ConditionFalse) {
@@ -110,6 +110,10 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 	name, next := h.Head, int64(math.MaxInt64)
 	for i := h.Length - 1; i >= 0; i-- {
 		m := o.messages[name]
+		if m == nil && o.chat.Status.Archived { // It is cut off there once it is taken back.
+			slices.Reverse(history)
+			return history, wrong
+		}
 		if m == nil {
 			return history, append(wrong, fmt.Sprintf("message %q at index %d of the history does not exist", name, i))
 		}

@@ -99,6 +99,20 @@ var steerVerbs = map[string]verb{
 			return d.patch(ctx, d.bareChat(), `{"spec":{"suspend":false}}`)
 		},
 	},
+	"archive": {
+		able:  func(c *reference.Chat, _ operation) bool { return !c.ToArchive },
+		model: func(c *reference.Chat, _ operation) { c.Archive() },
+		real: func(ctx context.Context, d *driver, _ operation) error {
+			return d.patch(ctx, d.bareChat(), `{"spec":{"archived":true}}`)
+		},
+	},
+	"unarchive": {
+		able:  func(c *reference.Chat, _ operation) bool { return c.ToArchive },
+		model: func(c *reference.Chat, _ operation) { c.Unarchive() },
+		real: func(ctx context.Context, d *driver, _ operation) error {
+			return d.patch(ctx, d.bareChat(), `{"spec":{"archived":false}}`)
+		},
+	},
 	"maxqueue": {
 		able: always,
 		model: func(c *reference.Chat, o operation) {

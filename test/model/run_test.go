@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,7 +148,8 @@ func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, pat
 // expectNewVersion makes sure that an edit has been seen: the conversation that begins again from the newest message
 // looks as it did before, but for its version.
 func (d *driver) expectNewVersion(c *reference.Chat, o operation) {
-	if o.verb == "edit" && c.Committed(o.arg(0)) != nil {
+	edited := slices.ContainsFunc(c.People(), func(m *reference.Message) bool { return m.Edited })
+	if o.verb == "edit" && c.Committed(o.arg(0)) != nil && !c.Archived || o.verb == "unarchive" && edited {
 		d.newerThan = watched.get(d.chat).chat.Status.History.Version
 	}
 }

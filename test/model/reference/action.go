@@ -100,7 +100,7 @@ func (c *Chat) complete() {
 
 // pending is the oldest message with results that fit and have not been taken.
 func (c *Chat) pending() *Message {
-	at := slices.IndexFunc(c.people, func(m *Message) bool { return m.State == v1alpha1.MessagePending })
+	at := slices.IndexFunc(c.people, (*Message).early)
 	if at < 0 {
 		return nil
 	}
@@ -111,8 +111,11 @@ func (c *Chat) pending() *Message {
 func (c *Chat) stopAsking() {
 	c.Asked = nil
 	for _, m := range c.people {
-		if m.State == v1alpha1.MessagePending {
+		if m.early() {
 			m.reject(v1alpha1.ReasonResultsInvalid)
 		}
 	}
 }
+
+// early reports whether these are results that wait for people to decide about the other calls.
+func (m *Message) early() bool { return m.Role == v1alpha1.RoleTool && m.State == v1alpha1.MessagePending }

@@ -11,7 +11,8 @@
 // has and whether something is left to answer are read off the history each time.
 //
 // The invariants that it keeps: Waiting has no queue; only Running and Interrupting chats have an attempt, and an
-// Interrupting one always does; the history begins with a User message; calls are asked for only in RequiresAction.
+// Interrupting one always does; the history begins with a User message; calls are asked for only in RequiresAction; an
+// archived chat is Waiting or in Error.
 package reference
 
 import (
@@ -26,6 +27,10 @@ type Chat struct {
 	Limits Limits
 	// Suspended holds work: no attempt begins.
 	Suspended bool
+	// ToArchive is true when somebody wants the chat put away, Archived once it is.
+	ToArchive, Archived bool
+	// asPutAway is the queue as it was then.
+	asPutAway []string
 	// Phase is where the chat stands. A new chat is Waiting.
 	Phase v1alpha1.ChatPhase
 	// History is the chain of committed messages, oldest first.
@@ -88,6 +93,8 @@ type Message struct {
 	CutsIn bool
 	// Turn that a committed User message began.
 	Turn Turn
+	// Edited and gone are true for a committed message that was edited or deleted while the chat was archived.
+	Edited, gone bool
 }
 
 // Turn is what followed from a User message, beyond what the history shows.
@@ -140,8 +147,13 @@ func (c *Chat) Person(name string) *Message { return find(c.people, name) }
 // People are the messages that people wrote and nobody has deleted, oldest first.
 func (c *Chat) People() []*Message { return slices.Clone(c.people) }
 
-// Committed finds a message of the history; nil if there is none.
-func (c *Chat) Committed(name string) *Message { return find(c.History, name) }
+// Committed finds a message of the history that nobody has deleted; nil if there is none.
+func (c *Chat) Committed(name string) *Message {
+	if m := find(c.History, name); m != nil && !m.gone {
+		return m
+	}
+	return nil
+}
 
 func find(messages []*Message, name string) *Message {
 	for _, m := range messages {

@@ -27,7 +27,7 @@ func (c *Chat) Compact(token string) {
 	if c.Requests[v1alpha1.RequestCompact].Token == token {
 		return
 	}
-	if c.busy() || !c.compactable() {
+	if c.Archived || c.busy() || !c.compactable() {
 		c.Requests[v1alpha1.RequestCompact] = Request{token, v1alpha1.RequestRefused}
 		return
 	}

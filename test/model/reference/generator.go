@@ -60,6 +60,7 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 		turn.Result, turn.Failure = v1alpha1.TurnFailed, reason
 	}
 	c.Phase, c.Error, c.Attempt, c.compacting = v1alpha1.ChatError, reason, nil, false
+	c.putAway()
 }
 
 // FailForNow is an attempt that ends in an error that may pass: another one follows, in a while.

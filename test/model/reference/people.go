@@ -17,9 +17,11 @@ func (c *Chat) Send(name string, cutsIn bool) {
 }
 
 // take takes a User message up. An idle chat begins a turn with it; after a failure the message that has waited longest
-// goes first; a busy chat lets it wait, or stops for it.
+// goes first; a busy chat lets it wait, or stops for it; one that is or will be archived takes none up.
 func (c *Chat) take(m *Message) {
 	switch {
+	case c.ToArchive:
+		m.State, m.Refusal = v1alpha1.MessagePending, ""
 	case c.full(m):
 		m.reject(v1alpha1.ReasonQueueFull)
 	case c.Phase == v1alpha1.ChatError && len(c.Queue) > 0:
@@ -80,16 +82,24 @@ func (m *Message) supersede() {
 func (c *Chat) Edit(name string) {
 	switch m := c.Person(name); m.State {
 	case v1alpha1.MessageCommitted:
-		for _, queued := range c.Queue { // They continued a conversation that no longer exists.
-			c.Person(queued).supersede()
+		if c.Archived {
+			m.Edited = true
+			return
 		}
-		c.Queue = nil
-		c.cut(place(c.History, m))
-		c.replies = unknown
-		c.begin(m)
+		c.beginAgain(m)
 	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
 		c.take(m)
 	}
+}
+
+func (c *Chat) beginAgain(m *Message) {
+	for _, queued := range c.Queue { // They continued a conversation that no longer exists.
+		c.Person(queued).supersede()
+	}
+	c.Queue = nil
+	c.cut(place(c.History, m))
+	c.replies = unknown
+	c.begin(m)
 }
 
 // CutIn changes a User message to whenBusy: Interrupt. One that waits is next then, and what is under way is stopped;
@@ -100,7 +110,7 @@ func (c *Chat) CutIn(name string) {
 	switch {
 	case m.State == v1alpha1.MessageRejected, m.State == v1alpha1.MessageSuperseded:
 		c.take(m)
-	case m.State != v1alpha1.MessageQueued:
+	case m.State != v1alpha1.MessageQueued || c.Archived:
 	case c.Phase == v1alpha1.ChatRunning, c.Phase == v1alpha1.ChatInterrupting:
 		c.takeFromQueue(name)
 		c.cutIn(m)
@@ -118,9 +128,16 @@ func (c *Chat) Delete(name string) {
 	c.people = slices.DeleteFunc(c.people, func(m *Message) bool { return m.Name == name })
 	c.Queue = slices.DeleteFunc(c.Queue, func(q string) bool { return q == name })
 	m := c.Committed(name)
-	if m == nil {
-		return
+	switch {
+	case m == nil:
+	case c.Archived:
+		m.gone = true
+	default:
+		c.goOnWithout(m)
 	}
+}
+
+func (c *Chat) goOnWithout(m *Message) {
 	c.cut(place(c.History, m))
 	c.countReplies()
 	if !c.answerIsDue() {

@@ -169,6 +169,25 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
 			},
 		},
+		"a chat is put away when its turn and its queue are done, and takes up nothing else until it is back": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Send("b", false)
+				c.Archive()
+				c.Send("c", true)
+				c.Finish("1")
+				c.Fail(v1alpha1.ErrorRateLimited)
+				c.Edit("a")
+			},
+			View{
+				Phase: "Error", Ready: "True Archived", History: []string{"User a", "Assistant 1", "User b"}, Turn: "b Failed",
+				Error: "RateLimited",
+				Messages: map[string]string{
+					"a": "Committed True Answered of an older generation", "b": "Committed False RateLimited",
+					"c": "Pending Unknown ChatArchived",
+				},
+			},
+		},
 		"clearing hides what was said, and is refused when there is nothing to hide": {
 			func(c *Chat) {
 				c.Send("a", false)

@@ -82,6 +82,7 @@ func (c *Chat) rest() {
 	if len(c.Queue) > 0 {
 		c.begin(c.takeFromQueue(c.Queue[0]))
 	}
+	c.putAway()
 }
 
 func (c *Chat) takeFromQueue(name string) *Message {

@@ -44,7 +44,10 @@ func (c *Chat) See() View {
 		Phase: string(c.Phase), Ready: c.ready(), ContextStart: c.ContextStart, Queue: c.queued(), Error: string(c.Error),
 		Requests: map[string]string{}, Messages: map[string]string{}, Approvals: map[string]string{},
 	}
-	for _, m := range c.History {
+	if c.Archived {
+		v.Queue = c.asPutAway
+	}
+	for _, m := range c.whole() {
 		v.History = append(v.History, Words(m.Role, m.Name))
 	}
 	if u := c.user(); u != nil {
@@ -61,6 +64,9 @@ func (c *Chat) See() View {
 	}
 	for _, m := range c.people {
 		v.Messages[m.Name] = Words(m.State, m.ready())
+		if m.Edited {
+			v.Messages[m.Name] += OfAnOlderGeneration
+		}
 	}
 	for _, a := range c.approvals {
 		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1alpha1.ReasonNotPending)
@@ -87,6 +93,9 @@ func Waits(name string, cutsIn bool) string {
 	return name
 }
 
+// OfAnOlderGeneration is what a status shows that does not say anything of the newest change yet.
+const OfAnOlderGeneration = " of an older generation"
+
 // Words joins what is not empty.
 func Words(words ...any) string {
 	return strings.Join(strings.Fields(fmt.Sprintln(words...)), " ")
@@ -95,6 +104,8 @@ func Words(words ...any) string {
 // ready is status and reason of the chat's condition Ready.
 func (c *Chat) ready() string {
 	switch {
+	case c.Archived:
+		return Words(metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	case c.Phase == v1alpha1.ChatError:
 		return Words(metav1.ConditionFalse, c.Error)
 	case c.Phase == v1alpha1.ChatInterrupting:
@@ -123,6 +134,9 @@ func (m *Message) ready() string {
 	case v1alpha1.MessageQueued:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonQueued)
 	case v1alpha1.MessagePending:
+		if m.Role == v1alpha1.RoleUser {
+			return Words(metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+		}
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval)
 	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
 		return Words(metav1.ConditionFalse, m.Refusal)
