@@ -31,10 +31,10 @@ func due(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
 }
 
 // subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go
-// on to. Calls whose attempt was lost have waited before it began.
+// on to. Calls of which an attempt was lost or has failed have waited before it began.
 func (p turn) subChatsAtWork() bool {
 	t := p.status().Turn
-	if p.status().Retry != nil && p.status().Internal.Attempt.LostAttempts > 0 {
+	if p.status().Retry != nil {
 		return false
 	}
 	for i := range t.WaitingFor {

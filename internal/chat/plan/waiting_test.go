@@ -148,6 +148,13 @@ func TestLostAttemptAtCallsIsMadeAgainAtOnce(t *testing.T) {
 	w.pass(func(f *Facts) { f.PodLost, f.SubChats = true, atWork("x") }).want("Running v2 c-1-1/2 2:ExecuteTools []")
 }
 
+func TestFailedAttemptAtCallsIsMadeAgainWithoutWaiting(t *testing.T) {
+	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.pass(func(f *Facts) {
+		f.Result, f.SubChats = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), atWork("x")
+	}).wantReason(v1alpha1.ReasonRetrying)
+}
+
 func TestADeletedResultIsWaitedForAnew(t *testing.T) {
 	reply := chattest.Answer(newWorld(t).say("a").chat, waitFor("x"))
 	rest := Rest([]*v1alpha1.ChatMessage{question("a"), reply})
