@@ -114,7 +114,7 @@ func hasAttempt(c *reference.Chat, o operation) bool {
 }
 
 // requires says what each letter for a kind of call stands for.
-var requires = map[string]v1alpha1.RequiredAction{"own": "", "client": v1alpha1.RequiresClient,
+var requires = map[string]v1alpha1.RequiredAction{"own": "", "wait": "", "client": v1alpha1.RequiresClient,
 	"approval": v1alpha1.RequiresApproval}
 
 // callsOf are the calls of a reply. An attempt at running tools makes none.
@@ -123,7 +123,11 @@ func callsOf(c *reference.Chat, o operation) (calls []reference.Call) {
 		return nil
 	}
 	for i, kind := range o.args[1:] {
-		calls = append(calls, reference.Call{ID: callID(o.arg(0), i), RequiresAction: requires[kind]})
+		call := reference.Call{ID: callID(o.arg(0), i), RequiresAction: requires[kind]}
+		if kind == "wait" && c.Sub != nil {
+			call.WaitsFor = c.Sub.Name
+		}
+		calls = append(calls, call)
 	}
 	return calls
 }

@@ -30,9 +30,9 @@ func draw(seed int64, most int) []operation {
 	first := d.first()
 	d.chat = beginning(first)
 	ops := []operation{first}
-	for n := 5 + d.IntN(max(most-4, 1)); len(ops) <= n || d.chat.Phase == v1alpha1.ChatInterrupting; {
+	for n := 5 + d.IntN(max(most-4, 1)); len(ops) <= n || d.chat.Interrupting(); {
 		d.n++
-		o := d.next()
+		o := d.nextOfFamily()
 		if !possible(d.chat, o) {
 			continue
 		}
@@ -73,6 +73,34 @@ func (d *drawer) first() operation {
 	return o
 }
 
+// nextOfFamily draws an operation on the chat or on its sub-chat.
+func (d *drawer) nextOfFamily() operation {
+	sub := d.chat.Sub
+	if sub == nil || !d.one(3) && !d.subIsInterrupted() {
+		return d.next()
+	}
+	of := *d
+	of.chat, of.interrupted = sub, 0
+	o := of.next()
+	if d.subIsInterrupted() {
+		o = of.generator()
+	}
+	d.token = of.token
+	return operation{verb: "sub", args: append([]string{o.verb}, o.args...)}
+}
+
+func (d *drawer) subIsInterrupted() bool {
+	return d.chat.Sub != nil && d.chat.Sub.Phase == v1alpha1.ChatInterrupting
+}
+
+// spawn draws a sub-chat.
+func (d *drawer) spawn() operation {
+	if d.one(3) {
+		return op("spawn", d.name("s"))
+	}
+	return op("spawn", d.name("s"), "prompt")
+}
+
 // next draws an operation. It prefers those that bring the chat on, and does not leave it interrupted for long.
 func (d *drawer) next() operation {
 	if d.chat.Attempt != nil && !d.chat.Attempt.Lost && (d.interrupted > 3 || d.IntN(10) < 4) {
@@ -101,6 +129,8 @@ func (d *drawer) next() operation {
 		{2, func() operation { return op("refresh", d.newToken()) }},
 		{3, func() operation { return op("suspend") }},
 		{3, func() operation { return op("archive") }},
+		{5, d.spawn},
+		{2, func() operation { return op("despawn") }},
 		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
 		{2, func() operation { return op("label", d.name("l")) }},
 		{2, func() operation { return op("reapply") }},
@@ -158,9 +188,12 @@ func (d *drawer) generator() operation {
 }
 
 func (d *drawer) calls(name string) []any {
-	args := []any{name}
+	args, kinds := []any{name}, []string{"own", "client", "approval"}
+	if d.chat.Sub != nil {
+		kinds = append(kinds, "wait", "wait")
+	}
 	for range 1 + d.IntN(3) {
-		args = append(args, d.pick([]string{"own", "client", "approval"}))
+		args = append(args, d.pick(kinds))
 	}
 	return args
 }

@@ -20,6 +20,8 @@ import (
 // driver does to a real chat what operations say.
 type driver struct {
 	chat types.NamespacedName
+	// sub does to the sub-chat what operations say; nil if there is none.
+	sub *driver
 	// written are the versions that this driver's own writes made: what it looks at must not be older.
 	written map[string]uint64
 	// edits counts them, so that each says something new.

@@ -89,7 +89,7 @@ var verbs map[string]verb
 
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
-	for _, group := range []map[string]verb{peopleVerbs, steerVerbs, actionVerbs, generatorVerbs} {
+	for _, group := range []map[string]verb{peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs} {
 		maps.Copy(verbs, group)
 	}
 }

@@ -35,6 +35,9 @@ func (d *driver) attempt(ctx context.Context) (*v1alpha1.Chat, error) {
 
 // look remembers the attempt under way: it may be given up.
 func (d *driver) look() {
+	if d.sub != nil {
+		d.sub.look()
+	}
 	chat := watched.get(d.chat).chat
 	if chat == nil || chat.Status.Generation == nil || fenceOf(chat) == d.answered {
 		return
@@ -82,6 +85,7 @@ func (d *driver) content(chat *v1alpha1.Chat, key string, kinds []string) chatte
 		chattest.Says("Fine.")(m)
 		chattest.CallsOf(toolCalls(key, kinds)...)(m)
 		chattest.Fills(0, 1)(m)
+		d.waitsFor(key, kinds)(m)
 	}
 }
 

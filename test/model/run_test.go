@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -44,14 +43,14 @@ func (d *difference) Error() string { return d.what }
 func run(ctx context.Context, namespace, name string, ops []operation, patience time.Duration) (done int, err error) {
 	d := newDriver(namespace, name)
 	defer func() {
-		watched.forget(d.chat)
 		err = errors.Join(err, d.remove(ctx))
+		d.forget()
 	}()
 	c, begun := beginning(ops[0]), time.Now()
 	if err := d.begin(ctx, ops[0]); err != nil {
 		return 0, err
 	}
-	if err := d.agree(ctx, c, false, patience); err != nil {
+	if err := d.allAgree(ctx, c, false, patience); err != nil {
 		return 0, d.fault(0, begun, err)
 	}
 	interrupting := time.Time{}
@@ -63,28 +62,29 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 			return done, errTooSlow
 		}
 		settled, since := o.verb == "settle", time.Now()
-		d.expectNewVersion(c, o)
+		again := d.edited(c, o)
 		if err := d.carryOut(ctx, o, patience); err != nil {
 			return done, d.fault(i+1, since, err)
 		}
 		verbs[o.verb].model(c, o)
+		expectNewVersions(again)
 		done++
 		if o.hasty {
 			continue
 		}
-		err := d.agree(ctx, c, settled, patience)
+		err := d.allAgree(ctx, c, settled, patience)
 		if err != nil {
 			return done, d.fault(i+1, since, err)
 		}
 		d.look()
-		if c.Phase != v1alpha1.ChatInterrupting {
+		if !c.Interrupting() {
 			interrupting = time.Time{}
 		} else if interrupting.IsZero() {
 			interrupting = time.Now()
 		}
 	}
 	since := time.Now()
-	if err := d.end(ctx, c, patience); err != nil {
+	if err := d.allEnd(ctx, c, patience); err != nil {
 		return done, d.fault(len(ops)-1, since, err)
 	}
 	return done, nil
@@ -107,7 +107,7 @@ func (d *driver) carryOut(ctx context.Context, o operation, patience time.Durati
 // fault is what is wrong after an operation that was carried out since then, unless the machine was too slow to tell:
 // the operator gave an interruption up before the sequence answered it, or the machine stood still.
 func (d *driver) fault(i int, since time.Time, err error) error {
-	if watched.get(d.chat).gaveUp || heart.stoodStill(since) {
+	if watched.get(d.chat).gaveUp || d.sub != nil && watched.get(d.sub.chat).gaveUp || heart.stoodStill(since) {
 		return errTooSlow
 	}
 	return at(i, err)
@@ -142,15 +142,6 @@ func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, pat
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
-}
-
-// expectNewVersion makes sure that an edit has been seen: the conversation that begins again from the newest message
-// looks as it did before, but for its version.
-func (d *driver) expectNewVersion(c *reference.Chat, o operation) {
-	edited := slices.ContainsFunc(c.People(), func(m *reference.Message) bool { return m.Edited })
-	if o.verb == "edit" && c.Committed(o.arg(0)) != nil && !c.Archived || o.verb == "unarchive" && edited {
-		d.newerThan = watched.get(d.chat).chat.Status.History.Version
 	}
 }
 

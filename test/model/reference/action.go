@@ -118,4 +118,6 @@ func (c *Chat) stopAsking() {
 }
 
 // early reports whether these are results that wait for people to decide about the other calls.
-func (m *Message) early() bool { return m.Role == v1alpha1.RoleTool && m.State == v1alpha1.MessagePending }
+func (m *Message) early() bool {
+	return m.Role == v1alpha1.RoleTool && m.State == v1alpha1.MessagePending
+}

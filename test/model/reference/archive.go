@@ -16,20 +16,43 @@ func (c *Chat) Archive() {
 	c.putAway()
 }
 
-// putAway archives a chat that is to be archived, as it stands, once nothing is under way.
+// putAway archives the chats that are to be archived together, as they stand, once nothing is under way in any of them.
+// One that nobody has said anything in need not wait for the others.
 func (c *Chat) putAway() {
-	if c.ToArchive && !c.Archived && !c.busy() {
-		c.asPutAway, c.Archived = c.queued(), true
+	if c.toArchive() && !c.Begun {
+		c.Archived = true
+	}
+	if c.above != nil && c.above.ToArchive {
+		c.above.putAway()
+		return
+	}
+	if !c.ToArchive || slices.ContainsFunc(c.family(), (*Chat).busy) {
+		return
+	}
+	for _, member := range c.family() {
+		if !member.Archived {
+			member.asPutAway, member.Archived = member.queued(), true
+		}
 	}
 }
 
-// Unarchive takes spec.archived back. What people did meanwhile counts now: what they deleted, then what they edited,
-// then what they told to cut in, and last what they sent. No attempt begins before all of that is done.
+// Unarchive takes spec.archived back, and the sub-chat comes back with its parent.
 func (c *Chat) Unarchive() {
-	wasArchived, held := c.Archived, c.Suspended
-	c.ToArchive, c.Archived = false, false
-	c.Suspended = true
-	if wasArchived {
+	c.ToArchive = false
+	for _, member := range c.family() {
+		member.comeBack()
+	}
+}
+
+// comeBack lets count what people did meanwhile: what they deleted, then what they edited, then what they told to cut
+// in, and last what they sent. No attempt begins before all of that is done.
+func (c *Chat) comeBack() {
+	if c.toArchive() {
+		return
+	}
+	c.comingBack = true
+	if c.Archived {
+		c.Archived = false
 		c.catchUp()
 	}
 	for _, m := range c.people {
@@ -37,9 +60,8 @@ func (c *Chat) Unarchive() {
 			c.take(m)
 		}
 	}
-	if !held {
-		c.Resume()
-	}
+	c.comingBack = false
+	c.Proceed()
 }
 
 // catchUp does to the conversation what people have done to its messages while the chat was archived.
@@ -56,6 +78,11 @@ func (c *Chat) catchUp() {
 	for _, name := range c.lateCutIns() {
 		c.CutIn(name)
 	}
+}
+
+// Edited reports whether a message was edited, and the chat is archived.
+func (c *Chat) Edited() bool {
+	return slices.ContainsFunc(c.people, func(m *Message) bool { return m.Edited })
 }
 
 // lateCutIns are the queued messages that were told to cut in while the chat was archived.

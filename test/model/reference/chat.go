@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference is the conversation API, written down as plainly as possible: one chat in memory, one small
+// Package reference is the conversation API, written down as plainly as possible: one chat in memory, or two of which one is the sub-chat, one small
 // function for each thing that a person does to it, and one for each way in which a generation pod answers. There is no
 // API server, no fence, no retry and no crash in it. Whoever wants to know what Parley does with a chat can read it
 // here, and the randomised test in the folder above holds the operator to it.
@@ -31,6 +31,12 @@ type Chat struct {
 	ToArchive, Archived bool
 	// asPutAway is the queue as it was then.
 	asPutAway []string
+	// comingBack is true while a chat that was archived is taken back: no attempt begins.
+	comingBack bool
+	// Name of a sub-chat, Sub the sub-chat of a chat, above the chat above a sub-chat.
+	Name  string
+	Sub   *Chat
+	above *Chat
 	// Phase is where the chat stands. A new chat is Waiting.
 	Phase v1alpha1.ChatPhase
 	// History is the chain of committed messages, oldest first.
@@ -112,6 +118,8 @@ type Turn struct {
 // Call is a tool call that the model asks for.
 type Call struct {
 	ID string
+	// WaitsFor names the sub-chat until whose end the call waits; empty for one that does not.
+	WaitsFor string
 	// RequiresAction is what it waits for besides Parley; empty for a call that Parley runs at once.
 	RequiresAction v1alpha1.RequiredAction
 	// Decision about a call that is asked for; empty until somebody has made it.

@@ -68,14 +68,21 @@ func (c *Chat) FailForNow() {
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
-	case c.Suspended:
+	case c.held():
 		c.failed, c.Attempt = c.Attempt.Number, nil
 	default:
-		failed := c.Attempt.Number
-		c.goOn()
-		if c.Attempt != nil {
-			c.Attempt.Number = failed + 1
-		}
+		c.again(c.Attempt.Number)
+	}
+}
+
+// again makes a step again of which an attempt has failed. It does not wait for the sub-chat a second time.
+func (c *Chat) again(failed int) {
+	c.goOn()
+	if c.Phase == v1alpha1.ChatRunning && c.waits() {
+		c.Attempt = &Attempt{Action: v1alpha1.ActionExecuteTools}
+	}
+	if c.Attempt != nil {
+		c.Attempt.Number = failed + 1
 	}
 }
 
@@ -84,7 +91,7 @@ func (c *Chat) Lose() {
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
-	case c.Suspended:
+	case c.held():
 		c.Attempt.Lost = true
 	default:
 		c.Attempt = &Attempt{Number: c.Attempt.Number + 1, Action: c.Attempt.Action}

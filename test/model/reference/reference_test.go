@@ -188,6 +188,21 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				},
 			},
 		},
+		"a chat waits for its sub-chat, and is put away with it": {
+			func(c *Chat) {
+				c.Send("a", false)
+				c.Spawn("sub", newChat())
+				c.Sub.Send("b", false)
+				c.Finish("1", Call{ID: "x", WaitsFor: "sub"})
+				c.Archive()
+				c.Interrupt("stop")
+			},
+			View{
+				Phase: "Waiting", Ready: "Unknown Archiving", History: []string{"User a", "Assistant 1"}, Turn: "a Interrupted",
+				Requests: map[string]string{"Interrupt": "stop Done"},
+				Messages: map[string]string{"a": "Committed False Interrupted"},
+			},
+		},
 		"clearing hides what was said, and is refused when there is nothing to hide": {
 			func(c *Chat) {
 				c.Send("a", false)

@@ -28,7 +28,7 @@ func (c *Chat) stop() {
 		c.goOn()
 	case c.Attempt != nil && c.Attempt.unasked != nil:
 		c.Attempt.unasked()
-	case c.Attempt == nil || c.Attempt.Lost: // The chat is suspended: there is nothing to hand over.
+	case c.Attempt == nil || c.Attempt.Lost: // The chat is held: there is nothing to hand over.
 		c.end(v1alpha1.TurnInterrupted)
 	default:
 		c.Phase = v1alpha1.ChatInterrupting
@@ -62,14 +62,19 @@ func (c *Chat) Suspend() { c.Suspended = true }
 // Resume takes spec.suspend back.
 func (c *Chat) Resume() {
 	c.Suspended = false
+	for _, member := range c.family() {
+		member.Proceed()
+	}
+}
+
+// Proceed goes on with a turn that was held, if nothing holds it any more.
+func (c *Chat) Proceed() {
 	switch {
-	case c.Phase != v1alpha1.ChatRunning:
+	case c.held() || c.Phase != v1alpha1.ChatRunning:
+	case c.Attempt == nil && c.failed > 0:
+		c.again(c.failed)
 	case c.Attempt == nil:
-		failed := c.failed
 		c.goOn()
-		if c.Attempt != nil && failed > 0 {
-			c.Attempt.Number = failed + 1
-		}
 	case c.Attempt.Lost:
 		c.Lose()
 	}

@@ -46,9 +46,9 @@ func (c *Chat) goOn() {
 	}
 }
 
-// attempt gives the next step to a generation pod. A suspended chat stays Running without one.
+// attempt gives the next step to a generation pod. A chat that is held stays Running without one.
 func (c *Chat) attempt(action v1alpha1.GenerationAction) {
-	if !c.Suspended {
+	if !c.held() && !c.waits() {
 		c.Attempt = &Attempt{Number: 1, Action: action}
 	}
 }

@@ -106,14 +106,18 @@ func (c *Chat) ready() string {
 	switch {
 	case c.Archived:
 		return Words(metav1.ConditionTrue, v1alpha1.ReasonArchived)
+	case !c.busy() && c.toArchive():
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
 	case c.Phase == v1alpha1.ChatError:
 		return Words(metav1.ConditionFalse, c.Error)
 	case c.Phase == v1alpha1.ChatInterrupting:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonInterrupting)
 	case c.Phase == v1alpha1.ChatRequiresAction:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
-	case c.Phase == v1alpha1.ChatRunning && (c.Attempt == nil || c.Attempt.Lost):
+	case c.Phase == v1alpha1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil:
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForSubChats)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionExecuteTools:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonExecutingTools)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt.Action == v1alpha1.ActionCompact:
