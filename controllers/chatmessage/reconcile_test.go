@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -126,6 +127,18 @@ func TestMessageOfAChatAtWorkSaysThatItWaitsUntilTheFamilyIsBack(t *testing.T) {
 				t.Errorf("it is %q because of %q", st.State, reason)
 			}
 		})
+	}
+}
+
+func TestOldViewOfTheChatDoesNotBringASupersededMessageBack(t *testing.T) {
+	superseded := asked()
+	superseded.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageSuperseded,
+		ObservedGeneration: superseded.Generation,
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: string(v1alpha1.ReasonSuperseded)}}}
+	s, r := begin(t, superseded, answering())
+	if _, err := r.Reconcile(t.Context(), request("a")); err != nil || len(s.Writes()) > 0 {
+		t.Errorf("it wrote %v, %v", s.Writes(), err)
 	}
 }
 

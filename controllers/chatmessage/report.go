@@ -45,7 +45,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 // is not. What an old view of the chat says of a turn that is over counts for nothing:
 // the chat controller may have recorded the end since.
 func settled(s *scope) bool {
-	if s.message.Spec.IsNote() {
+	if s.message.Spec.IsNote() || refused(s.message) {
 		return conditions.MessageSettled(s.message)
 	}
 	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
@@ -57,6 +57,12 @@ func settled(s *scope) bool {
 		}
 	}
 	return conditions.MessageSettled(s.message)
+}
+
+// refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
+// may still show it as that of the turn, and it need not have said so itself by then.
+func refused(m *v1alpha1.ChatMessage) bool {
+	return m.Status.State == v1alpha1.MessageRejected || m.Status.State == v1alpha1.MessageSuperseded
 }
 
 func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
