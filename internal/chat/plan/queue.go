@@ -29,10 +29,7 @@ func (p queue) dropGone() error {
 
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p queue) takeOpen() error {
-	if p.facts.Truncated != nil && p.facts.Edited != nil {
-		return nil // The edit is for the next pass, and would take them along with the rest of the queue.
-	}
-	for _, message := range p.facts.Open {
+	for _, message := range p.open() {
 		if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
 			return nil // They stay open until the chat is taken back, or there is a model.
 		}
@@ -50,6 +47,15 @@ func (p queue) takeOpen() error {
 		}
 	}
 	return nil
+}
+
+// open are the messages that may be taken up. An edit that is left to the next pass comes before them: it would take
+// them along with the rest of the queue.
+func (p queue) open() []Message {
+	if p.facts.Truncated != nil && p.facts.Edited != nil {
+		return nil
+	}
+	return p.facts.Open
 }
 
 func (p queue) full(message string) Rejection {
