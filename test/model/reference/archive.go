@@ -19,8 +19,8 @@ func (c *Chat) Archive() {
 // putAway archives the chats that are to be archived together, as they stand, once nothing is under way in any of them.
 // One that nobody has said anything in need not wait for the others.
 func (c *Chat) putAway() {
-	if c.toArchive() && !c.Begun {
-		c.Archived = true
+	for _, member := range c.family() {
+		member.Archived = member.Archived || member.toArchive() && !member.Begun
 	}
 	if c.above != nil && c.above.ToArchive {
 		c.above.putAway()

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reference is the conversation API, written down as plainly as possible: one chat in memory, and at most one
-// sub-chat of it, one small function for each thing that a person does to it, and one for each way in which a generation
-// pod answers. There is no API server, no fence, no retry and no crash in it. Whoever wants to know what Parley does with
-// a chat can read it here, and the randomised test in the folder above holds the operator to it.
+// sub-chat of it, one small function for each thing that a person does to it, and one for each way in which a
+// generation pod answers. There is no API server, no fence, no retry and no crash in it. Whoever wants to know what
+// Parley does with a chat can read it here, and the randomised test in the folder above holds the operator to it.
 //
 // It is a second opinion: it is written from what the documentation promises, imports nothing of the operator but the
 // words of its API, and keeps less. Above all it keeps no counters: which calls are outstanding, how many steps a turn
