@@ -39,7 +39,8 @@ var peopleVerbs = map[string]verb{
 	},
 	"delete": {
 		able: func(c *reference.Chat, o operation) bool {
-			return c.Person(o.arg(0)) != nil || c.Committed(o.arg(0)) != nil
+			again := o.arg(0) == "prompt" && !c.Begun // It would be made again from spec.prompt.
+			return !again && (c.Person(o.arg(0)) != nil || c.Committed(o.arg(0)) != nil)
 		},
 		model: func(c *reference.Chat, o operation) { c.Delete(o.arg(0)) },
 		real:  func(ctx context.Context, d *driver, o operation) error { return d.delete(ctx, o.arg(0)) },
