@@ -5,6 +5,7 @@ package integration
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,54 +14,89 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// blocks are the indented blocks of a page, without their indentation.
+// leastManifests is how many the pages have at least: fewer would mean that they are not found.
+const leastManifests = 30
+
+// blocks are the indented and the fenced blocks of a page, without what makes them blocks. A command that applies a
+// manifest is no block: its manifest is one.
 func blocks(t *testing.T, page string) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := ""
-	for line := range strings.Lines(string(text)) {
-		if inside, ok := strings.CutPrefix(line, "    "); ok {
-			block += inside
-		} else if block != "" {
+	block, fenced := "", false
+	end := func() {
+		if block != "" {
 			all, block = append(all, block), ""
 		}
 	}
+	for line := range strings.Lines(string(text)) {
+		inside, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			end()
+			fenced = !fenced
+		case fenced && !strings.HasPrefix(line, "---"):
+			block += line
+		case !indented, fenced, strings.Contains(inside, "<<'Y'"), strings.TrimSpace(inside) == "Y":
+			end()
+		default:
+			block += inside
+		}
+	}
+	end()
 	return all
 }
 
-// manifests are the objects of a page. A block that only has mcpServers, at any depth, is those of a chat.
+// manifests are the objects of a page. A block that only has mcpServers, at any depth, is those of a chat; kinds without
+// apiVersion are Parley's, and those without a name are excerpts.
 func manifests(t *testing.T, page string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, block := range blocks(t, page) {
-		fields := map[string]any{}
-		if strings.HasPrefix(block, "$") || yaml.Unmarshal([]byte(block), &fields) != nil {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		if err := yaml.Unmarshal([]byte(block), &o.Object); err != nil {
+			if strings.HasPrefix(block, "apiVersion:") || strings.HasPrefix(block, "kind:") {
+				t.Errorf("%s: %v in\n%s", filepath.Base(page), err, block)
+			}
 			continue
 		}
-		if _, ok := fields["mcpServers"]; ok {
-			fields = map[string]any{"apiVersion": "parley.dev/v1alpha1", "kind": "Chat",
-				"metadata": map[string]any{"name": "example"}, "spec": fields}
+		if _, ok := o.Object["mcpServers"]; ok {
+			o.Object = map[string]any{"kind": "Chat", "spec": o.Object}
 		}
-		if fields["kind"] != nil {
-			objects = append(objects, &unstructured.Unstructured{Object: fields})
+		if o.GetKind() == "" {
+			continue
 		}
+		if o.GetAPIVersion() == "" {
+			o.SetAPIVersion("parley.dev/v1alpha1")
+		}
+		if o.GetName() == "" && o.GetGenerateName() == "" {
+			o.SetName("example")
+		}
+		objects = append(objects, o)
 	}
 	return objects
 }
 
-func TestTheManifestsOfThePageAboutMCPServersAreTaken(t *testing.T) {
-	ns := bareNamespace(t)
-	objects := manifests(t, "mcp.md")
-	if len(objects) < 5 {
-		t.Fatalf("the page has only %d", len(objects))
+func TestTheManifestsOfTheDocsAreTaken(t *testing.T) {
+	ns, taken := bareNamespace(t), 0
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
 	}
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
-	for _, o := range objects {
-		o.SetNamespace(ns)
-		if err := strict.Create(t.Context(), o, client.DryRunAll); err != nil {
-			t.Errorf("%s %s: %v", o.GetKind(), o.GetName(), err)
+	for _, page := range pages {
+		for _, o := range manifests(t, page) {
+			taken++
+			if o.SetNamespace(ns); o.GetKind() == "ClusterChatQuota" {
+				o.SetNamespace("")
+			}
+			if err := strict.Create(t.Context(), o, client.DryRunAll); err != nil {
+				t.Errorf("%s: %s %s: %v", filepath.Base(page), o.GetKind(), o.GetName(), err)
+			}
 		}
+	}
+	if taken < leastManifests {
+		t.Errorf("the pages have only %d manifests", taken)
 	}
 }
