@@ -46,6 +46,9 @@ func addNotes(warnings []string, notes []fantasy.CallWarning) []string {
 
 // warningOf names the setting as the ChatModelConfig does. Providers write it as they like.
 func warningOf(w fantasy.CallWarning) string {
+	if w.Setting == "" && w.Message != "" { // It is about no setting.
+		return clip.Bytes(w.Message, maxWarningBytes)
+	}
 	why := w.Details
 	if why == "" {
 		why = w.Message

@@ -19,5 +19,5 @@ func (p *Performer) clusterWarnings(ctx context.Context) []fantasy.CallWarning {
 	if why == "" {
 		return nil
 	}
-	return []fantasy.CallWarning{{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: "kubernetes", Details: why}}
+	return []fantasy.CallWarning{{Type: fantasy.CallWarningTypeOther, Message: "the kubernetes tools do not work: " + why}}
 }

@@ -71,7 +71,7 @@ func TestPeopleReadWhyAModelCannotWorkInTheCluster(t *testing.T) {
 		t.Errorf("without a reason it warns of %v", got)
 	}
 	why = "generation pods may not have tokens"
-	if got := p.clusterWarnings(t.Context()); len(got) != 1 || got[0].Setting != "kubernetes" || got[0].Details != why {
+	if got := p.clusterWarnings(t.Context()); len(got) != 1 || got[0].Message != "the kubernetes tools do not work: "+why {
 		t.Errorf("it warns of %v", got)
 	}
 }
