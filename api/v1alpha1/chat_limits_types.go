@@ -70,8 +70,8 @@ type ChatLimits struct {
 	// +optional
 	ActionDeadlineSeconds *int32 `json:"actionDeadlineSeconds,omitempty"`
 
-	// budget is the most that the chat may cost. Once it is spent, turns end with reason BudgetExceeded before the model
-	// is called again. Default: no limit.
+	// budget is the most that the chat may cost together with the chats below it. Once it is spent, turns end with reason
+	// BudgetExceeded before the model is called again. Default: no limit.
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 }

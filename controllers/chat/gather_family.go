@@ -30,7 +30,7 @@ type familyReader struct {
 func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	s.facts.HasWorkspace = chat.WorkspaceSource() != nil // That of the root, if there is one above.
-	if chat.Spec.ParentRef == nil && !chat.Spec.Archived && !chat.Status.Archived {
+	if !concernsFamily(chat) {
 		return nil
 	}
 	var chats v1alpha1.ChatList
@@ -46,19 +46,27 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 		f.Archive, f.FamilyAtWork = true, members.AtWork(top, chat.Name)
 	}
 	f.ParentArchived = len(above) > 0 && above[0].Status.Archived
+	f.CostBelow = members.CostBelow(chat)
 	if chat.Spec.ParentRef == nil {
 		return nil
 	}
 	return r.readAbove(ctx, s, members, above, complete)
 }
 
+// concernsFamily reports whether other chats of the family mean something for this one.
+func concernsFamily(chat *v1alpha1.Chat) bool {
+	budget := chat.Spec.Limits != nil && chat.Spec.Limits.Budget != nil
+	return chat.Spec.ParentRef != nil || chat.Spec.Archived || chat.Status.Archived || budget
+}
+
 // readAbove reads what a sub-chat has of the chats above it.
 func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Family, above []*v1alpha1.Chat,
 	complete bool) error {
 	chat, f := s.facts.Chat, &s.facts
-	if len(above) > 0 { // Workspace and limits of a family are those of the chat at the top.
-		above[len(above)-1] = chatclass.Of(above[len(above)-1], s.classes)
+	for i := range above { // Workspace and limits of a family are those of the chat at the top.
+		above[i] = chatclass.Of(above[i], s.classes)
 	}
+	f.BudgetsAbove = members.BudgetsAbove(chat, above)
 	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].WorkspaceSource() != nil
 	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {

@@ -82,6 +82,14 @@ func Add(costs []v1alpha1.Cost, more v1alpha1.Cost) []v1alpha1.Cost {
 	return costs
 }
 
+// Sum is both costs together, as Add has it.
+func Sum(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
+	for _, c := range more {
+		costs = Add(costs, c)
+	}
+	return costs
+}
+
 // Spent is what was spent in a currency, in micro-units.
 func Spent(costs []v1alpha1.Cost, currency v1alpha1.Currency) int64 {
 	for _, c := range costs {

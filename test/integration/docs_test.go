@@ -49,8 +49,8 @@ func blocks(t *testing.T, page string) (all []string) {
 	return all
 }
 
-// manifests are the objects of a page. A block that only has mcpServers, at any depth, is those of a chat; kinds without
-// apiVersion are Parley's, and those without a name are excerpts.
+// manifests are the objects of a page. A block that only has mcpServers is that of a chat; kinds without apiVersion
+// are Parley's, and those without a name are excerpts.
 func manifests(t *testing.T, page string) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	for _, block := range blocks(t, page) {

@@ -95,6 +95,31 @@ func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
 	}
 }
 
+func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
+	root := newChat(ns, "c", "first")
+	root.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0.001"}}
+	create(t, root)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(100))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	for _, name := range []string{"one", "two"} {
+		sub := newChat(ns, name, "look")
+		sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+		create(t, sub)
+		answers(t, assigned(t, ns, name, 1, 1), chattest.Says("So."), chattest.Costs(450))
+		waitForPhase(t, ns, name, v1alpha1.ChatWaiting)
+	}
+	for name, of := range map[string]string{"c": "The chat", "one": "Chat c"} {
+		create(t, say(ns, name, name+"-more"))
+		waitForMessage(t, ns, name+"-more", metav1.ConditionFalse, "BudgetExceeded")
+		want := of + " and its sub-chats have cost 0.001 USD, and its budget is 0.001 USD"
+		if e := chatIn(t, ns, name).Status.LastError; e == nil || e.Message != want {
+			t.Errorf("the error of %s is %+v", name, e)
+		}
+	}
+}
+
 func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))

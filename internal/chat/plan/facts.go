@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -83,6 +84,10 @@ type Facts struct {
 	Archive bool
 	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
 	FamilyAtWork string
+	// CostBelow is what the chats below have cost: the chat's budget counts for them, too.
+	CostBelow []v1alpha1.Cost
+	// BudgetsAbove are the budgets of chats above that count for this one, too.
+	BudgetsAbove []tree.BudgetAbove
 	// ParentArchived is true when the parent is archived.
 	ParentArchived bool
 	// ParentUID of the parent, if there is one.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -242,5 +243,44 @@ func TestAllModelsThatMessagesNameAreAskedForAtOnce(t *testing.T) {
 	}
 	if second, err := Advance(w.f); err != nil || !second.Asks.Nothing() || second.Status.Phase != v1alpha1.ChatError {
 		t.Errorf("the plan asks for %+v and ends in %s, %v", second.Asks, second.Status.Phase, err)
+	}
+}
+
+func TestABudgetCountsForTheFamily(t *testing.T) {
+	usd := func(micros int64) []v1alpha1.Cost { return []v1alpha1.Cost{{Currency: "USD", MicroUnits: micros}} }
+	above := func(currency v1alpha1.Currency, others int64) func(*Facts) {
+		return func(f *Facts) {
+			f.BudgetsAbove = []tree.BudgetAbove{{Chat: "root", Others: usd(others),
+				Budget: &v1alpha1.Budget{Currency: currency, Amount: "0.005"}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		family func(*Facts)
+		reason v1alpha1.ErrorReason
+		says   string
+	}{
+		"what chats below have cost": {func(f *Facts) { f.CostBelow = usd(9_000) }, v1alpha1.ErrorBudgetExceeded,
+			"The chat and its sub-chats have cost 0.01 USD, and its budget is 0.01 USD"},
+		"the budget of a chat above": {above("USD", 4_000), v1alpha1.ErrorBudgetExceeded,
+			"Chat root and its sub-chats have cost 0.005 USD, and its budget is 0.005 USD. Raise spec.limits.budget of chat r"},
+		"a budget above in another currency": {above("EUR", 0), v1alpha1.ErrorModelConfigInvalid,
+			"Chat root has a budget in EUR, but ChatModelConfig"},
+		"neither is used up": {func(f *Facts) {
+			f.CostBelow = usd(8_000)
+			above("USD", 3_000)(f)
+		}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(1_000))
+			w.pass(priced(func(f *Facts) {
+				f.Result = chattest.Answer(w.chat, chattest.Results("1"))
+				c.family(f)
+			}))
+			if c.reason != "" {
+				w.wantFailure(c.reason, c.says)
+			} else if w.chat.Status.Phase != v1alpha1.ChatRunning {
+				t.Errorf("it is %s: %+v", w.chat.Status.Phase, w.chat.Status.LastError)
+			}
+		})
 	}
 }

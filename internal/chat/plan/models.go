@@ -4,13 +4,11 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -127,48 +125,10 @@ func (p modelChoice) blocked(message Message) *v1alpha1.GenerationError {
 	return why
 }
 
-func (p modelChoice) budget() *v1alpha1.Budget {
-	if p.chat.Spec.Limits == nil {
-		return nil
-	}
-	return p.chat.Spec.Limits.Budget
-}
-
-func (p modelChoice) budgetUsedUp() bool { return cost.UsedUp(p.budget(), p.status().Cost) }
-
-func (p modelChoice) overBudget() v1alpha1.GenerationError {
-	budget := p.budget()
-	return v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorBudgetExceeded,
-		Message: fmt.Sprintf("The chat has cost %s, and its budget is %s %s",
-			cost.String(cost.Spent(p.status().Cost, budget.Currency), budget.Currency), budget.Amount, budget.Currency),
-		Advice: "Raise spec.limits.budget and send a message to continue, or start a new chat",
-	}
-}
-
 // whyNot is the error of a turn that must not go on.
 func (p modelChoice) whyNot(why ending) v1alpha1.GenerationError {
 	if why == budgetExceeded {
-		return p.overBudget()
+		return p.budgets().exceeded()
 	}
 	return p.compaction().stillOverLimit()
-}
-
-// unpriced is why a budget cannot be kept: what the model costs is not known in its currency. Such a call is not made.
-// The caller has made sure that there is a model.
-func (p modelChoice) unpriced(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
-	budget := p.budget()
-	if budget == nil || action == v1alpha1.ActionExecuteTools {
-		return nil
-	}
-	model := p.retry().nextModel(action)
-	if model.Currency == budget.Currency {
-		return nil
-	}
-	return &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorModelConfigInvalid,
-		Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s has no prices in it", budget.Currency,
-			model.Config),
-		Advice: "Set spec.pricing there, or change spec.limits.budget of the chat, then send a message to continue",
-	}
 }

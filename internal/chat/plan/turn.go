@@ -55,7 +55,7 @@ func (p turn) progress() progress {
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
 		fill:                 p.compaction().fill(),
-		budgetUsedUp:         p.models().budgetUsedUp(),
+		budgetUsedUp:         p.models().budgets().usedUp() != nil,
 	}
 }
 
