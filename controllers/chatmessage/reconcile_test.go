@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/testing/chattest"
@@ -177,6 +179,35 @@ func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 			}
 			if gone := len(left.Items) == 1; gone != c.gone {
 				t.Errorf("it is gone: %t", gone)
+			}
+		})
+	}
+}
+
+// A manager whose cache still shows a chat that is gone may create that chat's prompt.
+func TestPromptOfAChatThatIsGoneIsRemoved(t *testing.T) {
+	prompted := func(uid types.UID) *v1alpha1.Chat {
+		return chattest.In("ns", chattest.Chat("c", chattest.UID(uid), chattest.Prompt("hello")))
+	}
+	prompt := plan.PromptMessage(prompted("old"))
+	for name, c := range map[string]struct {
+		cached, live *v1alpha1.Chat
+		gone         bool
+	}{
+		"its chat is there":              {prompted("old"), prompted("old"), false},
+		"another chat took its name":     {prompted("new"), prompted("new"), true},
+		"the cache shows an older chat":  {prompted("older"), prompted("old"), false},
+		"the cache shows the chat still": {prompted("old"), prompted("new"), false}, // The new one's event wakes it.
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, r := begin(t, prompt.DeepCopy(), c.cached)
+			r.Live = fakeapi.New(t, c.live, prompt.DeepCopy()).Live
+			if _, err := r.Reconcile(t.Context(), request(prompt.Name)); err != nil {
+				t.Error(err)
+			}
+			err := s.Direct.Get(t.Context(), client.ObjectKeyFromObject(prompt), &v1alpha1.ChatMessage{})
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != c.gone {
+				t.Errorf("reading it: %v", err)
 			}
 		})
 	}

@@ -3,7 +3,11 @@
 
 package history
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // RefOf is what the chat says of its history, of which Walk is to read all.
 func RefOf(chat *v1alpha1.Chat) Ref {
@@ -46,12 +50,19 @@ func RecordedBy(chat *v1alpha1.Chat, name string) (Node, bool) {
 // Of is the message where it stands, by the chat's word or else by its own.
 func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node { return RefOf(chat).place(NodeOf(m)) }
 
-// ChatUID is the UID of the chat that the message was generated for, or that has taken it up; empty if none has yet.
+// ChatUID is the UID of the chat that the message was generated for, that has taken it up, or that controls it, such as
+// a chat its prompt; empty if there is none yet.
 func ChatUID(m *v1alpha1.ChatMessage) string {
 	if m.Spec.Generation != nil {
 		return m.Spec.Generation.ChatUID
 	}
-	return m.Status.ChatUID
+	if m.Status.ChatUID != "" {
+		return m.Status.ChatUID
+	}
+	if o := metav1.GetControllerOf(m); o != nil && o.Kind == "Chat" && o.Name == m.Spec.ChatRef.Name {
+		return string(o.UID)
+	}
+	return ""
 }
 
 // MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does.

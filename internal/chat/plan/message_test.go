@@ -18,3 +18,28 @@ func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestMessageOfAnEarlierChatIsNotOpen(t *testing.T) {
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "new"}}
+	earlier := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "old"}}
+	parent := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "other"}}
+	from := func(owner *v1alpha1.Chat, uid string) *v1alpha1.ChatMessage {
+		m := PromptMessage(owner)
+		m.Spec.ChatRef.Name, m.Status.ChatUID = "c", uid
+		return m
+	}
+	for name, c := range map[string]struct {
+		message *v1alpha1.ChatMessage
+		open    bool
+	}{
+		"nobody's yet":                   {&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, true},
+		"the chat's own prompt":          {from(chat, ""), true},
+		"the prompt of an earlier chat":  {from(earlier, ""), false},
+		"taken up by an earlier chat":    {from(chat, "old"), false},
+		"one that belongs to its parent": {from(parent, ""), true},
+	} {
+		if got := IsOpen(chat, c.message); got != c.open {
+			t.Errorf("%s: it is open: %t", name, got)
+		}
+	}
+}

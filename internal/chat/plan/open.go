@@ -32,7 +32,8 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 		return false
 	case isRefused(m):
 		return false
-	case m.Status.ChatUID != "" && m.Status.ChatUID != string(chat.UID):
+	}
+	if uid := history.ChatUID(m); uid != "" && uid != string(chat.UID) {
 		return false
 	}
 	if _, recorded := history.RecordedBy(chat, m.Name); recorded {
