@@ -94,6 +94,10 @@ type AgentSpawn struct {
 	// modelConfigRef names the ChatModelConfig that answers it. Default: as the chat that starts it says.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
+
+	// reasoningEffort is how much it thinks. Default: as the chat that starts it says.
+	// +optional
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 }
 
 // AgentMessage is said to a sub-chat.

@@ -46,6 +46,11 @@ type ChatSettings struct {
 	// +optional
 	WhenModelConfigUnavailable ModelConfigUnavailablePolicy `json:"whenModelConfigUnavailable,omitempty"`
 
+	// reasoningEffort is how much the model thinks in turns whose message asks for nothing else, up to reasoningEffort.max
+	// of the ChatModelConfig. A change takes effect with the next step. Default: its reasoningEffort.default.
+	// +optional
+	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+
 	// tools says which tools the model may call.
 	// +optional
 	Tools *ChatTools `json:"tools,omitempty"`

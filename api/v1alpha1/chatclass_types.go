@@ -45,7 +45,7 @@ type ChatClassSpec struct {
 }
 
 // ChatField is a field of Chat.spec that a ChatClass may keep to itself.
-// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;tools;mcpServers;kubernetes;advisor;workspace;subAgents;limits;debug
+// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;reasoningEffort;tools;mcpServers;kubernetes;advisor;workspace;subAgents;limits;debug
 type ChatField string
 
 // The fields that a ChatClass may keep to itself.
@@ -55,6 +55,7 @@ const (
 	FieldSkillsFrom                 ChatField = "skillsFrom"
 	FieldModelConfigRef             ChatField = "modelConfigRef"
 	FieldWhenModelConfigUnavailable ChatField = "whenModelConfigUnavailable"
+	FieldReasoningEffort            ChatField = "reasoningEffort"
 	FieldTools                      ChatField = "tools"
 	FieldMCPServers                 ChatField = "mcpServers"
 	FieldKubernetes                 ChatField = "kubernetes"

@@ -133,7 +133,8 @@ type ChatMessageSpec struct {
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 
 	// reasoningEffort is how much the model thinks in the turn that a User message begins, up to reasoningEffort.max of
-	// the ChatModelConfig. Default: its reasoningEffort.default. It counts as it is when the turn begins.
+	// the ChatModelConfig. Default: that of the chat, and then its reasoningEffort.default. It counts as it is when the
+	// turn begins.
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
 

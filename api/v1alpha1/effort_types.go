@@ -3,7 +3,10 @@
 
 package v1alpha1
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // ReasoningEffort is how much a model thinks before it answers, from None to Max. What a provider makes of it is in the
 // documentation of ChatModelConfig.
@@ -30,6 +33,15 @@ const (
 
 // efforts in their order.
 var efforts = []ReasoningEffort{EffortNone, EffortMinimal, EffortLow, EffortMedium, EffortHigh, EffortXHigh, EffortMax}
+
+// ReasoningEffortOf is the effort that the word means, in capitals or not; empty if it means none.
+func ReasoningEffortOf(word string) ReasoningEffort {
+	i := slices.IndexFunc(efforts, func(e ReasoningEffort) bool { return strings.EqualFold(string(e), word) })
+	if i < 0 {
+		return ""
+	}
+	return efforts[i]
+}
 
 // ReasoningEffortSettings says how much the model thinks.
 // +kubebuilder:validation:XValidation:rule="!has(self.default) || !has(self.max) || {'None':0,'Minimal':1,'Low':2,'Medium':3,'High':4,'XHigh':5,'Max':6}[self.default] <= {'None':0,'Minimal':1,'Low':2,'Medium':3,'High':4,'XHigh':5,'Max':6}[self.max]",message="default may not be more than max: the order is None, Minimal, Low, Medium, High, XHigh, Max"

@@ -48,6 +48,7 @@ func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
 		SkillsFrom:                 orList(own.SkillsFrom, class.SkillsFrom),
 		ModelConfigRef:             cmp.Or(own.ModelConfigRef, class.ModelConfigRef),
 		WhenModelConfigUnavailable: cmp.Or(own.WhenModelConfigUnavailable, class.WhenModelConfigUnavailable),
+		ReasoningEffort:            cmp.Or(own.ReasoningEffort, class.ReasoningEffort),
 		Tools:                      mergeWith(own.Tools, class.Tools, mergeTools),
 		MCPServers:                 orList(own.MCPServers, class.MCPServers),
 		Kubernetes:                 cmp.Or(own.Kubernetes, class.Kubernetes),

@@ -31,6 +31,7 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 		SkillsFrom:                 []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: of}}},
 		ModelConfigRef:             ref,
 		WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailablePolicy(of),
+		ReasoningEffort:            v1alpha1.ReasoningEffort(of),
 		Tools: &v1alpha1.ChatTools{
 			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1alpha1.ClientTool{{Name: of}},
 			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
@@ -118,8 +119,8 @@ func TestToolsAdvisorAndLimitsAreMergedFieldByField(t *testing.T) {
 func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
-		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable", "tools",
-		"mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "limits", "debug",
+		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable",
+		"reasoningEffort", "tools", "mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "limits", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())

@@ -24,6 +24,8 @@ var fields = []field{
 	{v1alpha1.FieldWhenModelConfigUnavailable,
 		func(s *v1alpha1.ChatSettings) bool { return s.WhenModelConfigUnavailable != "" },
 		func(s *v1alpha1.ChatSettings) { s.WhenModelConfigUnavailable = "" }},
+	{v1alpha1.FieldReasoningEffort, func(s *v1alpha1.ChatSettings) bool { return s.ReasoningEffort != "" },
+		func(s *v1alpha1.ChatSettings) { s.ReasoningEffort = "" }},
 	{v1alpha1.FieldTools, func(s *v1alpha1.ChatSettings) bool { return s.Tools != nil },
 		func(s *v1alpha1.ChatSettings) { s.Tools = nil }},
 	{v1alpha1.FieldMCPServers, func(s *v1alpha1.ChatSettings) bool { return s.MCPServers != nil },

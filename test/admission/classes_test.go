@@ -50,7 +50,8 @@ func refusesAPirate(class *v1alpha1.ChatClass) func(context.Context) bool {
 func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 	class := restricted(func(r *v1alpha1.ChatRestrictions) {
 		r.Fields = []v1alpha1.ChatField{
-			"systemPrompt", "instructionsFrom", "skillsFrom", "whenModelConfigUnavailable", "tools", "workspace", "debug"}
+			"systemPrompt", "instructionsFrom", "skillsFrom", "whenModelConfigUnavailable", "reasoningEffort",
+			"tools", "workspace", "debug"}
 		r.ModelConfigs = []v1alpha1.ModelConfigReference{{Name: "small"}, {Name: "medium"}}
 		r.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxQueue: new(int32(5)),
 			Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1.50"}}
@@ -98,6 +99,9 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 		{chatter, "lets the default answer", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.WhenModelConfigUnavailable = v1alpha1.ModelConfigUnavailableUseDefault
 		})), field + "whenModelConfigUnavailable"},
+		{chatter, "thinks more", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+			s.ReasoningEffort = v1alpha1.EffortMax
+		})), field + "reasoningEffort"},
 		{chatter, "names a model of the list",
 			creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.ModelConfigRef = ref("medium") })), ""},
 		{chatter, "names another model",

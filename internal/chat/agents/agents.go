@@ -54,6 +54,9 @@ func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat
 	if change.Spawn.ModelConfigRef != nil {
 		s.ModelConfigRef = change.Spawn.ModelConfigRef
 	}
+	if change.Spawn.ReasoningEffort != "" {
+		s.ReasoningEffort = change.Spawn.ReasoningEffort
+	}
 	if s.Tools != nil {
 		withoutClient(s.Tools)
 	}

@@ -31,7 +31,7 @@ func spawning(of v1alpha1.AgentSpawn) *v1alpha1.AgentChange {
 func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 	from := parent(func(s *v1alpha1.ChatSpec) {
 		s.Prompt, s.Title, s.ChatClassName, s.SystemPrompt = "Do it all.", "All", "coder", "Be brief."
-		s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "small"}
+		s.ModelConfigRef, s.ReasoningEffort = &v1alpha1.ModelConfigReference{Name: "small"}, v1alpha1.EffortLow
 		s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}
 		s.Workspace, s.Advisor = &v1alpha1.WorkspaceSource{}, &v1alpha1.ChatAdvisor{Enabled: new(true)}
 		s.SubAgents = &v1alpha1.SubAgentSettings{Enabled: new(true)}
@@ -50,8 +50,8 @@ func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 		Spec: v1alpha1.ChatSpec{
 			Prompt: "Do this.", Title: "This", ChatClassName: "coder", SystemPrompt: "Be brief.",
 			ParentRef:      &v1alpha1.ChatReference{Name: "root"},
-			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "small"},
-			Limits:         &v1alpha1.ChatLimits{MaxSteps: new(int32(9))},
+			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "small"}, ReasoningEffort: v1alpha1.EffortLow,
+			Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(9))},
 			Tools: &v1alpha1.ChatTools{
 				Allow: []v1alpha1.ToolPattern{"execute"}, Approval: []v1alpha1.ToolPattern{"execute"}},
 		},
@@ -62,10 +62,10 @@ func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 	if diff := cmp.Diff(before, from); diff != "" {
 		t.Errorf("the parent has changed: %s", diff)
 	}
-	got = agents.Spawned(from,
-		spawning(v1alpha1.AgentSpawn{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}))
-	if got.Spec.ModelConfigRef.Name != "strong" {
-		t.Errorf("the model that was chosen is not %+v", got.Spec.ModelConfigRef)
+	got = agents.Spawned(from, spawning(v1alpha1.AgentSpawn{
+		ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}, ReasoningEffort: v1alpha1.EffortXHigh}))
+	if got.Spec.ModelConfigRef.Name != "strong" || got.Spec.ReasoningEffort != v1alpha1.EffortXHigh {
+		t.Errorf("what was chosen is not %+v, %s", got.Spec.ModelConfigRef, got.Spec.ReasoningEffort)
 	}
 }
 

@@ -45,15 +45,18 @@ func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
 		s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "2", OutputPerMillion: "3", CacheReadPerMillion: "0"}
 	})
 	for name, c := range map[string]struct {
-		asked v1alpha1.ReasoningEffort
-		want  string
+		chat, asked v1alpha1.ReasoningEffort
+		want        string
 	}{
-		"plain":  {"", "low"},
-		"none":   {v1alpha1.EffortNone, "none"},
-		"beyond": {v1alpha1.EffortMax, "high"},
+		"plain":      {"", "", "low"},
+		"none":       {"", v1alpha1.EffortNone, "none"},
+		"beyond":     {"", v1alpha1.EffortMax, "high"},
+		"chat":       {v1alpha1.EffortMedium, "", "medium"},
+		"message":    {v1alpha1.EffortMedium, v1alpha1.EffortMinimal, "minimal"},
+		"chatbeyond": {v1alpha1.EffortMax, "", "high"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chat := p.newChat("chat-"+name, nil)
+			chat := p.newChat("chat-"+name, func(s *v1alpha1.ChatSpec) { s.ReasoningEffort = c.chat })
 			chat.askWith("set", c.asked)
 			g := chat.result().Spec.Generation
 			var sent struct {

@@ -4,6 +4,7 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -47,16 +48,18 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	return request{target: t, call: call, warnings: warnings, left: left}
 }
 
-// effort is what the turn's message asks for. A summary is not what it asked for, and an advisor has an effort of its
-// own.
+// effort is what the turn's message asks for, or else its chat. A summary is not what it asked for, and an advisor has
+// an effort of its own.
 func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 	switch action := chat.Status.Generation.Action; {
 	case action == v1alpha1.ActionExecuteTools:
 		return chat.Spec.Advisor.ReasoningEffort
-	case chat.Status.Turn == nil || action == v1alpha1.ActionCompact:
+	case action == v1alpha1.ActionCompact:
 		return ""
+	case chat.Status.Turn == nil:
+		return chat.Spec.ReasoningEffort
 	}
-	return chat.Status.Turn.ReasoningEffort
+	return cmp.Or(chat.Status.Turn.ReasoningEffort, chat.Spec.ReasoningEffort)
 }
 
 // ask calls the model, shows what it says, and collects it.

@@ -54,8 +54,12 @@ func (spawn) InputSchema() map[string]any {
 		"title":  arguments.Text(1, v1alpha1.MaxTitleRunes, "A few words for lists. Default: how the prompt begins."),
 		"model_config_id": arguments.Text(1, maxName,
 			"Who answers, from list_subagent_models. Default: the model that you are."),
+		"reasoning_effort": arguments.OneOf("How much it thinks. Default: what this chat has by default.", efforts...),
 	}, "type", "prompt")
 }
+
+// efforts are the values of ReasoningEffort, in the words that models know from their own settings.
+var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // maxName is the most characters that the name of a Kubernetes object has.
 const maxName = 253
@@ -65,6 +69,7 @@ type spawnArguments struct {
 	Prompt string             `json:"prompt"`
 	Title  string             `json:"title"`
 	Config string             `json:"model_config_id"`
+	Effort string             `json:"reasoning_effort"`
 }
 
 type spawnResult struct {
@@ -166,7 +171,8 @@ func (t spawn) answers(ctx context.Context, chat *v1alpha1.Chat, name string) er
 func (t spawn) Change(call tools.Call) v1alpha1.AgentChange {
 	given, _ := t.given(call) // It has succeeded.
 	change := v1alpha1.AgentChange{Key: call.Key, Chat: agents.Name(call.Chat.Name, call.Key),
-		Spawn: &v1alpha1.AgentSpawn{Type: given.Type, Prompt: given.Prompt, Title: given.Title}}
+		Spawn: &v1alpha1.AgentSpawn{Type: given.Type, Prompt: given.Prompt, Title: given.Title,
+			ReasoningEffort: v1alpha1.ReasoningEffortOf(given.Effort)}}
 	if given.Config != "" {
 		change.Spawn.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: given.Config}
 	}

@@ -115,6 +115,7 @@ func TestWhatAModelReadsOfItsCalls(t *testing.T) {
 		"it chooses one that is no":      {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"dear"}`, starter(), "", `"dear" is no model for agents of yours`},
 		"it chooses one that is gone":    {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"gone"}`, starter(), "", "cannot be used"},
 		"it chooses one that is off":     {"spawn_agent", `{"type":"general","prompt":"x","model_config_id":"off"}`, starter(), "", "cannot be used"},
+		"it wants an effort that is no":  {"spawn_agent", `{"type":"general","prompt":"x","reasoning_effort":"lots"}`, starter(), "", "reasoning_effort"},
 		"it gives no task":               {"spawn_agent", `{"type":"general","prompt":" \u200b\n"}`, starter(), "", "prompt is blank"},
 		"it wants another type":          {"spawn_agent", `{"type":"computer_use","prompt":"x"}`, starter(), "", "type"},
 		"it has as many as it may":       {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(limited), "", "you have 2 agents, and may have 2 (spec.limits.maxSubChats)"},
@@ -167,7 +168,7 @@ func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
 	root := starter()
 	root.UID = "8c1f8a5e-0000-4000-8000-000000000000"
 	batch := &tools.Batch{Chat: root, Reply: 4, Calls: []v1alpha1.ToolCall{
-		{ID: "call_1", Name: "spawn_agent", Input: `{"type":"explore","prompt":"Look.","model_config_id":"strong"}`},
+		{ID: "call_1", Name: "spawn_agent", Input: `{"type":"explore","prompt":"Look.","model_config_id":"strong","reasoning_effort":"xhigh"}`},
 		{ID: "call_2", Name: "message_agent", Input: `{"chat":"sub","message":"And?","interrupt":true}`},
 		{ID: "call_3", Name: "interrupt_agent", Input: `{"chat":"idle"}`},
 		{ID: "call_4", Name: "spawn_agent", Input: `{"type":"general","prompt":"Fails."}`},
@@ -184,7 +185,7 @@ func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
 	}
 	of := func(call string) string { return `{"key":"` + strings.TrimSuffix(key, "1") + call + `","chat":"` }
 	want := `[` + of("1") + agents.Name("root", key) +
-		`","spawn":{"type":"explore","prompt":"Look.","title":"Look.","modelConfigRef":{"name":"strong"}}},` +
+		`","spawn":{"type":"explore","prompt":"Look.","title":"Look.","modelConfigRef":{"name":"strong"},"reasoningEffort":"XHigh"}},` +
 		of("2") + `sub","message":{"content":"And?","interrupts":true}},` + of("3") + `idle","interrupt":{}}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
