@@ -25,11 +25,14 @@ const (
 	// ConditionProviderToolsUnavailable of a Chat is True when its newest reply was made without some of
 	// spec.tools.provider: its reason is that of the first of them, its message names all. It is absent otherwise.
 	ConditionProviderToolsUnavailable = "ProviderToolsUnavailable"
+	// ConditionKubernetesUnavailable of a Chat is True when the model could not work in the cluster at the newest reply,
+	// although spec.kubernetes lets it: its reason is TokenForbidden or TokenFailed. It is absent otherwise.
+	ConditionKubernetesUnavailable = "KubernetesUnavailable"
 )
 
 // Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
-// every MCPServerReason, which is one of MCPServersUnavailable (True), and every ProviderToolReason, which is one of
-// ProviderToolsUnavailable (True).
+// every MCPServerReason, which is one of MCPServersUnavailable (True), every ProviderToolReason, which is one of
+// ProviderToolsUnavailable (True), and every KubernetesReason, which is one of KubernetesUnavailable (True).
 const (
 	// ReasonAwaitingFirstMessage surfaces in Ready (True) when the chat has no message yet.
 	ReasonAwaitingFirstMessage ConditionReason = "AwaitingFirstMessage"

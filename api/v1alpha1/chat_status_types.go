@@ -161,7 +161,8 @@ type ChatStatus struct {
 	Internal ChatInternalStatus `json:"internal,omitempty,omitzero"`
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable, ModelConfigFallback,
-	// SettingsIgnored, MCPServersUnavailable, ProviderToolsUnavailable.
+	// SettingsIgnored, MCPServersUnavailable, ProviderToolsUnavailable,
+	// KubernetesUnavailable.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -163,6 +163,10 @@ type MessageGeneration struct {
 	// +optional
 	ProviderToolsUnavailable []ProviderToolUnavailable `json:"providerToolsUnavailable,omitempty"`
 
+	// kubernetesUnavailable is why the model could not work in the cluster; absent if it could, or was not to.
+	// +optional
+	KubernetesUnavailable *KubernetesUnavailable `json:"kubernetesUnavailable,omitempty"`
+
 	// callsGivenUpBefore is why tool calls of the reply before the step have no result; absent if none was given up.
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`

@@ -38,6 +38,30 @@ func (k *KubernetesAccess) MayChange() bool {
 	return k != nil && (k.Changes == ClusterChangesWithApproval || k.Changes == ClusterChangesWithoutApproval)
 }
 
+// KubernetesReason is why a model could not work in the cluster, although its chat lets it.
+// +kubebuilder:validation:Enum=TokenForbidden;TokenFailed
+type KubernetesReason string
+
+const (
+	// KubernetesTokenForbidden means that the generation pods of the namespace may not have tokens of the service account.
+	KubernetesTokenForbidden KubernetesReason = "TokenForbidden"
+	// KubernetesTokenFailed means that the API server gave no token of the service account for another reason, such as
+	// that there is no such account.
+	KubernetesTokenFailed KubernetesReason = "TokenFailed"
+)
+
+// KubernetesUnavailable is why a model could not work in the cluster when it was asked.
+type KubernetesUnavailable struct {
+	// reason in a word.
+	// +required
+	Reason KubernetesReason `json:"reason"`
+
+	// message for people: what is wrong, and what to do.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Message string `json:"message"`
+}
+
 // Tools that work with objects of the cluster. They are offered to chats with kubernetes.
 const (
 	// BuiltInK8sGet reads an object.

@@ -91,7 +91,8 @@ func TestThePagesNameEveryReasonAndNoOther(t *testing.T) {
 		also []string
 	}{
 		"conditions of a Chat": {"chat_conditions.go", reason, "chat.md", "reason",
-			slices.Concat(errors, constants(t, "provider_tools_types.go", "ProviderToolReason"))},
+			slices.Concat(errors, constants(t, "provider_tools_types.go", "ProviderToolReason"),
+				constants(t, "kubernetes_types.go", "KubernetesReason"))},
 		"conditions of a ChatMessage":    {"chatmessage_conditions.go", reason, "chatmessage.md", "reason", ofChat},
 		"conditions of ChatModelConfigs": {"chatmodelconfig_conditions.go", reason, "chatmodelconfig.md", "reason", nil},
 		"conditions of quotas":           {"chatquota_conditions.go", reason, "chatquota.md", "reason", nil},

@@ -199,8 +199,8 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		)...),
 		WorkspaceContext: found.Context, MCP: o.MCP,
-		ClusterMissing: func(ctx context.Context, chat *v1alpha1.Chat) string {
-			return kubernetes.Missing(ctx, cluster, chat)
+		ClusterUnavailable: func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
+			return kubernetes.Unavailable(ctx, cluster, chat)
 		},
 		HTTP: transport.NewClient(),
 		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,

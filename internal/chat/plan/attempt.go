@@ -101,6 +101,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		st.LastReply, st.Context = g.Preview, g.Context
 		conditions.MarkMCPServers(st, g.MCP, p.facts.Now)
 		conditions.MarkProviderTools(st, g.ProviderToolsUnavailable, p.facts.Now)
+		conditions.MarkKubernetes(st, g.KubernetesUnavailable, p.facts.Now)
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {

@@ -71,9 +71,9 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// Tools that models may call.
 	Tools *tools.Registry
-	// ClusterMissing is why the model of a chat cannot work in the cluster; empty: it can, or is not to. nil: no chat is
-	// to.
-	ClusterMissing func(ctx context.Context, chat *v1alpha1.Chat) string
+	// ClusterUnavailable is why the model of a chat cannot work in the cluster; it returns nil if it can, or is not to.
+	// nil: no chat is to.
+	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
 	// MCP are the servers whose tools chats may name; nil: none.
@@ -144,7 +144,7 @@ func New(o Options) *Runner {
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
-		WorkspaceContext: o.WorkspaceContext, MCP: o.MCP, ClusterMissing: o.ClusterMissing,
+		WorkspaceContext: o.WorkspaceContext, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),

@@ -59,19 +59,3 @@ func TestACallIsToldThatItMayHaveRun(t *testing.T) {
 		})
 	}
 }
-
-func TestPeopleReadWhyAModelCannotWorkInTheCluster(t *testing.T) {
-	p := performer()
-	if got := p.clusterWarnings(t.Context()); got != nil {
-		t.Errorf("where no chat works in the cluster it warns of %v", got)
-	}
-	why := ""
-	p.steps.options.ClusterMissing = func(context.Context, *v1alpha1.Chat) string { return why }
-	if got := p.clusterWarnings(t.Context()); got != nil {
-		t.Errorf("without a reason it warns of %v", got)
-	}
-	why = "generation pods may not have tokens"
-	if got := p.clusterWarnings(t.Context()); len(got) != 1 || got[0].Message != "the kubernetes tools do not work: "+why {
-		t.Errorf("it warns of %v", got)
-	}
-}

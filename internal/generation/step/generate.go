@@ -27,8 +27,11 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	}
 	p.meetServers(ctx, messages)
 	r := p.request(t, built)
-	r.warnings = append(append(r.warnings, p.serverWarnings()...), p.clusterWarnings(ctx)...)
+	r.warnings = append(r.warnings, p.serverWarnings()...)
 	p.left = r.left
+	if unavailable := p.steps.options.ClusterUnavailable; unavailable != nil {
+		p.noCluster = unavailable(ctx, p.chat)
+	}
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))

@@ -45,9 +45,9 @@ type Options struct {
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; ok: it has answered.
 	// Not required.
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
-	// ClusterMissing is why the model of a chat cannot work in the cluster, in words for people; empty: it can, or is not
-	// to. nil: no chat is to.
-	ClusterMissing func(ctx context.Context, chat *v1alpha1.Chat) string
+	// ClusterUnavailable is why the model of a chat cannot work in the cluster; it returns nil if it can, or is not to.
+	// nil: no chat is to.
+	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
 	// MCP are the servers whose tools chats may name; nil: none.
 	MCP *mcp.Servers
 	// Now tells the time.
@@ -102,6 +102,8 @@ type Performer struct {
 	served served
 	// left are the provider's own tools that the reply was made without.
 	left []v1alpha1.ProviderToolUnavailable
+	// noCluster is why the model that made the reply could not work in the cluster; nil: it could, or was not to.
+	noCluster *v1alpha1.KubernetesUnavailable
 }
 
 // Performer returns what performs the step.
@@ -160,7 +162,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
 	g.Questions, g.PlanApproved = o.Content.Questions, o.Content.PlanApproved
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
-	g.ProviderToolsUnavailable = p.left
+	g.ProviderToolsUnavailable, g.KubernetesUnavailable = p.left, p.noCluster
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

@@ -185,7 +185,7 @@ func TestAnotherServiceAccountDoesNotDoWhatWasApprovedOfOne(t *testing.T) {
 	kubectl(t, "kubectl -n "+s.ns+` patch role parley-generation --type json -p '[{"op":"add",`+
 		`"path":"/rules/0/resourceNames/-","value":"other"}]'`)
 	s.chat.Spec.Kubernetes.ServiceAccountName = "other"
-	waiting.Until(t, time.Minute, "the grant", func() bool { return Missing(t.Context(), s.client(), s.chat) == "" })
+	waiting.Until(t, time.Minute, "the grant", func() bool { return Unavailable(t.Context(), s.client(), s.chat) == nil })
 	s.fails("k8s_apply", setting("a", "one"), "changed since it was shown")
 	if s.value("a") != "" {
 		t.Error("another account did it")

@@ -157,24 +157,25 @@ func noToken(namespace, account string, err error) string {
 	return fmt.Sprintf("nothing was asked, because there is no token of service account %s: %v", account, err)
 }
 
-// maxWarned is how many characters of what is told fit into a warning of a message.
-const maxWarned = 100
+// maxMessage is how many characters KubernetesUnavailable.message has.
+const maxMessage = 1024
 
-// Missing is why the chat's model cannot work in the cluster, in words for people; empty if it can, or is not to.
-func Missing(ctx context.Context, client *kubeapi.Client, chat *v1alpha1.Chat) string {
+// Unavailable is why the chat's model cannot work in the cluster; nil if it can, or is not to.
+func Unavailable(ctx context.Context, client *kubeapi.Client, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
 	if chat.Spec.Kubernetes == nil {
-		return ""
+		return nil
 	}
 	account := chat.Spec.Kubernetes.ServiceAccountName
 	err := client.Check(ctx, account)
-	switch {
-	case err == nil || ctx.Err() != nil:
-		return ""
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("generation pods may not have tokens of service account %s; docs/kubernetes.md has the Role that "+
-			"lets them", clip.Ellipsis(account, maxWarned))
+	if err == nil || ctx.Err() != nil {
+		return nil
 	}
-	return clip.Ellipsis(printable.Line(noToken(chat.Namespace, account, err)), maxWarned)
+	why := &v1alpha1.KubernetesUnavailable{Reason: v1alpha1.KubernetesTokenFailed,
+		Message: clip.Ellipsis(printable.Line(noToken(chat.Namespace, account, err)), maxMessage)}
+	if apierrors.IsForbidden(err) {
+		why.Reason = v1alpha1.KubernetesTokenForbidden
+	}
+	return why
 }
 
 // noGrant says what people have to do so that generation pods get tokens of the account.

@@ -125,9 +125,9 @@ func TestWithoutAGrantPeopleAreToldTheCommandsThatGiveIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "kubectl create role") {
 		t.Fatalf("it says %v", err)
 	}
-	missing := Missing(t.Context(), s.client(), s.chat)
-	if !strings.Contains(missing, "may not have tokens of service account worker") {
-		t.Errorf("people read %q", missing)
+	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil ||
+		why.Reason != v1alpha1.KubernetesTokenForbidden || !strings.Contains(why.Message, "kubectl create role") {
+		t.Errorf("people read %+v", why)
 	}
 	_, commands, _ := strings.Cut(err.Error(), "lets them by: ")
 	kubectl(t, commands)
@@ -135,8 +135,8 @@ func TestWithoutAGrantPeopleAreToldTheCommandsThatGiveIt(t *testing.T) {
 		_, err := s.run("k8s_get", input)
 		return err == nil
 	})
-	if missing := Missing(t.Context(), s.client(), s.chat); missing != "" {
-		t.Errorf("then people read %q", missing)
+	if why := Unavailable(t.Context(), s.client(), s.chat); why != nil {
+		t.Errorf("then people read %+v", why)
 	}
 }
 
@@ -146,6 +146,10 @@ func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
 		Verbs: []string{"create"}})
 	s.chat.Spec.Kubernetes.ServiceAccountName = "nobody"
 	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account nobody", "not found")
+	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil || why.Reason != v1alpha1.KubernetesTokenFailed ||
+		!strings.Contains(why.Message, "not found") {
+		t.Errorf("people read %+v", why)
+	}
 }
 
 func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
