@@ -80,13 +80,22 @@ type ChatSettings struct {
 	Workspace *WorkspaceSource `json:"workspace,omitempty"`
 
 	// subAgents lets the model start chats of its own below this one, and talk to them. They have what this chat says
-	// itself, but for its workspace, which they share, its advisor and the tools of its client.
+	// itself, but for its workspace, which they share, its advisor, its retention and the tools of its client.
 	// +optional
 	SubAgents *SubAgentSettings `json:"subAgents,omitempty"`
+
+	// compaction says when the context is replaced by a summary, and which ChatModelConfig writes that. Each field takes the
+	// place of that of the ChatModelConfig that answers.
+	// +optional
+	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
 	// limits bounds what the chat may do.
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
+
+	// retention says for how long the chat is kept that nobody uses any more. A sub-chat goes with the chat above it.
+	// +optional
+	Retention *ChatRetention `json:"retention,omitempty"`
 
 	// debug records the chat's model calls in ChatDebugSteps. They are also recorded if the ChatModelConfig says so.
 	// +optional

@@ -78,6 +78,15 @@ type ChatStatus struct {
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 
+	// restingSince is since when the chat has had nothing to do; absent while it has. Of the chats below it says nothing.
+	// +optional
+	RestingSince *metav1.Time `json:"restingSince,omitempty"`
+
+	// expiresAt is when the chat is deleted by its retention, unless it or a chat below it has something to do before;
+	// absent while it is kept.
+	// +optional
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+
 	// waitingSince is since when the next step waits because as many chats are generating as may; absent when it does not.
 	// +optional
 	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`

@@ -24,6 +24,7 @@ const AnnotationEditedBy = "parley.dev/edited-by"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.parentRef)",message="a sub-chat shares the workspace of the chat above it: set workspace there"
+// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.parentRef)",message="a sub-chat is deleted with the chat above it: set retention there"
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: continue with a ChatMessage"
 // +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Plan' || !has(self.parentRef)",message="a sub-chat proposes no plans: set mode to Explore, or leave it out"
 type ChatSpec struct {

@@ -34,8 +34,8 @@ type ChatClassSpec struct {
 	// +optional
 	NamespacePreamble string `json:"namespacePreamble,omitempty"`
 
-	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents and limits each
-	// field counts for itself; any other field of a chat takes the place of this one as a whole.
+	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents, compaction
+	// and limits each field counts for itself; any other field of a chat takes the place of this one as a whole.
 	// +optional
 	Defaults ChatSettings `json:"defaults,omitempty,omitzero"`
 
@@ -45,7 +45,7 @@ type ChatClassSpec struct {
 }
 
 // ChatField is a field of Chat.spec that a ChatClass may keep to itself.
-// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;reasoningEffort;tools;mcpServers;kubernetes;advisor;workspace;subAgents;limits;debug
+// +kubebuilder:validation:Enum=systemPrompt;instructionsFrom;skillsFrom;modelConfigRef;whenModelConfigUnavailable;reasoningEffort;tools;mcpServers;kubernetes;advisor;workspace;subAgents;compaction;limits;retention;debug
 type ChatField string
 
 // The fields that a ChatClass may keep to itself.
@@ -62,7 +62,9 @@ const (
 	FieldAdvisor                    ChatField = "advisor"
 	FieldWorkspace                  ChatField = "workspace"
 	FieldSubAgents                  ChatField = "subAgents"
+	FieldCompaction                 ChatField = "compaction"
 	FieldLimits                     ChatField = "limits"
+	FieldRetention                  ChatField = "retention"
 	FieldDebug                      ChatField = "debug"
 )
 
@@ -75,8 +77,8 @@ type ChatRestrictions struct {
 	// +optional
 	Fields []ChatField `json:"fields,omitempty"`
 
-	// modelConfigs are the only ChatModelConfigs that may answer the chats, and that chats may name for advice. What these
-	// name in turn does not matter, nor who advises by defaults. Default: all of the namespace.
+	// modelConfigs are the only ChatModelConfigs that may answer the chats, and that chats may name for advice and for
+	// summaries. What these name in turn does not matter, nor who advises and summarises by defaults. Default: all of the namespace.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -93,6 +95,11 @@ type ChatRestrictions struct {
 	// another currency does not count. Default: no bounds.
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
+
+	// retention is the longest that chats may be kept at rest, and counts where neither a chat nor defaults says less.
+	// Default: no bounds.
+	// +optional
+	Retention *ChatRetention `json:"retention,omitempty"`
 
 	// advisor bounds how much chats may ask for advice. tools.deny: [advisor] leaves them without. Default: no bounds.
 	// +optional

@@ -113,7 +113,8 @@ type CompactionPolicy struct {
 	ThresholdPercent *int32 `json:"thresholdPercent,omitempty"`
 
 	// modelConfigRef names the ChatModelConfig that writes the summary. Its contextLimit counts then
-	// if it is smaller than this one's limit. If it cannot, this one is asked, and then its fallbacks. Default: this one.
+	// if it is smaller than that of the one which answers. If it cannot, the one which answers is asked, and then its
+	// fallbacks. Default: the one which answers.
 	// +optional
 	ModelConfigRef *ModelConfigReference `json:"modelConfigRef,omitempty"`
 }

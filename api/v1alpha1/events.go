@@ -17,6 +17,8 @@ const (
 	// EventSummarizerUnavailable surfaces when the model that compaction.modelConfigRef names cannot write a summary, so
 	// that the one which answers does.
 	EventSummarizerUnavailable EventReason = "SummarizerUnavailable"
+	// EventExpired surfaces when a chat was deleted because it had rested for as long as its retention says.
+	EventExpired EventReason = "Expired"
 	// EventReplyTooLarge surfaces when a reply was cut at the size that one object can hold.
 	EventReplyTooLarge = EventReason(ReasonReplyTooLarge)
 	// EventGenerationPodRefused surfaces when the API server begins to refuse the generation pod that the next step needs.
@@ -62,6 +64,8 @@ const (
 	EventActionRequireAction EventAction = "RequireAction"
 	// EventActionCompact is summarising the context, also as a request asked for it.
 	EventActionCompact EventAction = "Compact"
+	// EventActionDelete is the deletion of a chat that nobody uses any more.
+	EventActionDelete EventAction = "Delete"
 	// EventActionInterrupt is the request to stop the turn under way.
 	EventActionInterrupt = EventAction(RequestInterrupt)
 	// EventActionClear is the request to begin a new context.

@@ -127,6 +127,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	}
 	r.slots.settle(s.facts.Chat, &todo.Status)
 	settled = true
+	if todo.Expires {
+		return r.expire(ctx, s)
+	}
 	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, &todo)}, nil
 }
 

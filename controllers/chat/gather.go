@@ -75,6 +75,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readResults,
 		g.readApprovals,
 		g.family.readSubChats,
+		g.family.readRest,
 		g.models.readAdvisor,
 	} {
 		if err := read(ctx, s); err != nil {

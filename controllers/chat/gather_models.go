@@ -81,7 +81,7 @@ func (s *scope) chooseModel(config *v1alpha1.ChatModelConfig) {
 		f.Blocked, f.FellBack = refused, nil
 		return
 	}
-	f.Model = plan.ModelOf(s.configs, config, f.Chat.Status.Internal.LearnedContextLimit)
+	f.Model = plan.ModelOf(s.configs, config, f.Chat)
 }
 
 // modelNamedBy is the field that names the ChatModelConfig of the chat: its own, or that of its class.
@@ -129,7 +129,7 @@ func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string)
 	case config.Spec.Disabled:
 		s.facts.Named[name] = &plan.Model{Disabled: true}
 	default:
-		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat.Status.Internal.LearnedContextLimit)
+		s.facts.Named[name] = plan.ModelOf(s.configs, config, s.facts.Chat)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestConfiguredLimitOfTheSummariserCounts(t *testing.T) {
 	} {
 		main, summarizer := modelConfig("main", c.main), modelConfig("summarizer", c.summarizer)
 		main.Spec.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "summarizer"}}
-		m := plan.ModelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, nil)
+		m := plan.ModelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, &v1alpha1.Chat{})
 		if got := (is{m.ContextLimit, m.ContextLimitConfig}); got != c.want {
 			t.Errorf("%s: got %+v", name, got)
 		}

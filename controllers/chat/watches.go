@@ -157,7 +157,7 @@ func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcil
 		chat := &chats.Items[i]
 		has := chat.Status.ChatClass != nil && chat.Status.ChatClass.Name == class.Name
 		may := chat.Spec.ChatClassName == class.Name || chat.Spec.ChatClassName == "" && class.Spec.Default
-		if !chat.Status.Archived && (has || may) {
+		if (has || may) && (!chat.Status.Archived || chat.Status.ExpiresAt != nil || class.Spec.Expires()) {
 			requests = append(requests, request(chat.Namespace, chat.Name))
 		}
 	}

@@ -65,8 +65,8 @@ func concernsRelatives() predicate.Predicate {
 	}}
 }
 
-// chatsAbove finds the chats above this one, each of which may wait for it. Whether one does is for its own pass to
-// find out: its status may be about to say so.
+// chatsAbove finds the chats above this one, each of which may wait for it, or for all below it to rest. Whether one
+// does is for its own pass to find out: its status may be about to say so.
 func (e *enqueuer) chatsAbove(ctx context.Context, o client.Object) (requests []reconcile.Request) {
 	chat, ok := o.(*v1alpha1.Chat)
 	for ok && chat.Spec.ParentRef != nil && len(requests) < v1alpha1.MaxFamilyDepth {
@@ -101,7 +101,8 @@ func (e *enqueuer) chatsOfWorkspace(ctx context.Context, o client.Object) []reco
 	return requests
 }
 
-// endsWaits tells the changes of sub-chats after which nobody need wait for them from all the others.
+// endsWaits tells the changes of sub-chats after which nobody need wait for them, or which change since when a family
+// rests, from all the others.
 func endsWaits() predicate.Predicate {
 	sub := func(o client.Object) bool {
 		chat, ok := o.(*v1alpha1.Chat)
@@ -114,9 +115,15 @@ func endsWaits() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.Chat)
 			after, also := e.ObjectNew.(*v1alpha1.Chat)
-			return ok && also && sub(after) && tree.Settled(after) && differs(before, after)
+			return ok && also && sub(after) && (tree.Settled(after) && differs(before, after) || rest(before, after))
 		},
 	}
+}
+
+// rest reports whether the chat has come to rest, or has something to do again: the family of one that is to go some
+// time after that begins to count anew.
+func rest(before, after *v1alpha1.Chat) bool {
+	return !before.Status.RestingSince.Equal(after.Status.RestingSince)
 }
 
 func differs(before, after *v1alpha1.Chat) bool {

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
@@ -84,25 +85,64 @@ func TestClassWakesChatsThatHaveItOrMayHaveIt(t *testing.T) {
 	}
 	archived := chat("archived", "coder", "coder")
 	archived.Status.Archived = true
+	goes := *archived.DeepCopy()
+	goes.Name, goes.Status.ExpiresAt = "archived-and-goes", new(metav1.Now())
 	e := &enqueuer{cache: namespaced{chats: []v1alpha1.Chat{
 		chat("names-it", "coder", ""), chat("names-none", "", ""), chat("had-it-as-default", "", "coder"),
-		chat("names-another", "reviewer", "reviewer"), archived,
+		chat("names-another", "reviewer", "reviewer"), archived, goes,
 	}}}
 	for name, c := range map[string]struct {
 		isDefault bool
+		retention *v1alpha1.ChatRetention
 		want      []string
 	}{
-		"one among others": {false, []string{"names-it", "had-it-as-default"}},
-		"a default":        {true, []string{"names-it", "names-none", "had-it-as-default"}},
+		"one among others": {false, nil, []string{"names-it", "had-it-as-default", "archived-and-goes"}},
+		"a default":        {true, nil, []string{"names-it", "names-none", "had-it-as-default", "archived-and-goes"}},
+		"one that says for how long chats are kept": {false, &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))},
+			[]string{"names-it", "had-it-as-default", "archived", "archived-and-goes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = c.isDefault }))
+			class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) {
+				s.Default, s.Defaults.Retention = c.isDefault, c.retention
+			}))
 			var got []string
 			for _, request := range e.chatsOfClass(t.Context(), class) {
 				got = append(got, request.Name)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("it wakes %v", got)
+			}
+		})
+	}
+}
+
+func TestChatsAboveAreWokenWhenOneBelowComesToRestOrBeginsAgain(t *testing.T) {
+	sub := func(change func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
+		c := chattest.Chat("sub", chattest.ChildOf("c"))
+		change(&c.Status)
+		return c
+	}
+	works := sub(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatRunning })
+	rests := sub(func(s *v1alpha1.ChatStatus) {
+		s.Phase, s.RestingSince = v1alpha1.ChatWaiting, new(metav1.NewTime(now))
+	})
+	settled := rests.DeepCopy() // It has said so, and says something else now.
+	settled.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "Answered"}}
+	top := rests.DeepCopy()
+	top.Spec.ParentRef = nil
+	for name, c := range map[string]struct {
+		before, after *v1alpha1.Chat
+		want          bool
+	}{
+		"it comes to rest":     {works, rests, true},
+		"it has work":          {rests, works, true},
+		"it says another word": {rests, settled, true},
+		"nothing of that":      {works, works, false},
+		"the chat at the top":  {works, top, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := endsWaits().Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}); got != c.want {
+				t.Errorf("woken: %v", got)
 			}
 		})
 	}

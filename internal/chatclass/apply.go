@@ -30,10 +30,15 @@ func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
 			ignored = append(ignored, string(f.name))
 		}
 	}
-	if a := own.Advisor; a != nil && a.ModelConfigRef != nil && !answers(kept.ModelConfigs, a.ModelConfigRef.Name) {
+	if a := own.Advisor; a != nil && refused(kept, a.ModelConfigRef) {
 		without := *a
 		without.ModelConfigRef, own.Advisor = nil, &without
 		ignored = append(ignored, "advisor.modelConfigRef")
+	}
+	if c := own.Compaction; c != nil && refused(kept, c.ModelConfigRef) {
+		without := *c
+		without.ModelConfigRef, own.Compaction = nil, &without
+		ignored = append(ignored, "compaction.modelConfigRef")
 	}
 	merged := merge(&own, &class.Defaults)
 	merged.SystemPrompt = Behind(class.Preamble, merged.SystemPrompt)
@@ -56,6 +61,8 @@ func merge(own, class *v1alpha1.ChatSettings) v1alpha1.ChatSettings {
 		Workspace:                  cmp.Or(own.Workspace, class.Workspace),
 		SubAgents:                  mergeWith(own.SubAgents, class.SubAgents, mergeSubAgents),
 		Limits:                     mergeWith(own.Limits, class.Limits, mergeLimits),
+		Compaction:                 MergeCompaction(own.Compaction, class.Compaction),
+		Retention:                  cmp.Or(own.Retention, class.Retention),
 		Debug:                      cmp.Or(own.Debug, class.Debug),
 	}
 }
@@ -83,6 +90,16 @@ func mergeSubAgents(own, class *v1alpha1.SubAgentSettings) *v1alpha1.SubAgentSet
 	return &v1alpha1.SubAgentSettings{
 		Enabled: cmp.Or(own.Enabled, class.Enabled), ModelConfigs: orList(own.ModelConfigs, class.ModelConfigs),
 	}
+}
+
+// MergeCompaction is the first of two policies, and the second where that says nothing; nil stands for nothing said.
+func MergeCompaction(first, second *v1alpha1.CompactionPolicy) *v1alpha1.CompactionPolicy {
+	return mergeWith(first, second, func(first, second *v1alpha1.CompactionPolicy) *v1alpha1.CompactionPolicy {
+		return &v1alpha1.CompactionPolicy{
+			ThresholdPercent: cmp.Or(first.ThresholdPercent, second.ThresholdPercent),
+			ModelConfigRef:   cmp.Or(first.ModelConfigRef, second.ModelConfigRef),
+		}
+	})
 }
 
 func mergeLimits(own, class *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
@@ -121,6 +138,9 @@ func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.Ch
 	}
 	if kept.Limits != nil {
 		s.Limits = boundLimits(s.Limits, kept.Limits)
+	}
+	if kept.Retention != nil {
+		s.Retention = boundRetention(s.Retention, kept.Retention)
 	}
 	if kept.Advisor != nil && s.Advisor != nil {
 		advisor := *s.Advisor

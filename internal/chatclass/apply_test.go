@@ -48,7 +48,9 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 			MaxSteps: new(n), MaxQueue: new(n), MaxSubChats: new(n), MaxDepth: new(n), ActionDeadlineSeconds: new(n),
 			Budget: &v1alpha1.Budget{Currency: v1alpha1.Currency(of), Amount: "1"},
 		},
-		Debug: &v1alpha1.DebugSettings{ExpireAfterSeconds: new(n)},
+		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(n), ModelConfigRef: ref},
+		Retention:  &v1alpha1.ChatRetention{DeleteAfterSeconds: new(n)},
+		Debug:      &v1alpha1.DebugSettings{ExpireAfterSeconds: new(n)},
 	}
 }
 
@@ -62,7 +64,7 @@ func unset(t *testing.T, v reflect.Value, path string) (names []string) {
 			continue
 		}
 		switch name {
-		case "Tools", "Advisor", "SubAgents", "Limits":
+		case "Tools", "Advisor", "SubAgents", "Compaction", "Limits":
 			names = append(names, unset(t, field.Elem(), name+".")...)
 		}
 	}
@@ -93,23 +95,30 @@ func TestEveryFieldOfAChatComesBeforeThatOfItsClassAndThatBeforeNothing(t *testi
 	}
 }
 
-func TestToolsAdvisorAndLimitsAreMergedFieldByField(t *testing.T) {
+func TestToolsAdvisorCompactionAndLimitsAreMergedFieldByField(t *testing.T) {
 	own := v1alpha1.ChatSettings{
-		Tools:   &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask"}}},
-		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(false)},
-		Limits:  &v1alpha1.ChatLimits{MaxSteps: new(int32(3))},
+		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask"}}},
+		Advisor:    &v1alpha1.ChatAdvisor{Enabled: new(false)},
+		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(90))},
+		Limits:     &v1alpha1.ChatLimits{MaxSteps: new(int32(3))},
 	}
 	got, _ := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Defaults: v1alpha1.ChatSettings{
 		Tools:   &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"execute"}},
 		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1))},
-		Limits:  &v1alpha1.ChatLimits{MaxSteps: new(int32(9)), MaxQueue: new(int32(2))},
+		Compaction: &v1alpha1.CompactionPolicy{
+			ThresholdPercent: new(int32(50)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+		},
+		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(9)), MaxQueue: new(int32(2))},
 	}})
 	want := v1alpha1.ChatSettings{
 		Tools: &v1alpha1.ChatTools{
 			Client: []v1alpha1.ClientTool{{Name: "ask"}}, Approval: []v1alpha1.ToolPattern{"execute"},
 		},
 		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(false), MaxUses: new(int32(1))},
-		Limits:  &v1alpha1.ChatLimits{MaxSteps: new(int32(3)), MaxQueue: new(int32(2))},
+		Compaction: &v1alpha1.CompactionPolicy{
+			ThresholdPercent: new(int32(90)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+		},
+		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(3)), MaxQueue: new(int32(2))},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -120,7 +129,8 @@ func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
 		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable",
-		"reasoningEffort", "tools", "mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "limits", "debug",
+		"reasoningEffort", "tools", "mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "compaction", "limits",
+		"retention", "debug",
 	}
 	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
 		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())
@@ -217,6 +227,63 @@ func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
 	got, _ = chatclass.Apply(&own, strict)
 	if diff := cmp.Diff(want, got); diff != "" || len(own.Tools.Approval) > 0 || *own.Advisor.MaxUses != 5 {
 		t.Errorf("a chat that wants more: -want +got\n%s", diff)
+	}
+}
+
+func TestAChatIsSummarisedOnlyByAModelThatTheClassAllows(t *testing.T) {
+	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	class := &v1alpha1.ChatClassSpec{
+		Defaults: v1alpha1.ChatSettings{Compaction: &v1alpha1.CompactionPolicy{ModelConfigRef: ref("cheap")}},
+		Restrictions: &v1alpha1.ChatRestrictions{
+			ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "small"}},
+		},
+	}
+	for name, c := range map[string]struct {
+		own     *v1alpha1.ModelConfigReference
+		want    string
+		ignored []string
+	}{
+		"the class's own, whatever the list says": {nil, "cheap", nil},
+		"one of the list":                         {ref("small"), "small", nil},
+		"another one":                             {ref("dear"), "cheap", []string{"compaction.modelConfigRef"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := v1alpha1.ChatSettings{
+				Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(9)), ModelConfigRef: c.own},
+			}
+			got, ignored := chatclass.Apply(&own, class)
+			if got.Compaction.ModelConfigRef.Name != c.want || *got.Compaction.ThresholdPercent != 9 ||
+				!slices.Equal(ignored, c.ignored) {
+				t.Errorf("got %+v, ignored are %v", got.Compaction, ignored)
+			}
+		})
+	}
+}
+
+func TestAChatIsKeptNoLongerThanItsClassAllows(t *testing.T) {
+	keep := func(seconds int32) *v1alpha1.ChatRetention {
+		return &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
+	}
+	for name, c := range map[string]struct{ own, class, most, want *v1alpha1.ChatRetention }{
+		"it says nothing, nor does its class":   {nil, nil, nil, nil},
+		"what the class says":                   {nil, keep(7), nil, keep(7)},
+		"what the chat says":                    {keep(9), keep(7), nil, keep(9)},
+		"less than the longest":                 {keep(5), nil, keep(6), keep(5)},
+		"more than the longest":                 {keep(9), nil, keep(6), keep(6)},
+		"for good, which is more":               {nil, nil, keep(6), keep(6)},
+		"said without a time":                   {&v1alpha1.ChatRetention{}, nil, keep(6), keep(6)},
+		"the class's, more than its longest":    {nil, keep(7), keep(6), keep(6)},
+		"a restriction that does not bound any": {keep(9), nil, &v1alpha1.ChatRetention{}, keep(9)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{Retention: c.own}, &v1alpha1.ChatClassSpec{
+				Defaults:     v1alpha1.ChatSettings{Retention: c.class},
+				Restrictions: &v1alpha1.ChatRestrictions{Retention: c.most},
+			})
+			if diff := cmp.Diff(c.want, got.Retention); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -38,8 +38,12 @@ var fields = []field{
 		func(s *v1alpha1.ChatSettings) { s.Workspace = nil }},
 	{v1alpha1.FieldSubAgents, func(s *v1alpha1.ChatSettings) bool { return s.SubAgents != nil },
 		func(s *v1alpha1.ChatSettings) { s.SubAgents = nil }},
+	{v1alpha1.FieldCompaction, func(s *v1alpha1.ChatSettings) bool { return s.Compaction != nil },
+		func(s *v1alpha1.ChatSettings) { s.Compaction = nil }},
 	{v1alpha1.FieldLimits, func(s *v1alpha1.ChatSettings) bool { return s.Limits != nil },
 		func(s *v1alpha1.ChatSettings) { s.Limits = nil }},
+	{v1alpha1.FieldRetention, func(s *v1alpha1.ChatSettings) bool { return s.Retention != nil },
+		func(s *v1alpha1.ChatSettings) { s.Retention = nil }},
 	{v1alpha1.FieldDebug, func(s *v1alpha1.ChatSettings) bool { return s.Debug != nil },
 		func(s *v1alpha1.ChatSettings) { s.Debug = nil }},
 }

@@ -56,6 +56,11 @@ func ModelRefused(class *v1alpha1.ChatClass, config, of string) *v1alpha1.Genera
 	return nil
 }
 
+// refused reports whether chats may not name the ChatModelConfig.
+func refused(kept *v1alpha1.ChatRestrictions, ref *v1alpha1.ModelConfigReference) bool {
+	return ref != nil && !answers(kept.ModelConfigs, ref.Name)
+}
+
 // answers reports whether the ChatModelConfig is among those that may answer; an empty list allows all.
 func answers(allowed []v1alpha1.ModelConfigReference, config string) bool {
 	return len(allowed) == 0 ||

@@ -27,6 +27,15 @@ func boundLimits(own, most *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
 	}
 }
 
+// boundRetention is a retention that keeps chats no longer than the longest there may be.
+func boundRetention(own, most *v1alpha1.ChatRetention) *v1alpha1.ChatRetention {
+	if most.DeleteAfterSeconds != nil &&
+		(own == nil || own.DeleteAfterSeconds == nil || *own.DeleteAfterSeconds > *most.DeleteAfterSeconds) {
+		return most
+	}
+	return own
+}
+
 // atMost is the value within its ceiling. Where nobody has said a value, the default is one; a ceiling above it does
 // not raise it.
 func atMost[N int32 | int64](value, ceiling *N, otherwise N) *N {

@@ -58,6 +58,9 @@ func References(class *v1alpha1.ChatClassSpec) []v1alpha1.ModelConfigReference {
 	if class.Defaults.Advisor != nil {
 		named = append(named, class.Defaults.Advisor.ModelConfigRef)
 	}
+	if class.Defaults.Compaction != nil {
+		named = append(named, class.Defaults.Compaction.ModelConfigRef)
+	}
 	for _, ref := range named {
 		if ref != nil {
 			refs = append(refs, *ref)

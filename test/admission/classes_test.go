@@ -39,6 +39,11 @@ func chatOf(class *v1alpha1.ChatClass, change func(*v1alpha1.ChatSpec)) *v1alpha
 
 func nothing(*v1alpha1.ChatSpec) {}
 
+// keptFor lets a chat be kept for so many seconds at rest.
+func keptFor(seconds int32) func(*v1alpha1.ChatSpec) {
+	return func(s *v1alpha1.ChatSpec) { s.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds} }
+}
+
 // refusesAPirate reports whether the class keeps the system prompt from its chats.
 func refusesAPirate(class *v1alpha1.ChatClass) func(context.Context) bool {
 	return func(ctx context.Context) bool {
@@ -55,6 +60,7 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 		r.ModelConfigs = []v1alpha1.ModelConfigReference{{Name: "small"}, {Name: "medium"}}
 		r.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxQueue: new(int32(5)),
 			Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1.50"}}
+		r.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
 	})
 	free := restricted(func(*v1alpha1.ChatRestrictions) {})
 	before := chatOf(class, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be a pirate." })
@@ -112,6 +118,14 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 		{chatter, "starts agents that another model answers", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.SubAgents = &v1alpha1.SubAgentSettings{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "large"}}}
 		})), model},
+		{chatter, "has its context summarised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("large")}
+		})), model},
+		{chatter, "has it summarised early", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
+		})), ""},
+		{chatter, "is kept for an hour", creates(chatOf(class, keptFor(3600))), ""},
+		{chatter, "is kept for longer", creates(chatOf(class, keptFor(3601))), "keeps no chat at rest for longer than 3600 seconds"},
 		{chatter, "has fewer steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
 		})), ""},
@@ -193,4 +207,41 @@ func classOfPool(t *testing.T) *v1alpha1.ChatClass {
 	}))
 	mustCreate(t, curator, class)
 	return class
+}
+
+func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
+	class := restricted(func(r *v1alpha1.ChatRestrictions) {
+		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldCompaction, v1alpha1.FieldRetention, v1alpha1.FieldSystemPrompt}
+	})
+	mustCreate(t, curator, class)
+	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
+		t.Fatal(err)
+	}
+	try(t, []write{
+		{chatter, "says when its context is summarised", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20))}
+		})), "does not let its chats set spec.compaction"},
+		{chatter, "says for how long it is kept", creates(chatOf(class, keptFor(60))),
+			"does not let its chats set spec.retention"},
+	})
+}
+
+func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
+	chat := func(seconds int32, change ...func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+		chat := newChat(unique("chat"))
+		for _, change := range append(change, keptFor(seconds)) {
+			change(&chat.Spec)
+		}
+		return chat
+	}
+	below := func(s *v1alpha1.ChatSpec) { s.ParentRef = &v1alpha1.ChatReference{Name: "any"} }
+	const tooShort, tooLong = "should be greater than or equal to 1", "should be less than or equal to 315360000"
+	try(t, []write{
+		{chatter, "keeps a chat for a second", creates(chat(1)), ""},
+		{chatter, "keeps a chat for ten years", creates(chat(315360000)), ""},
+		{chatter, "keeps a chat for no time", creates(chat(0)), tooShort},
+		{chatter, "keeps a chat for longer than ten years", creates(chat(315360001)), tooLong},
+		{chatter, "keeps a sub-chat", creates(chat(60, below)),
+			"a sub-chat is deleted with the chat above it: set retention there"},
+	})
 }

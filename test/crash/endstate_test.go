@@ -186,6 +186,7 @@ func (s *snapshot) render() string {
 var volatile = []string{
 	"head", "parent", "version", "historyVersion", "attempt", "pod", "time", "startedAt", "interruptedAt", "deadline",
 	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "callingMessage",
+	"restingSince", "expiresAt",
 }
 
 // renderStatus is a status without its volatile fields. What is added to the API is compared unless it is named there.

@@ -32,6 +32,11 @@ var families = []scenario{
 			Message: &v1alpha1.AgentMessage{Content: "And why?"}})),
 		subAnswers(chattest.Says("It has no addresses left.")), answers(chattest.Says("It is the CNI, it says.")),
 	}},
+	{name: "a chat at rest expires with its sub-chat", ends: nothingLeft, does: []step{
+		prompts("hello", goesAtRest), awaits(beingAnswered), delegates("look it up"),
+		awaits(reason("sub-prompt", v1alpha1.ReasonBeingAnswered)), answers(chattest.Says("Hi.")), fromHere(),
+		subAnswers(chattest.Says("It is the CNI.")),
+	}},
 }
 
 // delegates creates the sub-chat with a prompt.

@@ -66,5 +66,5 @@ func settled(m *v1alpha1.ChatMessage) bool {
 		(r.Status == metav1.ConditionTrue || r.Status == metav1.ConditionFalse)
 }
 
-// nothingLeft means that chat and messages are gone.
-func nothingLeft(s *snapshot) bool { return s.chat == nil && len(s.messages) == 0 }
+// nothingLeft means that chats and messages are gone.
+func nothingLeft(s *snapshot) bool { return s.chat == nil && len(s.messages) == 0 && s.sub == nil }

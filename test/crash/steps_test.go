@@ -57,6 +57,11 @@ func inWorkspace(chat *v1alpha1.Chat) {
 	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "any"}}
 }
 
+// goesAtRest lets the chat go a second after it came to rest.
+func goesAtRest(chat *v1alpha1.Chat) {
+	chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(1))}
+}
+
 // says creates a User message, with what change makes of it.
 func says(name string, change ...func(*v1alpha1.ChatMessage)) step {
 	return creates(chattest.User(chatName, name, change...))

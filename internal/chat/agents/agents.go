@@ -50,7 +50,7 @@ func Spawned(parent *v1alpha1.Chat, change *v1alpha1.AgentChange) *v1alpha1.Chat
 		},
 	}
 	s := &child.Spec.ChatSettings
-	s.Workspace, s.Advisor, s.SubAgents = nil, nil, nil
+	s.Workspace, s.Advisor, s.SubAgents, s.Retention = nil, nil, nil, nil
 	if change.Spawn.ModelConfigRef != nil {
 		s.ModelConfigRef = change.Spawn.ModelConfigRef
 	}

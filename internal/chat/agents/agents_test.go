@@ -35,6 +35,8 @@ func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 		s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}
 		s.Workspace, s.Advisor = &v1alpha1.WorkspaceSource{}, &v1alpha1.ChatAdvisor{Enabled: new(true)}
 		s.SubAgents = &v1alpha1.SubAgentSettings{Enabled: new(true)}
+		s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(50))}
+		s.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(60))}
 		s.Suspend, s.Archived = true, true
 		s.Tools = &v1alpha1.ChatTools{
 			Allow: []v1alpha1.ToolPattern{"execute", "ask"}, Approval: []v1alpha1.ToolPattern{"execute"},
@@ -51,7 +53,8 @@ func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 			Prompt: "Do this.", Title: "This", ChatClassName: "coder", SystemPrompt: "Be brief.",
 			ParentRef:      &v1alpha1.ChatReference{Name: "root"},
 			ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "small"}, ReasoningEffort: v1alpha1.EffortLow,
-			Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(9))},
+			Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(50))},
+			Limits:     &v1alpha1.ChatLimits{MaxSteps: new(int32(9))},
 			Tools: &v1alpha1.ChatTools{
 				Allow: []v1alpha1.ToolPattern{"execute"}, Approval: []v1alpha1.ToolPattern{"execute"}},
 		},

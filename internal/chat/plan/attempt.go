@@ -146,7 +146,9 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 		Attempt: 1, Action: action, ModelConfig: model.Config, Pod: p.facts.Pod, StartedAt: metav1.NewMicroTime(p.facts.Now),
 	}
 	var internal v1alpha1.AttemptInternalStatus
-	if last := st.Retry; last != nil {
+	if last := st.Retry; last == nil {
+		p.compaction().noticeMissing(action)
+	} else {
 		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace

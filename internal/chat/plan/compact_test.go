@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/testing/chattest"
@@ -155,6 +157,74 @@ func TestTheAdviceNamesTheConfigurationWhoseLimitCounts(t *testing.T) {
 		if e := w.chat.Status.LastError; e == nil || !strings.HasPrefix(e.Advice, want) {
 			t.Errorf("%s: last error is %+v", config, e)
 		}
+	}
+}
+
+func TestTheAdviceNamesTheThresholdOfTheChat(t *testing.T) {
+	w := newWorld(t)
+	w.chat.Spec.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(70))}
+	w.facts = func(f *Facts) { f.Model.Config = "m"; limit(1000, 70)(f) }
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").
+		answer(chattest.Compacts("They spoke.", chattest.From(2))).answer(chattest.Calls("1"), chattest.Fills(800, 1),
+		chattest.Compacted()).
+		answer(chattest.Results("1"))
+	const want = "Raise contextLimit of ChatModelConfig m, or spec.compaction.thresholdPercent of the chat or its ChatClass"
+	if e := w.chat.Status.LastError; e == nil || !strings.HasPrefix(e.Advice, want) {
+		t.Errorf("last error is %+v", e)
+	}
+}
+
+func TestWhatAChatSaysOfCompactionComesBeforeTheConfiguration(t *testing.T) {
+	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	config := func(name string) v1alpha1.ChatModelConfig {
+		return v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	}
+	main := config("main")
+	main.Spec.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(60)), ModelConfigRef: ref("cheap")}
+	off := config("off")
+	off.Spec.Disabled = true
+	configs := []v1alpha1.ChatModelConfig{main, config("cheap"), config("other"), off}
+	for name, c := range map[string]struct {
+		says       *v1alpha1.CompactionPolicy
+		threshold  int32
+		summarizer string
+		missing    string
+	}{
+		"nothing":               {nil, 60, "cheap", ""},
+		"when":                  {&v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(90))}, 90, "cheap", ""},
+		"by what":               {&v1alpha1.CompactionPolicy{ModelConfigRef: ref("other")}, 60, "other", ""},
+		"by what is disabled":   {&v1alpha1.CompactionPolicy{ModelConfigRef: ref("off")}, 60, "", "off"},
+		"by what is not there":  {&v1alpha1.CompactionPolicy{ModelConfigRef: ref("gone")}, 60, "", "gone"},
+		"by the one that talks": {&v1alpha1.CompactionPolicy{ModelConfigRef: ref("main")}, 60, "main", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{}
+			chat.Spec.Compaction = c.says
+			m := ModelOf(configs, &main, chat)
+			summarizer := ""
+			if m.Summarizer != nil {
+				summarizer = m.Summarizer.Config
+			}
+			if m.ThresholdPercent != c.threshold || summarizer != c.summarizer || m.SummarizerMissing != c.missing {
+				t.Errorf("at %d by %q, missing is %q", m.ThresholdPercent, summarizer, m.SummarizerMissing)
+			}
+		})
+	}
+}
+
+func TestASummarizerThatIsNotThereIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	w.facts = func(f *Facts) { limit(1000, 70)(f); f.Model.SummarizerMissing = "gone" }
+	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []")
+	told := func(n Notice) bool { return n.Reason == v1alpha1.EventSummarizerUnavailable }
+	if at := slices.IndexFunc(w.last.Notices, told); at < 0 ||
+		!strings.HasPrefix(w.last.Notices[at].Note, "ChatModelConfig gone, which compaction.modelConfigRef names, does not exist") {
+		t.Errorf("the notices are %+v", w.last.Notices)
+	}
+	w.answer(chattest.Fails(v1alpha1.ErrorProviderUnavailable, chattest.ForNow)).later(time.Hour)
+	w.want("Running v3 b/3 2:Compact []")
+	if slices.ContainsFunc(w.last.Notices, told) {
+		t.Errorf("the second attempt tells it again: %+v", w.last.Notices)
 	}
 }
 

@@ -77,6 +77,17 @@ func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alp
 		failed.ModelConfig, e.Reason, model.Config, e.Text()), maxMessage))
 }
 
+// noticeMissing says that the ChatModelConfig which is to write the summary cannot be asked.
+func (p compaction) noticeMissing(action v1alpha1.GenerationAction) {
+	model, _ := p.models().answering()
+	if action != v1alpha1.ActionCompact || model.SummarizerMissing == "" {
+		return
+	}
+	p.notice(v1alpha1.EventSummarizerUnavailable, v1alpha1.EventActionCompact, fmt.Sprintf("ChatModelConfig %s, which "+
+		"compaction.modelConfigRef names, does not exist or is disabled, and %s is asked instead. Create it, or change the "+
+		"reference", model.SummarizerMissing, model.Config))
+}
+
 // cause is how full the context is; nil for other actions.
 func (p compaction) cause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
 	model, _ := p.models().answering()
@@ -97,17 +108,19 @@ func (p compaction) cause(action v1alpha1.GenerationAction) *v1alpha1.Compaction
 func (p compaction) stillOverLimit() v1alpha1.GenerationError {
 	st := p.status()
 	model, _ := p.models().answering()
-	raise := "contextLimit or compaction.thresholdPercent of ChatModelConfig " + model.Config
+	threshold, raise := "compaction.thresholdPercent of ChatModelConfig "+model.Config, "contextLimit or "
+	if own := p.chat.Spec.Compaction; own != nil && own.ThresholdPercent != nil {
+		threshold, raise = "spec.compaction.thresholdPercent of the chat or its ChatClass",
+			"contextLimit of ChatModelConfig "+model.Config+", or "
+	}
 	if model.ContextLimitConfig != model.Config {
-		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or "+
-			"compaction.thresholdPercent of ChatModelConfig %s",
-			model.ContextLimitConfig, model.Config)
+		raise = fmt.Sprintf("contextLimit of ChatModelConfig %s, which writes the summaries, or ", model.ContextLimitConfig)
 	}
 	return v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorContextTooLong,
 		Message: fmt.Sprintf("The conversation fills %d of %d tokens right after it was summarised, and may fill %d%%",
 			st.Context.Tokens, model.ContextLimit.Tokens, model.ThresholdPercent),
-		Advice: "Raise " + raise + ", name a model with a larger context, or start a new chat",
+		Advice: "Raise " + raise + threshold + ", name a model with a larger context, or start a new chat",
 	}
 }
 

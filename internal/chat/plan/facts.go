@@ -68,6 +68,10 @@ type Facts struct {
 	HasWorkspace bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
+	// RestingBelow is since when the chats below have had nothing to do; zero if there are none, or if that decides nothing.
+	// AtWorkBelow is true while one of them has.
+	RestingBelow time.Time
+	AtWorkBelow  bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
 	// to generate then.
 	Pod string
@@ -212,6 +216,8 @@ type Model struct {
 	ThresholdPercent int32
 	// Summarizer writes the summaries; nil: the model itself.
 	Summarizer *Alternative
+	// SummarizerMissing is the ChatModelConfig that is to write them and does not exist, or is disabled; empty if none is.
+	SummarizerMissing string
 	// Titles and TurnSummaries are true where a model writes them.
 	Titles, TurnSummaries bool
 }
@@ -266,6 +272,8 @@ type Plan struct {
 	CapacityWait *time.Duration
 	// Notices are worth an Event.
 	Notices []Notice
+	// Expires is true when the chat is to be deleted because it has rested for long enough.
+	Expires bool
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
 }

@@ -5,17 +5,19 @@ package plan
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/modelconfig"
 )
 
-// ModelOf is what a decision has to know of the configuration that answers. What it names and does not exist, or is
-// disabled, is left out: the configuration's own status says so.
-func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig,
-	learned *v1alpha1.LearnedContextLimit) *Model {
+// ModelOf is what a decision has to know of the configuration that answers the chat. What it names and does not exist,
+// or is disabled, is left out: the configuration's own status says so.
+func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfig, chat *v1alpha1.Chat) *Model {
+	learned := chat.Status.Internal.LearnedContextLimit
+	compaction := chatclass.MergeCompaction(chat.Spec.Compaction, config.Spec.Compaction)
 	m := &Model{
 		Alternative: alternative(config), Retry: config.Spec.Retry, ContextLimit: modelconfig.ContextLimit(config, learned),
 		ContextLimitConfig: config.Name,
-		ThresholdPercent:   config.Spec.Compaction.ThresholdPercentOrDefault(),
+		ThresholdPercent:   compaction.ThresholdPercentOrDefault(),
 		Titles:             config.Spec.Titles.On(), TurnSummaries: config.Spec.TurnSummaries.On(),
 	}
 	for _, ref := range config.Spec.Fallbacks {
@@ -23,13 +25,16 @@ func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 			m.Fallbacks = append(m.Fallbacks, alternative(fallback))
 		}
 	}
-	if config.Spec.Compaction == nil || config.Spec.Compaction.ModelConfigRef == nil {
+	if compaction == nil || compaction.ModelConfigRef == nil {
 		return m
 	}
-	if summarizer := modelconfig.Enabled(configs, config.Spec.Compaction.ModelConfigRef.Name); summarizer != nil {
-		m.Summarizer = new(alternative(summarizer))
-		narrow(m, summarizer, learned)
+	summarizer := modelconfig.Enabled(configs, compaction.ModelConfigRef.Name)
+	if summarizer == nil {
+		m.SummarizerMissing = compaction.ModelConfigRef.Name
+		return m
 	}
+	m.Summarizer = new(alternative(summarizer))
+	narrow(m, summarizer, learned)
 	return m
 }
 

@@ -52,6 +52,7 @@ func (p report) settle() {
 	p.models().markFallback()
 	p.markClass()
 	conditions.Chat(st, facts)
+	p.retention().settle()
 	p.noticeRefusal()
 }
 

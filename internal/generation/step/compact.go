@@ -41,7 +41,7 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 		return Failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
 			Message: fmt.Sprintf("%s wrote an empty summary of the conversation", t.Config.Spec.Model),
-			Advice:  "Name another model in compaction.modelConfigRef of the ChatModelConfig, or start a new chat",
+			Advice:  "Name another model in compaction.modelConfigRef, or start a new chat",
 		}).PaidFor(o.Content)
 	}
 	p.compaction = &v1alpha1.CompactionAccount{

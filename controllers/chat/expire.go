@@ -1,0 +1,60 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// lookAtRest is when to look again at a chat that the API server shows at work and the cache at rest: 1 s.
+const lookAtRest = time.Second
+
+// expire deletes a chat that has rested for long enough, if the API server agrees that it rests.
+func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) {
+	rests, err := r.gatherer.stillRests(ctx, s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !rests {
+		return ctrl.Result{RequeueAfter: lookAtRest}, nil
+	}
+	deleted, err := r.actuator.deleteExpired(ctx, s.facts.Chat)
+	if deleted {
+		r.observer.expired(ctx, s.facts.Chat)
+	}
+	return ctrl.Result{}, err
+}
+
+// deleteExpired deletes the chat as it was read. A newer one is a conflict, after which it is decided anew.
+func (a *actuator) deleteExpired(ctx context.Context, chat *v1alpha1.Chat) (deleted bool, err error) {
+	uid, version := chat.UID, chat.ResourceVersion
+	err = a.client.Delete(ctx, chat, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("deleting chat %s/%s, which has expired: %w", chat.Namespace, chat.Name, err)
+	}
+	return true, nil
+}
+
+// expired tells that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
+func (o *observer) expired(ctx context.Context, chat *v1alpha1.Chat) {
+	rested := chat.Spec.Retention.DeleteAfter()
+	log.FromContext(ctx).Info("deleted a chat that has expired", "restingSince", chat.Status.RestingSince,
+		"deleteAfter", rested.String())
+	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1alpha1.EventExpired),
+		string(v1alpha1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
+			"deleted with all below it", rested)
+}

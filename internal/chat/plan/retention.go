@@ -1,0 +1,89 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// retention is since when the chat rests, and when it goes.
+type retention struct{ *pass }
+
+func (p *pass) retention() retention { return retention{p} }
+
+// settle says since when the chat rests and when it expires. It expires in a pass that finds both said: people could
+// see it, and the decision rests on nothing of this very pass.
+func (p retention) settle() {
+	st, before := p.status(), p.chat.Status.ExpiresAt
+	st.RestingSince, st.ExpiresAt = p.restingSince(), nil
+	at := p.expiresAt()
+	if at.IsZero() {
+		return
+	}
+	st.ExpiresAt = new(metav1.NewTime(at))
+	switch left := at.Sub(p.facts.Now); {
+	case left > 0:
+		p.plan.Again = Sooner(p.plan.Again, left)
+	case before.Equal(st.ExpiresAt) && p.plan.Asks.Nothing():
+		p.plan.Expires = true
+	default:
+		p.plan.Again = time.Nanosecond
+	}
+}
+
+// restingSince is since when the chat has had nothing to do; nil while it has. Whatever the state machine did to it
+// counts as something.
+func (p retention) restingSince() *metav1.Time {
+	since := p.chat.Status.RestingSince
+	switch {
+	case !p.rests():
+		return nil
+	case since == nil || len(p.plan.Transitions) > 0:
+		return new(metav1.NewTime(p.facts.Now.Truncate(time.Second))) // The API has whole seconds.
+	}
+	return since
+}
+
+// rests reports whether the chat has nothing to do. A message that cannot be taken up is something to do, unless the
+// limits of the family keep the whole chat from beginning.
+func (p retention) rests() bool {
+	st := p.status()
+	switch {
+	case !p.idle(), len(st.Queue) > 0:
+		return false
+	case st.Archived, p.beyondFamily():
+		return true
+	case p.chat.Spec.Prompt != "" && st.History.Version == 0:
+		return false
+	}
+	return !slices.ContainsFunc(p.facts.Open, p.leftOpen)
+}
+
+func (p retention) beyondFamily() bool {
+	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorFamilyLimitExceeded
+}
+
+// leftOpen reports whether the pass has neither taken the message up nor refused it.
+func (p retention) leftOpen(m Message) bool {
+	return !slices.Contains(p.plan.Taken, m.Name) &&
+		!slices.ContainsFunc(p.plan.Rejected, func(r Rejection) bool { return r.Message == m.Name })
+}
+
+// expiresAt is when the chat goes: so long after it and all below it came to rest; zero: it is kept. Without its class
+// nobody knows for how long that is.
+func (p retention) expiresAt() (at time.Time) {
+	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().RestingSince
+	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || p.models().classMissing() {
+		return at
+	}
+	if p.facts.RestingBelow.After(since.Time) {
+		return p.facts.RestingBelow.Add(after)
+	}
+	return since.Add(after)
+}

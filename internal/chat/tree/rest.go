@@ -1,0 +1,32 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// Rest is since when none of the chats has had anything to do; zero if there are none. atWork is true while one has.
+func Rest(chats []*v1alpha1.Chat) (since time.Time, atWork bool) {
+	for _, chat := range chats {
+		rests := chat.Status.RestingSince
+		if rests == nil {
+			return time.Time{}, true
+		}
+		if rests.After(since) {
+			since = rests.Time
+		}
+	}
+	return since, false
+}
+
+// BeyondLimits reports whether the limits of its family keep the chat from beginning.
+func BeyondLimits(chat *v1alpha1.Chat) bool {
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
+	return v1alpha1.ReasonOf(ready) == v1alpha1.ConditionReason(v1alpha1.ErrorFamilyLimitExceeded)
+}

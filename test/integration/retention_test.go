@@ -1,0 +1,140 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// kept is a chat that goes so many seconds after it came to rest.
+func kept(ns, name string, seconds int32) *v1alpha1.Chat {
+	chat := newChat(ns, name, "hello")
+	chat.Spec.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
+	return chat
+}
+
+// chatIsGone reports whether the API server has no such chat.
+func chatIsGone(t *testing.T, ns, name string) bool {
+	t.Helper()
+	var chat v1alpha1.Chat
+	err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &chat)
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// answersPrompt lets the chat's prompt be answered.
+func answersPrompt(t *testing.T, ns, name string) {
+	t.Helper()
+	answers(t, assigned(t, ns, name, 1, 1), chattest.Says("Fine."))
+	waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}
+
+func TestAChatAtRestGoesWithAllBelowIt(t *testing.T) {
+	ns := namespace(t)
+	create(t, kept(ns, "c", 1))
+	first := assigned(t, ns, "c", 1, 1)
+	sub := newChat(ns, "sub", "look it up")
+	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	create(t, sub)
+	ofSub := assigned(t, ns, "sub", 1, 1)
+	answers(t, first, chattest.Says("Fine."))
+	create(t, kept(ns, "alone", 1))
+	answers(t, assigned(t, ns, "alone", 1, 1), chattest.Says("Fine."))
+	eventually(t, "a chat without sub-chats goes", func() bool { return chatIsGone(t, ns, "alone") })
+	if c := chatIn(t, ns, "c").Status; c.RestingSince == nil || c.ExpiresAt != nil {
+		t.Errorf("with a sub-chat at work it rests since %v, and goes at %v", c.RestingSince, c.ExpiresAt)
+	}
+	answers(t, ofSub, chattest.Says("It is the CNI."))
+	eventually(t, "the family goes", func() bool { return chatIsGone(t, ns, "c") && chatIsGone(t, ns, "sub") })
+	eventually(t, "their messages go", func() bool {
+		var messages v1alpha1.ChatMessageList
+		if err := cluster.Client.List(t.Context(), &messages, client.InNamespace(ns)); err != nil {
+			t.Fatal(err)
+		}
+		return len(messages.Items) == 0
+	})
+	eventually(t, "an Event says so", func() bool {
+		return len(eventsOf(t, ns, "c", v1alpha1.EventExpired)) == 1
+	})
+}
+
+func TestAMessageKeepsAChat(t *testing.T) {
+	ns := namespace(t)
+	create(t, kept(ns, "c", 3600))
+	answersPrompt(t, ns, "c")
+	if chatIn(t, ns, "c").Status.ExpiresAt == nil {
+		t.Error("nothing says when it goes")
+	}
+	create(t, say(ns, "c", "second"))
+	second := assigned(t, ns, "c", 3, 1)
+	if second.Status.RestingSince != nil || second.Status.ExpiresAt != nil {
+		t.Errorf("a chat at work goes at %v", second.Status.ExpiresAt)
+	}
+	patch(t, second, `{"spec":{"retention":{"deleteAfterSeconds":1}}}`)
+	create(t, kept(ns, "other", 1))
+	answers(t, assigned(t, ns, "other", 1, 1), chattest.Says("Fine."))
+	eventually(t, "a chat goes that came to rest later", func() bool { return chatIsGone(t, ns, "other") })
+	if chatIsGone(t, ns, "c") {
+		t.Fatal("a chat at work has gone")
+	}
+	answers(t, second, chattest.Says("Fine, too."))
+	eventually(t, "the chat goes", func() bool { return chatIsGone(t, ns, "c") })
+}
+
+func TestAManagerThatBeginsFindsTheChatsThatAreToGo(t *testing.T) {
+	ns := namespace(t)
+	create(t, kept(ns, "c", 3600))
+	answersPrompt(t, ns, "c")
+	restart := stopManager(t)
+	rested := time.Since(chatIn(t, ns, "c").Status.RestingSince.Time)
+	const left = 3 * time.Second
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"retention":{"deleteAfterSeconds":%d}}}`, int((rested+left)/time.Second))
+	restart()
+	eventually(t, "the chat goes", func() bool { return chatIsGone(t, ns, "c") })
+}
+
+func TestARetentionOfTheClassHoldsForChatsAtRest(t *testing.T) {
+	ns := namespace(t)
+	class := newClass(ns, "short-lived")
+	create(t, class)
+	create(t, ofClass(ns, "c", "short-lived"))
+	answersPrompt(t, ns, "c")
+	since := chatIn(t, ns, "c").Status.RestingSince
+	if since == nil {
+		t.Fatal("nothing says since when it rests")
+	}
+	goes := func(what string, after time.Duration) {
+		t.Helper()
+		eventually(t, what, func() bool {
+			at := chatIn(t, ns, "c").Status.ExpiresAt
+			if after == 0 {
+				return at == nil
+			}
+			return at != nil && at.Sub(since.Time) == after
+		})
+	}
+	goes("it is kept", 0)
+	patch(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":7200}}}}`)
+	goes("it goes in two hours", 2*time.Hour)
+	patch(t, class, `{"spec":{"restrictions":{"retention":{"deleteAfterSeconds":3600}}}}`)
+	goes("it goes in an hour, at the latest", time.Hour)
+	patch(t, chatIn(t, ns, "c"), `{"spec":{"archived":true}}`)
+	eventually(t, "it is archived", func() bool { return chatIn(t, ns, "c").Status.Archived })
+	since = chatIn(t, ns, "c").Status.RestingSince
+	goes("it counts anew", time.Hour)
+	patch(t, class, `{"spec":{"defaults":{"retention":null},"restrictions":null}}`)
+	goes("it is kept again", 0)
+	patch(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":1}}}}`)
+	eventually(t, "what has rested for longer goes", func() bool { return chatIsGone(t, ns, "c") })
+}
