@@ -84,8 +84,8 @@ type ChatSettings struct {
 	// +optional
 	SubAgents *SubAgentSettings `json:"subAgents,omitempty"`
 
-	// compaction says when the context is replaced by a summary, and which ChatModelConfig writes that. Each field takes the
-	// place of that of the ChatModelConfig that answers.
+	// compaction says when the context is replaced by a summary, and which ChatModelConfig writes that. Each field takes
+	// the place of that of the ChatModelConfig that answers.
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 

@@ -69,6 +69,11 @@ type ChatStatus struct {
 	// +optional
 	ChatClass *ChatClassInForce `json:"chatClass,omitempty"`
 
+	// settings says in short what chatClass made of what the chat says, as of the newest step; absent while the chat has no
+	// class: then what it says itself is in force.
+	// +optional
+	Settings *SettingsInForce `json:"settings,omitempty"`
+
 	// namespaceClass is the ChatClass whose namespacePreamble stood before all else in the newest step; absent if there
 	// was none. It is the namespace's default, whatever class the chat has.
 	// +optional

@@ -78,7 +78,8 @@ type ChatRestrictions struct {
 	Fields []ChatField `json:"fields,omitempty"`
 
 	// modelConfigs are the only ChatModelConfigs that may answer the chats, and that chats may name for advice and for
-	// summaries. What these name in turn does not matter, nor who advises and summarises by defaults. Default: all of the namespace.
+	// summaries. What these name in turn does not matter, nor who advises and summarises by defaults. Default: all of the
+	// namespace.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -188,4 +189,19 @@ type ChatClassInForce struct {
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	Generation int64 `json:"generation"`
+}
+
+// SettingsInForce says in short what a ChatClass makes of the settings of a chat.
+type SettingsInForce struct {
+	// fromClass are the fields of spec of which something else is in force than the chat says itself: a default of the
+	// class, its preamble, or a restriction.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=set
+	// +optional
+	FromClass []ChatField `json:"fromClass,omitempty"`
+
+	// limits in force, defaults included. maxSubChats and maxDepth count where the chat has no parent; actionDeadlineSeconds
+	// is absent where nobody says it, as its default depends on the calls that wait.
+	// +optional
+	Limits ChatLimits `json:"limits,omitempty,omitzero"`
 }

@@ -52,8 +52,7 @@ func (a *actuator) deleteExpired(ctx context.Context, chat *v1alpha1.Chat) (dele
 // expired tells that a chat was deleted by its retention: by then it is gone, and nothing else could say why.
 func (o *observer) expired(ctx context.Context, chat *v1alpha1.Chat) {
 	rested := chat.Spec.Retention.DeleteAfter()
-	log.FromContext(ctx).Info("deleted a chat that has expired", "restingSince", chat.Status.RestingSince,
-		"deleteAfter", rested.String())
+	log.FromContext(ctx).Info("deleted a chat that has expired", "restedFor", rested.String())
 	o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1alpha1.EventExpired),
 		string(v1alpha1.EventActionDelete), "The chat had rested for %s (spec.retention, or that of its ChatClass) and was "+
 			"deleted with all below it", rested)

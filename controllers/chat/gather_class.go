@@ -40,6 +40,7 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 		return nil
 	}
 	chat, ignored := chatclass.InForce(s.facts.Chat, class)
-	s.facts.Chat, s.facts.Class = chat, &plan.Class{ChatClass: class, Ignored: ignored}
+	s.facts.Class = &plan.Class{ChatClass: class, Said: s.facts.Chat, Ignored: ignored}
+	s.facts.Chat = chat
 	return nil
 }

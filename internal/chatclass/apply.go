@@ -19,30 +19,50 @@ func Apply(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) (
 	if class == nil {
 		return *chat, nil
 	}
+	s := stepsOf(chat, class)
+	s.bounded.SystemPrompt = Behind(class.Preamble, s.bounded.SystemPrompt)
+	return s.bounded, s.ignored
+}
+
+// steps are the settings of a chat on their way to those that are in force.
+type steps struct {
+	// said is what the chat says as far as the class lets it, and ignored the fields that do not count.
+	said    v1alpha1.ChatSettings
+	ignored []string
+	// merged has what the class says where the chat says nothing; bounded is that within the restrictions.
+	merged, bounded v1alpha1.ChatSettings
+}
+
+func stepsOf(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) steps {
 	kept := class.Restrictions
 	if kept == nil {
 		kept = &v1alpha1.ChatRestrictions{}
 	}
-	own := *chat
+	s := steps{said: *chat}
 	for i := range fields {
-		if f := &fields[i]; slices.Contains(kept.Fields, f.name) && f.set(&own) {
-			f.clear(&own)
-			ignored = append(ignored, string(f.name))
+		if f := &fields[i]; slices.Contains(kept.Fields, f.name) && f.set(&s.said) {
+			f.clear(&s.said)
+			s.ignored = append(s.ignored, string(f.name))
 		}
 	}
-	if a := own.Advisor; a != nil && refused(kept, a.ModelConfigRef) {
+	s.dropModels(kept)
+	s.merged = merge(&s.said, &class.Defaults)
+	s.bounded = bound(s.merged, kept)
+	return s
+}
+
+// dropModels takes out the ChatModelConfigs that the chat names for something else than its answers and may not name.
+func (s *steps) dropModels(kept *v1alpha1.ChatRestrictions) {
+	if a := s.said.Advisor; a != nil && refused(kept, a.ModelConfigRef) {
 		without := *a
-		without.ModelConfigRef, own.Advisor = nil, &without
-		ignored = append(ignored, "advisor.modelConfigRef")
+		without.ModelConfigRef, s.said.Advisor = nil, &without
+		s.ignored = append(s.ignored, "advisor.modelConfigRef")
 	}
-	if c := own.Compaction; c != nil && refused(kept, c.ModelConfigRef) {
+	if c := s.said.Compaction; c != nil && refused(kept, c.ModelConfigRef) {
 		without := *c
-		without.ModelConfigRef, own.Compaction = nil, &without
-		ignored = append(ignored, "compaction.modelConfigRef")
+		without.ModelConfigRef, s.said.Compaction = nil, &without
+		s.ignored = append(s.ignored, "compaction.modelConfigRef")
 	}
-	merged := merge(&own, &class.Defaults)
-	merged.SystemPrompt = Behind(class.Preamble, merged.SystemPrompt)
-	return bound(merged, kept), ignored
 }
 
 // merge is what a chat says, and what the class says where the chat says nothing.

@@ -3,47 +3,64 @@
 
 package chatclass
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"reflect"
+
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // field is one that a class may keep to itself.
 type field struct {
-	name  v1alpha1.ChatField
-	set   func(s *v1alpha1.ChatSettings) bool
-	clear func(s *v1alpha1.ChatSettings)
+	name v1alpha1.ChatField
+	// of points to it.
+	of func(s *v1alpha1.ChatSettings) any
+	// merged is true where each of its own fields counts for itself.
+	merged bool
 }
 
+// settings keeps the rows below on a line each.
+type settings = v1alpha1.ChatSettings
+
 var fields = []field{
-	{v1alpha1.FieldSystemPrompt, func(s *v1alpha1.ChatSettings) bool { return s.SystemPrompt != "" },
-		func(s *v1alpha1.ChatSettings) { s.SystemPrompt = "" }},
-	{v1alpha1.FieldInstructionsFrom, func(s *v1alpha1.ChatSettings) bool { return s.InstructionsFrom != nil },
-		func(s *v1alpha1.ChatSettings) { s.InstructionsFrom = nil }},
-	{v1alpha1.FieldSkillsFrom, func(s *v1alpha1.ChatSettings) bool { return s.SkillsFrom != nil },
-		func(s *v1alpha1.ChatSettings) { s.SkillsFrom = nil }},
-	{v1alpha1.FieldModelConfigRef, func(s *v1alpha1.ChatSettings) bool { return s.ModelConfigRef != nil },
-		func(s *v1alpha1.ChatSettings) { s.ModelConfigRef = nil }},
-	{v1alpha1.FieldWhenModelConfigUnavailable,
-		func(s *v1alpha1.ChatSettings) bool { return s.WhenModelConfigUnavailable != "" },
-		func(s *v1alpha1.ChatSettings) { s.WhenModelConfigUnavailable = "" }},
-	{v1alpha1.FieldReasoningEffort, func(s *v1alpha1.ChatSettings) bool { return s.ReasoningEffort != "" },
-		func(s *v1alpha1.ChatSettings) { s.ReasoningEffort = "" }},
-	{v1alpha1.FieldTools, func(s *v1alpha1.ChatSettings) bool { return s.Tools != nil },
-		func(s *v1alpha1.ChatSettings) { s.Tools = nil }},
-	{v1alpha1.FieldMCPServers, func(s *v1alpha1.ChatSettings) bool { return s.MCPServers != nil },
-		func(s *v1alpha1.ChatSettings) { s.MCPServers = nil }},
-	{v1alpha1.FieldKubernetes, func(s *v1alpha1.ChatSettings) bool { return s.Kubernetes != nil },
-		func(s *v1alpha1.ChatSettings) { s.Kubernetes = nil }},
-	{v1alpha1.FieldAdvisor, func(s *v1alpha1.ChatSettings) bool { return s.Advisor != nil },
-		func(s *v1alpha1.ChatSettings) { s.Advisor = nil }},
-	{v1alpha1.FieldWorkspace, func(s *v1alpha1.ChatSettings) bool { return s.Workspace != nil },
-		func(s *v1alpha1.ChatSettings) { s.Workspace = nil }},
-	{v1alpha1.FieldSubAgents, func(s *v1alpha1.ChatSettings) bool { return s.SubAgents != nil },
-		func(s *v1alpha1.ChatSettings) { s.SubAgents = nil }},
-	{v1alpha1.FieldCompaction, func(s *v1alpha1.ChatSettings) bool { return s.Compaction != nil },
-		func(s *v1alpha1.ChatSettings) { s.Compaction = nil }},
-	{v1alpha1.FieldLimits, func(s *v1alpha1.ChatSettings) bool { return s.Limits != nil },
-		func(s *v1alpha1.ChatSettings) { s.Limits = nil }},
-	{v1alpha1.FieldRetention, func(s *v1alpha1.ChatSettings) bool { return s.Retention != nil },
-		func(s *v1alpha1.ChatSettings) { s.Retention = nil }},
-	{v1alpha1.FieldDebug, func(s *v1alpha1.ChatSettings) bool { return s.Debug != nil },
-		func(s *v1alpha1.ChatSettings) { s.Debug = nil }},
+	{v1alpha1.FieldSystemPrompt, func(s *settings) any { return &s.SystemPrompt }, false},
+	{v1alpha1.FieldInstructionsFrom, func(s *settings) any { return &s.InstructionsFrom }, false},
+	{v1alpha1.FieldSkillsFrom, func(s *settings) any { return &s.SkillsFrom }, false},
+	{v1alpha1.FieldModelConfigRef, func(s *settings) any { return &s.ModelConfigRef }, false},
+	{v1alpha1.FieldWhenModelConfigUnavailable, func(s *settings) any { return &s.WhenModelConfigUnavailable }, false},
+	{v1alpha1.FieldReasoningEffort, func(s *settings) any { return &s.ReasoningEffort }, false},
+	{v1alpha1.FieldTools, func(s *settings) any { return &s.Tools }, true},
+	{v1alpha1.FieldMCPServers, func(s *settings) any { return &s.MCPServers }, false},
+	{v1alpha1.FieldKubernetes, func(s *settings) any { return &s.Kubernetes }, false},
+	{v1alpha1.FieldAdvisor, func(s *settings) any { return &s.Advisor }, true},
+	{v1alpha1.FieldWorkspace, func(s *settings) any { return &s.Workspace }, false},
+	{v1alpha1.FieldSubAgents, func(s *settings) any { return &s.SubAgents }, true},
+	{v1alpha1.FieldCompaction, func(s *settings) any { return &s.Compaction }, true},
+	{v1alpha1.FieldLimits, func(s *settings) any { return &s.Limits }, true},
+	{v1alpha1.FieldRetention, func(s *settings) any { return &s.Retention }, false},
+	{v1alpha1.FieldDebug, func(s *settings) any { return &s.Debug }, false},
+}
+
+func (f *field) value(s *v1alpha1.ChatSettings) reflect.Value { return reflect.ValueOf(f.of(s)).Elem() }
+
+// set reports whether the settings say something of the field.
+func (f *field) set(s *v1alpha1.ChatSettings) bool { return !f.value(s).IsZero() }
+
+// clear lets the settings say nothing of it.
+func (f *field) clear(s *v1alpha1.ChatSettings) { f.value(s).SetZero() }
+
+// same reports whether two values are the same. One that is there and says nothing is as good as none.
+func same(a, b reflect.Value) bool {
+	a, b = bare(a), bare(b)
+	if !a.IsValid() || !b.IsValid() {
+		return (!a.IsValid() || a.IsZero()) && (!b.IsValid() || b.IsZero())
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// bare is what a value points to; not valid for a pointer to nothing.
+func bare(v reflect.Value) reflect.Value {
+	if v.Kind() == reflect.Pointer {
+		return v.Elem()
+	}
+	return v
 }

@@ -91,7 +91,9 @@ func StripChat(o any) (any, error) {
 func StripClass(o any) (any, error) {
 	if class, ok := o.(*v1alpha1.ChatClass); ok {
 		class.ManagedFields, class.Annotations = nil, nil
-		class.Spec.Preamble = ""
+		if class.Spec.Preamble != "" {
+			class.Spec.Preamble = "…"
+		}
 		if class.Spec.NamespacePreamble != "" { // Which class has one is for the manager to know.
 			class.Spec.NamespacePreamble = "…"
 		}

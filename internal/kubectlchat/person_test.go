@@ -76,6 +76,7 @@ func newPerson(t *testing.T) *person {
 	p.create(&rbacv1.Role{ObjectMeta: p.meta("person"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages", "toolapprovals", "chatdebugsteps"},
 			Verbs: []string{"get", "list", "watch", "create", "patch"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatclasses"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}})

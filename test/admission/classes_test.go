@@ -125,7 +125,8 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
 		})), ""},
 		{chatter, "is kept for an hour", creates(chatOf(class, keptFor(3600))), ""},
-		{chatter, "is kept for longer", creates(chatOf(class, keptFor(3601))), "keeps no chat at rest for longer than 3600 seconds"},
+		{chatter, "is kept for longer", creates(chatOf(class, keptFor(3601))),
+			"keeps no chat at rest for longer than 3600 seconds"},
 		{chatter, "has fewer steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
 		})), ""},

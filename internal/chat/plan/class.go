@@ -6,6 +6,7 @@ package plan
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chatclass"
 )
 
 // markClass says which class the chat has, and what of the chat does not count. The generation is that which the newest
@@ -19,11 +20,11 @@ func (p report) markClass() {
 	case class == nil && p.models().classMissing():
 		return // It may come back.
 	case class == nil:
-		st.ChatClass = nil
+		st.ChatClass, st.Settings = nil, nil
 		conditions.MarkIgnored(st, "", nil, p.facts.Now)
 		return
 	case st.ChatClass == nil || st.ChatClass.Name != class.Name || p.plan.Begins:
-		st.ChatClass = inForce(class.ChatClass)
+		st.ChatClass, st.Settings = inForce(class.ChatClass), chatclass.Status(class.Said, p.chat)
 	}
 	conditions.MarkIgnored(st, class.Name, class.Ignored, p.facts.Now)
 }

@@ -68,8 +68,8 @@ type Facts struct {
 	HasWorkspace bool
 	// HasSubChats is true when the chat has sub-chats.
 	HasSubChats bool
-	// RestingBelow is since when the chats below have had nothing to do; zero if there are none, or if that decides nothing.
-	// AtWorkBelow is true while one of them has.
+	// RestingBelow is since when the chats below have had nothing to do; zero if there are none, or if that decides
+	// nothing. AtWorkBelow is true while one of them has.
 	RestingBelow time.Time
 	AtWorkBelow  bool
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
@@ -125,6 +125,8 @@ type Facts struct {
 // Class is the ChatClass of a chat.
 type Class struct {
 	*v1alpha1.ChatClass
+	// Said is the chat with what it says itself.
+	Said *v1alpha1.Chat
 	// Ignored are the fields of the chat's spec that do not count because of it.
 	Ignored []string
 }

@@ -97,7 +97,7 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 		"that its class is gone":              {func(w *world) { w.facts = classGone }, true},
 		"that nobody says for how long":       {func(w *world) { w.chat.Spec.Retention = nil }, true},
 		"a retention without a time":          {func(w *world) { w.chat.Spec.Retention.DeleteAfterSeconds = nil }, true},
-		"that it is a sub-chat":               {func(w *world) { w.chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "p"} }, true},
+		"that it is a sub-chat":               {isSubChat, true},
 		"a chat below it at work":             {func(w *world) { w.facts = func(f *Facts) { f.AtWorkBelow = true } }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,3 +162,5 @@ func TestTheTimerIsFoundAgain(t *testing.T) {
 		t.Error("what has expired meanwhile stays")
 	}
 }
+
+func isSubChat(w *world) { w.chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "p"} }
