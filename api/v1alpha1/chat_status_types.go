@@ -69,8 +69,8 @@ type ChatStatus struct {
 	// +optional
 	ChatClass *ChatClassInForce `json:"chatClass,omitempty"`
 
-	// settings says in short what chatClass made of what the chat says, as of the newest step; absent while the chat has no
-	// class: then what it says itself is in force.
+	// settings says in short what chatClass made of what the chat says, as of the newest step; absent while the chat has
+	// no class: then what it says itself is in force.
 	// +optional
 	Settings *SettingsInForce `json:"settings,omitempty"`
 

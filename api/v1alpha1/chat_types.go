@@ -94,7 +94,6 @@ type ChatSpec struct {
 // +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.status.turn.summary`,priority=1
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
 // +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
-// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.status.chatClass.name`,priority=1
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"

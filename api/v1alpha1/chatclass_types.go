@@ -200,8 +200,8 @@ type SettingsInForce struct {
 	// +optional
 	FromClass []ChatField `json:"fromClass,omitempty"`
 
-	// limits in force, defaults included. maxSubChats and maxDepth count where the chat has no parent; actionDeadlineSeconds
-	// is absent where nobody says it, as its default depends on the calls that wait.
+	// limits in force, defaults included. maxSubChats and maxDepth count where the chat has no parent;
+	// actionDeadlineSeconds is absent where nobody says it, as its default depends on the calls that wait.
 	// +optional
 	Limits ChatLimits `json:"limits,omitempty,omitzero"`
 }

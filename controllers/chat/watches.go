@@ -154,14 +154,19 @@ func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcil
 	}
 	var requests []reconcile.Request
 	for i := range chats.Items {
-		chat := &chats.Items[i]
-		has := chat.Status.ChatClass != nil && chat.Status.ChatClass.Name == class.Name
-		may := chat.Spec.ChatClassName == class.Name || chat.Spec.ChatClassName == "" && class.Spec.Default
-		if (has || may) && (!chat.Status.Archived || chat.Status.ExpiresAt != nil || class.Spec.Expires()) {
+		if chat := &chats.Items[i]; concerns(class, chat) {
 			requests = append(requests, request(chat.Namespace, chat.Name))
 		}
 	}
 	return requests
+}
+
+// concerns reports whether a change of the class may mean something for the chat. To one that is archived it means
+// something only if that goes some day.
+func concerns(class *v1alpha1.ChatClass, chat *v1alpha1.Chat) bool {
+	has := chat.Status.ChatClass != nil && chat.Status.ChatClass.Name == class.Name
+	may := chat.Spec.ChatClassName == class.Name || chat.Spec.ChatClassName == "" && class.Spec.Default
+	return (has || may) && (!chat.Status.Archived || chat.Status.ExpiresAt != nil || class.Spec.Expires())
 }
 
 // chatsBy are the chats of the object's namespace that the index knows under its name.

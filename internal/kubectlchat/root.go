@@ -60,7 +60,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVar(&o.serviceAccount, "service-account", "",
 		"the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
 	flags.StringVarP(&o.output, "output", "o", "",
-		"json: print the events as they come, or what became of the request, one JSON object a line; yaml for debug and settings")
+		"json: print the events as they come, or what became of the request, one JSON object a line; "+
+			"yaml for debug and settings")
 	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o),
 		newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
 		newDebug(o))

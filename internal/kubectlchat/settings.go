@@ -23,9 +23,9 @@ func newSettings(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "settings CHAT",
 		Short: "Show which settings of a chat are in force, and who has said them",
-		Long: "Prints the settings of a chat that are in force as YAML, each with where it comes from: the chat itself, its " +
-			"ChatClass, or the restrictions of that. What nobody has said is left out. With -o json each setting has its path, " +
-			"value and source.",
+		Long: "Prints the settings of a chat that are in force as YAML, each with where it comes from: the chat itself, " +
+			"its ChatClass, or the restrictions of that. What nobody has said is left out. With -o json each setting has its " +
+			"path, value and source.",
 		Example: "  kubectl chat settings triage\n  kubectl chat settings triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

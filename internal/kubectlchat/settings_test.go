@@ -84,7 +84,9 @@ func TestSettingsOfAChatWhoseClassIsMissingAreNotKnown(t *testing.T) {
 }
 
 func TestSettingsAreReadAsTheyWereSaidAndShowNothingElse(t *testing.T) {
-	for _, said := range []string{"plain", hostile, mark + "[x]", "a # b", "a\nb: c\n", " - x", strings.Repeat("long words ", 40), "\n\n"} {
+	for _, said := range []string{
+		"plain", hostile, mark + "[x]", "a # b", "a\nb: c\n", " - x", strings.Repeat("long words ", 40), "\n\n",
+	} {
 		chat := &v1alpha1.Chat{}
 		chat.Spec.SystemPrompt = said
 		chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
