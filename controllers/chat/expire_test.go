@@ -107,6 +107,7 @@ func TestWhatTheCacheDoesNotShowKeepsAChatThatHasExpired(t *testing.T) {
 	beyond := func(c *v1alpha1.Chat) {
 		c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: "FamilyLimitExceeded"}}
 	}
+	archived := func(c *v1alpha1.Chat) { c.Status.Archived = true }
 	for name, c := range map[string]struct {
 		live []client.Object
 		kept bool
@@ -118,6 +119,7 @@ func TestWhatTheCacheDoesNotShowKeepsAChatThatHasExpired(t *testing.T) {
 		"a sub-chat at rest":    {[]client.Object{resting(nothing)}, false},
 		"a message to one":      {[]client.Object{resting(nothing), toSub}, true},
 		"one that cannot begin": {[]client.Object{resting(beyond), toSub}, false},
+		"one that is archived":  {[]client.Object{resting(archived), toSub}, false},
 		"a class":               {[]client.Object{chattest.In("ns", chattest.Class("new", isDefault))}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,9 +74,10 @@ func (r *classReader) unchanged(ctx context.Context, s *scope) (bool, error) {
 }
 
 // hasOpen reports whether people have said something in the chat that it has not dealt with, also by an edit. What was
-// said to one that the limits of its family keep from beginning does not count.
+// said to one that is archived, or that the limits of its family keep from beginning, does not count: nobody answers
+// it.
 func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
-	if tree.BeyondLimits(chat) {
+	if chat.Status.Archived || tree.BeyondLimits(chat) {
 		return false, nil
 	}
 	for next, more := "", true; more; more = next != "" {
