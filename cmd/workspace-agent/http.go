@@ -44,6 +44,15 @@ func listenAndServe(ctx context.Context, c config, manager *process.Manager) err
 // processes are the manager's as the server has them.
 type processes struct{ *process.Manager }
 
+// Speak implements server.Processes.
+func (p processes) Speak(key string, r *protocol.StartRequest) (server.Session, error) {
+	s, err := p.Manager.Speak(key, r)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // Output implements server.Processes.
 func (p processes) Output(id string, from int64) (*server.Output, error) {
 	out, err := p.Manager.Output(id, from)

@@ -29,6 +29,11 @@ const (
 	// answered then is answered again. One that was refused has changed nothing, and may be asked for again.
 	HeaderCall = "Parley-Call"
 
+	// Session is what the connection of a session is upgraded to.
+	Session = "parley-session"
+	// HeaderProcess is the id of a session's command.
+	HeaderProcess = "Parley-Process"
+
 	// HeaderOutputFrom is the offset of the first byte of the body: that which was asked for, or a later one if that is
 	// no longer kept. The body has no gap. It ends before what is not kept; whoever asks again from there on gets what
 	// comes after.

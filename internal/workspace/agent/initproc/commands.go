@@ -6,6 +6,7 @@ package initproc
 import (
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -21,20 +22,29 @@ type command struct {
 	startedAt time.Time
 	// pipe is the read end of what the command writes to.
 	pipe int
-	exit *link.Exit
+	// spoken is whether its standard input and output are a socket of the serving process.
+	spoken bool
+	exit   *link.Exit
 }
 
 func (c *command) describe() *link.Command {
-	return &link.Command{ID: c.id, PID: c.pid, StartedAt: c.startedAt, Exit: c.exit}
+	return &link.Command{ID: c.id, PID: c.pid, StartedAt: c.startedAt, Spoken: c.spoken, Exit: c.exit}
 }
 
-// handle does what the serving process asks. An error is a message that it never sends.
-func (i *Init) handle(m *link.Message) error {
+// handle does what the serving process asks, and closes the file that came with it. An error is a message that it never
+// sends.
+func (i *Init) handle(m *link.Message, file *os.File) error {
+	if file != nil {
+		defer func() { _ = file.Close() }() // It is the command's now, or nobody's.
+		if m.Start == nil {
+			return errors.New("a request with a descriptor that it has no use for")
+		}
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
 	case m.Start != nil:
-		i.start(m.Seq, m.Start)
+		i.start(m.Seq, m.Start, file)
 	case m.Signal != nil:
 		i.tell(&link.Message{Seq: m.Seq, Reply: &link.Reply{Errno: i.signal(m.Signal)}}, -1)
 	case m.Forget != "":
@@ -45,11 +55,12 @@ func (i *Init) handle(m *link.Message) error {
 	return nil
 }
 
-// start answers with the command of that id, and forks it if there is none.
-func (i *Init) start(seq int64, s *link.Start) {
+// start answers with the command of that id, and forks it if there is none. Its standard input and output are the
+// socket, if there is one.
+func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
 	c, err := i.commands[s.ID], error(nil)
 	if c == nil {
-		c, err = i.launch(s)
+		c, err = i.launch(s, socket)
 	}
 	if err != nil {
 		errno := syscall.EINVAL
@@ -60,9 +71,9 @@ func (i *Init) start(seq int64, s *link.Start) {
 	i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Command: c.describe()}}, c.pipe)
 }
 
-// launch forks a command in a session of its own. Standard output and error are one pipe, whose other end is kept.
-// ForkExec returns when the new program runs, or after it has reaped what could not become one.
-func (i *Init) launch(s *link.Start) (*command, error) {
+// launch forks a command in a session of its own. Standard error, and output where there is no socket, are one pipe,
+// whose other end is kept. ForkExec returns when the new program runs, or after it has reaped what could not become one.
+func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 	if s.ID == "" || len(s.Argv) == 0 || len(s.Path) == 0 {
 		return nil, syscall.EINVAL
 	}
@@ -78,16 +89,20 @@ func (i *Init) launch(s *link.Start) (*command, error) {
 	if err := unix.SetNonblock(pipe[0], true); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing a pipe: %w", err), unix.Close(pipe[0]))
 	}
+	input, output := i.null.Fd(), uintptr(pipe[1])
+	if socket != nil {
+		input, output = socket.Fd(), socket.Fd()
+	}
 	pid, err := i.system.fork(string(s.Path), texts(s.Argv), &syscall.ProcAttr{
 		Dir:   string(s.Dir),
 		Env:   texts(s.Env),
-		Files: []uintptr{i.null.Fd(), uintptr(pipe[1]), uintptr(pipe[1])},
+		Files: []uintptr{input, output, uintptr(pipe[1])},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("forking: %w", err), unix.Close(pipe[0]))
 	}
-	c := &command{id: s.ID, pid: pid, startedAt: i.Now(), pipe: pipe[0]}
+	c := &command{id: s.ID, pid: pid, startedAt: i.Now(), pipe: pipe[0], spoken: socket != nil}
 	i.commands[c.id], i.byPID[c.pid] = c, c
 	return c, nil
 }

@@ -68,7 +68,7 @@ func (f *fake) said() *link.Message { return f.serving.out.queue[len(f.serving.o
 
 func (f *fake) ask(m *link.Message) *link.Reply {
 	f.t.Helper()
-	if err := f.handle(m); err != nil {
+	if err := f.handle(m, nil); err != nil {
 		f.t.Fatal(err)
 	}
 	if f.said().Seq != m.Seq || f.said().Reply == nil {
@@ -88,7 +88,7 @@ func TestACommandIsForkedOnceAndKeptUntilItIsForgotten(t *testing.T) {
 	if first.Command.PID != 101 || again.Command.PID != 101 || len(f.forked) != 1 {
 		t.Errorf("forked %v, told %+v and %+v", f.forked, first, again)
 	}
-	f.handle(&link.Message{Forget: "p1"})
+	f.handle(&link.Message{Forget: "p1"}, nil)
 	f.ended(101, 256)
 	exit := f.said().Exit
 	if exit == nil || exit.ID != "p1" || exit.Status.ExitStatus() != 1 || !exit.At.Equal(time.Unix(1000, 0)) {
@@ -97,7 +97,7 @@ func TestACommandIsForkedOnceAndKeptUntilItIsForgotten(t *testing.T) {
 	if ended := f.ask(start(3, "p1")); ended.Command.Exit == nil || len(f.forked) != 1 {
 		t.Errorf("forked %v, told %+v", f.forked, ended)
 	}
-	f.handle(&link.Message{Forget: "p1"})
+	f.handle(&link.Message{Forget: "p1"}, nil)
 	if len(f.commands) != 0 || len(f.byPID) != 0 {
 		t.Errorf("kept %v", f.commands)
 	}
@@ -176,7 +176,7 @@ func FuzzHandle(f *testing.F) {
 			if json.Unmarshal(raw, &m) != nil {
 				return
 			}
-			_ = init.handle(&m) // It may be no request.
+			_ = init.handle(&m, nil) // It may be no request.
 			for _, pid := range init.killed {
 				if pid > -100 {
 					t.Fatalf("signalled %d", pid)
@@ -190,7 +190,7 @@ func FuzzHandle(f *testing.F) {
 			init.ended(pid, 0)
 		}
 		for id := range init.commands {
-			if err := init.handle(&link.Message{Forget: id}); err != nil {
+			if err := init.handle(&link.Message{Forget: id}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -182,10 +182,7 @@ func (i *Init) receive(s *serving) error {
 		if err != nil {
 			return err
 		}
-		if file != nil {
-			return errors.Join(errors.New("a request with a descriptor"), file.Close())
-		}
-		if err := i.handle(m); err != nil {
+		if err := i.handle(m, file); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package link is what process 1 of a workspace and its serving process say to each other: JSON in frames over a stream
-// socket that the serving process inherits, some of them with a file descriptor, the read end of the pipe that a
-// command writes to.
+// socket that the serving process inherits, some of them with a file descriptor: the read end of the pipe that a
+// command writes to, or the socket that is the standard input and output of one that is spoken to.
 //
 // Process 1 begins with a Hello and with every command that it still keeps. From then on it answers requests in their
 // order, and tells of each exit after the answer that told of the start. When it closes its side, the workspace stops.
@@ -27,7 +27,7 @@ type Message struct {
 	Stopping bool     `json:"stopping,omitempty"` // the workspace is being stopped, and nothing is started any more
 
 	// From the serving process.
-	Start  *Start  `json:"start,omitempty"`
+	Start  *Start  `json:"start,omitempty"` // of a command that is spoken to: with its end of the socket
 	Signal *Signal `json:"signal,omitempty"`
 	// Forget is the id of a command whose exit is on disk, and whose output has ended.
 	Forget string `json:"forget,omitempty"`
@@ -49,6 +49,8 @@ type Command struct {
 	// PID is also the id of its session.
 	PID       int       `json:"pid"`
 	StartedAt time.Time `json:"startedAt"`
+	// Spoken is whether the serving process speaks to it, or one before it did.
+	Spoken bool `json:"spoken,omitempty"`
 	// Exit is nil while it runs.
 	Exit *Exit `json:"exit,omitempty"`
 }

@@ -52,6 +52,8 @@ type Limits struct {
 	// default: 1 GiB. Of the oldest the output goes first.
 	Finished      int
 	FinishedBytes int64
+	// Unread is how long the command of a session may take to read what it is told; default: a minute.
+	Unread time.Duration
 }
 
 func (l Limits) orDefaults() Limits {
@@ -60,6 +62,7 @@ func (l Limits) orDefaults() Limits {
 		Holding:       cmp.Or(l.Holding, 200),
 		Finished:      cmp.Or(l.Finished, 1000),
 		FinishedBytes: cmp.Or(l.FinishedBytes, 1<<30),
+		Unread:        cmp.Or(l.Unread, time.Minute),
 	}
 }
 
@@ -82,6 +85,8 @@ type Manager struct {
 	keys     map[string]*command
 	last     int // number of the newest command
 	stopping bool
+	// unheard are commands that a former serving process spoke to.
+	unheard []*command
 }
 
 // Open takes up what process 1 and the state directory say of earlier commands. From then on their output is collected;
@@ -145,6 +150,7 @@ func (m *Manager) greet(conn *link.Conn) (map[string]handedOver, error) {
 // stops. Then it waits until what has ended by then is on disk. The error is nil if process 1 has closed it properly.
 func (m *Manager) Run() error {
 	m.collectors.Go(m.startMain)
+	m.collectors.Go(m.endUnheard)
 	err := m.listen()
 	if errors.Is(err, io.EOF) {
 		err = nil

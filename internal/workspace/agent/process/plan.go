@@ -34,6 +34,16 @@ type plan struct {
 	dir       string
 	// shown is the command for people and models.
 	shown string
+	// socket is to be its standard input and output; nil: it has no input, and its output is kept.
+	socket *os.File
+}
+
+// descriptor is that of the socket; negative: there is none.
+func (p *plan) descriptor() int {
+	if p.socket == nil {
+		return -1
+	}
+	return int(p.socket.Fd())
 }
 
 // plan checks a request. It looks at the file system, which may take its time.

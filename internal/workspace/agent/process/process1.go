@@ -33,8 +33,9 @@ func newProcess1(conn *link.Conn) *process1 {
 	return &process1{conn: conn, waiting: map[int64]chan answer{}}
 }
 
-// ask sends a request and waits for the answer, which is near: process 1 waits for nobody.
-func (p *process1) ask(m *link.Message) (answer, error) {
+// ask sends a request, and a duplicate of the descriptor unless that is negative, and waits for the answer, which is
+// near: process 1 waits for nobody.
+func (p *process1) ask(m *link.Message, descriptor int) (answer, error) {
 	reply := make(chan answer, 1)
 	p.mu.Lock()
 	if p.over {
@@ -45,7 +46,7 @@ func (p *process1) ask(m *link.Message) (answer, error) {
 	m.Seq = p.seq
 	p.waiting[m.Seq] = reply
 	p.mu.Unlock()
-	if err := p.conn.Send(m, -1); err != nil {
+	if err := p.conn.Send(m, descriptor); err != nil {
 		p.mu.Lock()
 		delete(p.waiting, m.Seq)
 		p.mu.Unlock()

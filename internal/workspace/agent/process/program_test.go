@@ -111,6 +111,11 @@ func runServing(s settings) error {
 	if err != nil {
 		return err
 	}
+	speaking, err := net.Listen("unix", s.Socket+"-speak")
+	if err != nil {
+		return err
+	}
+	go speak(manager, speaking)
 	listener, err := net.Listen("unix", s.Socket)
 	if err != nil {
 		return err
@@ -129,6 +134,35 @@ func runServing(s settings) error {
 		}
 	}()
 	return manager.Run()
+}
+
+// speak takes a request in the first line of each connection, and speaks to what that starts.
+func speak(manager *process.Manager, listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			var ask Ask
+			first := json.NewDecoder(conn)
+			if err := first.Decode(&ask); err != nil {
+				panic(err)
+			}
+			told := Told{}
+			session, err := manager.Speak(ask.Key, &ask.Request)
+			if errors.As(err, &told.Refusal); err == nil {
+				told.Process = session.Process()
+			}
+			if err := json.NewEncoder(conn).Encode(told); err != nil {
+				panic(err)
+			}
+			if err == nil {
+				session.Relay(context.Background(), conn)
+			}
+			_ = conn.Close()
+		}()
+	}
 }
 
 // Door is how a test reaches the manager.

@@ -63,6 +63,9 @@ func (m *Manager) takeUp(r record, handed handedOver) error {
 	m.mu.Unlock()
 	if handed.Command != nil {
 		c.exit = handed.Exit
+		if handed.Spoken {
+			m.unheard = append(m.unheard, c)
+		}
 		m.take(c, handed)
 		return nil
 	}

@@ -117,7 +117,7 @@ func (m *Manager) signalGroup(q *quarry, signal syscall.Signal) {
 	if !q.runs {
 		return
 	}
-	a, err := m.init.ask(&link.Message{Signal: &link.Signal{ID: q.id, Signal: signal}})
+	a, err := m.init.ask(&link.Message{Signal: &link.Signal{ID: q.id, Signal: signal}}, -1)
 	q.reached = err == nil && a.reply.Errno == 0
 }
 

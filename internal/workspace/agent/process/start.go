@@ -173,7 +173,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 	}
 	a, err := m.init.ask(&link.Message{Start: &link.Start{
 		ID: r.ID, Path: []byte(p.path), Argv: words(p.argv), Env: words(env), Dir: []byte(p.dir),
-	}})
+	}}, p.descriptor())
 	switch {
 	case err != nil:
 		return refuse(protocol.Unavailable, "The agent is being restarted: ask again by the same key.")

@@ -291,6 +291,24 @@ func (c *commands) Start(ctx context.Context, key string, r *protocol.StartReque
 	return p, nil
 }
 
+func (c *commands) Speak(_ string, r *protocol.StartRequest) (Session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started = append(c.started, *r)
+	return parrot{}, nil
+}
+
+// parrot is a session with a command that says what it hears.
+type parrot struct{}
+
+func (parrot) Process() protocol.Process { return echo }
+
+func (parrot) Relay(ctx context.Context, client io.ReadWriteCloser) {
+	defer context.AfterFunc(ctx, func() { client.Close() })()
+	defer client.Close()
+	_, _ = io.Copy(client, client)
+}
+
 func (c *commands) List() []protocol.Process { return []protocol.Process{echo} }
 
 func (c *commands) Get(id string) (protocol.Process, error) { return c.named(id) }

@@ -17,6 +17,8 @@ import (
 type Processes interface {
 	// Start starts a command, or returns the one that was started with the key before.
 	Start(ctx context.Context, key string, r *protocol.StartRequest) (protocol.Process, error)
+	// Speak starts a command that is spoken to.
+	Speak(key string, r *protocol.StartRequest) (Session, error)
 	// List returns the commands, the newest first.
 	List() []protocol.Process
 	// Get returns one of them.

@@ -24,6 +24,7 @@ const (
 
 	filesPath     = "/v1/files/"
 	processesPath = "/v1/processes/"
+	sessionsPath  = "/v1/sessions/"
 	bindingPath   = "/v1/binding"
 	healthPath    = "/v1/health"
 )
@@ -37,12 +38,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 		return
 	}
-	places := s.atWork
-	if strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait") {
-		places = s.waiting
-	}
+	places, full := s.placesFor(r)
 	if !places.try() {
-		s.turnAway(w, r, refuse(protocol.Unavailable, "The workspace has as many requests as it takes. Try again."))
+		s.turnAway(w, r, full)
 		return
 	}
 	defer places.leave()
@@ -51,6 +49,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.route(w, r)
+}
+
+// placesFor are the places that a request takes one of, and its refusal if there is none.
+func (s *Server) placesFor(r *http.Request) (slots, error) {
+	full := refuse(protocol.Unavailable, "The workspace has as many requests as it takes. Try again.")
+	switch {
+	case strings.HasPrefix(r.URL.Path, sessionsPath):
+		return s.sessions, refuse(protocol.TooMany, "%d programs of MCP servers run in the workspace, as many as may.",
+			cap(s.sessions))
+	case strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait"):
+		return s.waiting, full
+	}
+	return s.atWork, full
 }
 
 // turnAway refuses a request whose body may not have been read.
@@ -105,6 +116,7 @@ func (s *Server) handlers() http.Handler {
 		"GET /v1/processes/{id}":         s.getProcess,
 		"GET /v1/processes/{id}/output":  s.output,
 		"POST /v1/processes/{id}/signal": s.signal,
+		"POST /v1/sessions/{key}":        s.session,
 		"POST /v1/read":                  s.read,
 		"POST /v1/edits":                 s.edit,
 		"POST /v1/search":                s.search,

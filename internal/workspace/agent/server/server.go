@@ -52,6 +52,8 @@ type Options struct {
 	AtWork int
 	// Waiting is how many requests wait at once for commands, default 256. One more is answered with 503.
 	Waiting int
+	// Sessions is how many commands are spoken to at once, default 32. One more is refused.
+	Sessions int
 }
 
 // Server serves one workspace.
@@ -61,6 +63,8 @@ type Server struct {
 	binding *binding
 	atWork  slots
 	waiting slots
+	// sessions are the commands that are spoken to.
+	sessions slots
 	// large are the bodies that are held in memory at once.
 	large  slots
 	routes http.Handler
@@ -81,7 +85,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, files: opened, binding: openBinding(filepath.Join(o.State, "binding.json")),
 		atWork: newSlots(o.AtWork, defaultAtWork), waiting: newSlots(o.Waiting, defaultWaiting),
-		large: newSlots(0, largeBodies)}
+		sessions: newSlots(o.Sessions, defaultSessions), large: newSlots(0, largeBodies)}
 	if err := s.binding.fault(); err != nil {
 		o.Log.Error("The workspace's binding cannot be read, so nobody is let in", "error", err)
 	}
@@ -117,6 +121,8 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		_ = server.Close()
 	}
 	running.Wait()
+	stop()
+	s.sessions.close()
 	closed := s.files.Close()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return errors.Join(fmt.Errorf("serving: %w", err), closed)

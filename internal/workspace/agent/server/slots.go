@@ -10,6 +10,8 @@ const (
 	defaultAtWork = 64
 	// defaultWaiting is as many commands as a workspace runs at once, several times. Who waits costs a connection.
 	defaultWaiting = 256
+	// defaultSessions is more than the chats of a family have MCP servers at work at once.
+	defaultSessions = 32
 	// largeBodies bounds the memory for contents and edits: each takes up to 16 MiB, some times over.
 	largeBodies = 4
 )
@@ -45,3 +47,10 @@ func (s slots) take(ctx context.Context) error {
 }
 
 func (s slots) leave() { <-s }
+
+// close waits until all have left, and lets nobody in any more.
+func (s slots) close() {
+	for range cap(s) {
+		s <- struct{}{}
+	}
+}

@@ -1,0 +1,155 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// sessionPatience is how long a command has to end once nobody speaks to it any more, after the end of its input and
+// again after SIGTERM, and lastWords how long what it has said before it ended takes to be heard: a second each.
+const sessionPatience, lastWords = time.Second, time.Second
+
+// Session is a command that is spoken to by its standard input and output, which are a socket as Node's child_process
+// gives it to programs. What it writes to its standard error is its output.
+type Session struct {
+	manager *Manager
+	command *command
+	socket  *net.UnixConn
+}
+
+// Speak starts a command that is spoken to. A key that was used before is refused: no command is spoken to twice.
+// Relay must follow.
+func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) {
+	if !protocol.ValidKey(key) || key == MainKey {
+		return nil, refuse(protocol.BadRequest, "%.60q cannot be the key of a session.", key)
+	}
+	p, err := m.plan(r)
+	if err != nil {
+		return nil, err
+	}
+	socket, theirs, err := pair()
+	if err != nil {
+		return nil, refuse(protocol.Internal, "There is no socket for the command: %v.", err)
+	}
+	defer func() { _ = theirs.Close() }() // It is the command's now, or nobody's.
+	p.socket = theirs
+	c, fresh, err := m.reserve(key, p)
+	if err == nil && !fresh {
+		err = refuse(protocol.BadRequest, "The key %s was used before: a session is of one key alone.", key)
+	}
+	if err == nil {
+		failure := m.launch(c, p)
+		c.settle(failure)
+		if failure == nil {
+			return &Session{manager: m, command: c, socket: socket}, nil
+		}
+		err = failure
+	}
+	_ = socket.Close() // Nobody has it.
+	return nil, err
+}
+
+// pair makes a socket: an end for the serving process, and one for a command.
+func pair() (*net.UnixConn, *os.File, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a socket: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(ends[0]), "session"), os.NewFile(uintptr(ends[1]), "command")
+	defer func() { _ = ours.Close() }() // There is a duplicate.
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		_ = theirs.Close() // Nobody has it.
+		return nil, nil, fmt.Errorf("opening a socket: %w", err)
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// Process is the command as it is.
+func (s *Session) Process() protocol.Process { return s.command.describe() }
+
+// Relay has the client speak to the command until one of them ends that, or ctx is done. Then it ends the command and
+// all that it has started, and closes the client.
+func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
+	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	heard, said, exited := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(heard)
+		_, _ = io.Copy(input{s}, client) // Either end ends it.
+	}()
+	go func() {
+		defer close(said)
+		if _, err := io.Copy(client, s.socket); err != nil {
+			_ = client.Close()                   // It takes nothing any more.
+			_, _ = io.Copy(io.Discard, s.socket) // A command that cannot write could not end by itself.
+		}
+	}()
+	go func() {
+		defer close(exited)
+		_, _ = s.manager.Wait(waiting, s.command.id()) // It is there.
+	}()
+	select {
+	case <-heard:
+	case <-said:
+	case <-exited:
+	case <-ctx.Done():
+	}
+	s.end(exited)
+	_ = s.socket.SetReadDeadline(time.Now().Add(lastWords)) // It has deadlines.
+	<-said
+	_ = client.Close() // It is over.
+	_ = s.socket.Close()
+	<-heard
+}
+
+// input is that of the command. Whoever waits for it to read does not see that its client has gone.
+type input struct{ *Session }
+
+// Write implements io.Writer.
+func (i input) Write(p []byte) (int, error) {
+	if err := i.socket.SetWriteDeadline(time.Now().Add(i.manager.options.Limits.Unread)); err != nil {
+		return 0, fmt.Errorf("bounding the time to write: %w", err)
+	}
+	return i.socket.Write(p)
+}
+
+// end ends the command and all that it has started: it is to end by itself when its input does.
+func (s *Session) end(exited <-chan struct{}) {
+	_ = s.socket.CloseWrite() // It may have closed it itself.
+	if !closedWithin(exited, sessionPatience) {
+		s.manager.deliver(s.command, unix.SIGTERM)
+		closedWithin(exited, sessionPatience)
+	}
+	s.manager.deliver(s.command, unix.SIGKILL)
+}
+
+// closedWithin waits for the channel to be closed, for so long, and reports whether it was.
+func closedWithin(closed <-chan struct{}, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-closed:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// endUnheard ends what a former serving process spoke to: nobody can any more.
+func (m *Manager) endUnheard() {
+	for _, c := range m.unheard {
+		m.deliver(c, unix.SIGKILL)
+	}
+}

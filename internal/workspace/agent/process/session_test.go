@@ -1,0 +1,229 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/workspace/agent/process"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// talk is a session with a command, as a client has it.
+type talk struct {
+	t testing.TB
+	protocol.Process
+	conn net.Conn
+	said *bufio.Reader
+}
+
+// trySpeak starts a command that is spoken to.
+func (a *agent) trySpeak(key, command string) (*talk, Told) {
+	a.t.Helper()
+	a.must("Look", Ask{}) // It is there.
+	conn, err := net.Dial("unix", a.settings.Socket+"-speak")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		a.t.Fatal(err)
+	}
+	ask := Ask{Key: key, Request: protocol.StartRequest{Command: command}}
+	if err := json.NewEncoder(conn).Encode(ask); err != nil {
+		a.t.Fatal(err)
+	}
+	s := &talk{t: a.t, conn: conn, said: bufio.NewReader(conn)}
+	var told Told
+	first, err := s.said.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(first, &told)
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	s.Process = told.Process
+	return s, told
+}
+
+func (a *agent) speak(command string) *talk {
+	a.t.Helper()
+	s, told := a.trySpeak(newKey(), command)
+	if told.Refusal != nil {
+		a.t.Fatalf("it was refused: %s", told.Refusal.Message)
+	}
+	return s
+}
+
+func (s *talk) say(text string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.conn, text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// hears checks what the command says next.
+func (s *talk) hears(line string) {
+	s.t.Helper()
+	if got, err := s.said.ReadString('\n'); err != nil || got != line {
+		s.t.Fatalf("it says %q (%v), not %q", got, err, line)
+	}
+}
+
+// rest is what it says until nobody is there to say more.
+func (s *talk) rest() string {
+	s.t.Helper()
+	rest, err := io.ReadAll(s.said)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(rest)
+}
+
+func TestASessionSpeaksToACommandAndKeepsWhatItWritesAsError(t *testing.T) {
+	a := newAgent(t)
+	s := a.speak(`echo begun >&2; while read line; do echo "heard $line"; done; echo over >&2`)
+	s.say("one\ntwo\n")
+	s.hears("heard one\n")
+	s.hears("heard two\n")
+	s.conn.Close()
+	exits(t, a.wait(s.ID), 0)
+	a.until(s.ID, "begun\nover\n")
+	a.alone()
+}
+
+func TestTheEndOfASessionEndsTheCommandAndAllThatItHasStarted(t *testing.T) {
+	for _, tree := range append(trees, struct{ name, command string }{
+		"ignoring the end of its input", "echo ready; exec sleep 60",
+	}) {
+		t.Run(tree.name, func(t *testing.T) {
+			a := newAgent(t)
+			other := a.start("exec sleep 60")
+			s := a.speak(tree.command)
+			s.hears("ready\n")
+			s.conn.Close()
+			if p := a.wait(s.ID); p.State != protocol.Exited {
+				t.Errorf("it is %+v", p)
+			}
+			a.onlyLeft(1)
+			a.must("Signal", Ask{ID: other.ID, Signal: protocol.Kill})
+		})
+	}
+}
+
+func TestTheEndOfACommandEndsItsSession(t *testing.T) {
+	for name, c := range map[string]struct{ command, says string }{
+		"at once":                          {"exit 3", ""},
+		"after it has said something":      {"printf 'no newline'; exit 3", "no newline"},
+		"leaving a child with its output":  {"sleep 60 & echo bye; exit 3", "bye\n"},
+		"leaving one that goes on writing": {"(while :; do echo x; sleep 0.1; done) >/dev/null & exit 3", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgent(t)
+			s := a.speak(c.command)
+			if said := s.rest(); said != c.says {
+				t.Errorf("it says %q", said)
+			}
+			exits(t, a.wait(s.ID), 3)
+			a.alone()
+		})
+	}
+}
+
+func TestACommandThatSaysEndlesslyMuchEndsWithItsSession(t *testing.T) {
+	a := newAgent(t)
+	s := a.speak("exec cat /dev/zero")
+	if _, err := io.CopyN(io.Discard, s.said, 32<<20); err != nil {
+		t.Fatal(err)
+	}
+	if kib := memory(t, a.serving().PID); kib > 100<<10 {
+		t.Errorf("the serving process has %d KiB", kib)
+	}
+	s.conn.Close()
+	a.wait(s.ID)
+	a.alone()
+}
+
+func TestACommandThatReadsNothingEndsWithItsSession(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Limits.Unread = 300 * time.Millisecond })
+	s := a.speak("echo ready; exec sleep 60")
+	s.hears("ready\n")
+	if err := s.conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for s.writes() { // Until all that holds it on the way is full.
+	}
+	s.conn.Close()
+	a.wait(s.ID)
+	a.alone()
+}
+
+func (s *talk) writes() bool {
+	_, err := s.conn.Write(make([]byte, 64<<10))
+	return err == nil
+}
+
+func TestACrashOfTheServingProcessEndsTheCommandsThatItSpokeToAndNoOther(t *testing.T) {
+	for _, tree := range trees {
+		t.Run(tree.name, func(t *testing.T) {
+			a := newAgent(t)
+			other := a.start("exec sleep 60")
+			s := a.speak(tree.command)
+			s.hears("ready\n")
+			a.crash()
+			s.rest()
+			if p := a.wait(s.ID); p.State != protocol.Exited {
+				t.Errorf("it is %+v", p)
+			}
+			a.onlyLeft(1)
+			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
+				t.Errorf("the other is %+v", p)
+			}
+		})
+	}
+}
+
+func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
+	a := newAgent(t)
+	s := a.speak("trap '' TERM; echo ready; sleep 60")
+	s.hears("ready\n")
+	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.rest()
+	a.ends()
+	a.boot()
+	killed(t, a.must("Get", Ask{ID: s.ID}).Process, "SIGKILL")
+}
+
+func TestASessionThatCannotBeginIsRefused(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Limits = process.Limits{Running: 2} })
+	s, _ := a.trySpeak("key", "exec cat")
+	_, again := a.trySpeak("key", "exec cat")
+	if message := refusal(t, again, protocol.BadRequest); !strings.Contains(message, "was used before") {
+		t.Errorf("it says %q", message)
+	}
+	_, main := a.trySpeak("main", "exec cat")
+	refusal(t, main, protocol.BadRequest)
+	_, none := a.trySpeak(newKey(), "")
+	refusal(t, none, protocol.BadRequest)
+	other := a.start("exec sleep 60")
+	_, full := a.trySpeak(newKey(), "exec cat")
+	refusal(t, full, protocol.TooMany)
+	s.say("still there\n")
+	s.hears("still there\n")
+	s.conn.Close()
+	a.must("Signal", Ask{ID: other.ID, Signal: protocol.Kill})
+	waiting.Until(t, patience, "all have ended", func() bool { return a.ask("Look", Ask{}).Running == 0 })
+	a.alone()
+}
