@@ -4,7 +4,7 @@
 package v1alpha1
 
 // MCPServerReason is why a server's tools were not offered to a model.
-// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid;CABundleInvalid;ReferenceNotFound;ReferenceForbidden;NotReady;AddressInvalid
+// +kubebuilder:validation:Enum=ConnectionFailed;TimedOut;AccessDenied;SecretMissing;HostForbidden;ResponseInvalid;CABundleInvalid;ReferenceNotFound;ReferenceForbidden;NotReady;AddressInvalid;WorkspaceNotReady;CommandFailed
 type MCPServerReason string
 
 const (
@@ -34,6 +34,10 @@ const (
 	MCPNotReady MCPServerReason = "NotReady"
 	// MCPAddressInvalid means that the object which serverRef names says no address that can be called.
 	MCPAddressInvalid MCPServerReason = "AddressInvalid"
+	// MCPWorkspaceNotReady means that the chat has no workspace in which command could run, or that it is not ready.
+	MCPWorkspaceNotReady MCPServerReason = "WorkspaceNotReady"
+	// MCPCommandFailed means that command could not be started, or that it has ended.
+	MCPCommandFailed MCPServerReason = "CommandFailed"
 )
 
 // MCPServerUnavailable is a server whose tools were not offered to a model, and why.

@@ -28,7 +28,9 @@ const (
 )
 
 // MCPServer is a server of the Model Context Protocol (MCP) whose tools the model may call, as NAME__TOOL.
-// +kubebuilder:validation:XValidation:rule="has(self.url) != has(self.serverRef)",message="set either url or serverRef"
+// +kubebuilder:validation:XValidation:rule="[has(self.url), has(self.serverRef), has(self.command)].exists_one(given, given)",message="set exactly one of url, serverRef and command"
+// +kubebuilder:validation:XValidation:rule="!has(self.command) || !has(self.transport) && !has(self.headers) && !has(self.headersFrom) && !has(self.caBundleFrom)",message="a command is spoken to by its standard input and output: transport, headers, headersFrom and caBundleFrom are for a url or a serverRef"
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.env)",message="env is for a command"
 // +kubebuilder:validation:XValidation:rule="!has(self.caBundleFrom) || !has(self.url) || self.url.startsWith('https://')",message="caBundleFrom is for a url of https"
 // +kubebuilder:validation:XValidation:rule="!has(self.headers) || self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()) && (!has(self.headersFrom) || !self.headersFrom.exists(o, o.name.lowerAscii() == h.name.lowerAscii())))",message="each header can be given once, in headers or in headersFrom, in upper or lower case"
 // +kubebuilder:validation:XValidation:rule="!has(self.headersFrom) || self.headersFrom.all(h, self.headersFrom.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",message="each header can be given once, in upper or lower case"
@@ -51,6 +53,25 @@ type MCPServer struct {
 	// waited for while it starts, for a minute of the turn at most. A change of its address counts from the next step.
 	// +optional
 	ServerRef *MCPServerReference `json:"serverRef,omitempty"`
+
+	// command is the program of a server that speaks on its standard input and output, and its arguments, in place of url.
+	// It runs in the workspace of the chat's family, without a shell and in the workspace's directory, once for each step
+	// that lists or calls its tools. The first step of a turn has the workspace started for it.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self[0] != ''",message="the first word, the program, is empty"
+	// +listType=atomic
+	// +optional
+	Command []string `json:"command,omitempty"`
+
+	// env are variables of the command's environment, besides those of the workspace. No place for secrets: whoever may
+	// read the chat can read them, and so can all that runs in the workspace.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Env []MCPVariable `json:"env,omitempty"`
 
 	// transport that the server speaks. Default: what serverRef leads to says, or else StreamableHTTP.
 	// +optional
@@ -113,6 +134,21 @@ type MCPServer struct {
 	// Default false.
 	// +optional
 	Trusted bool `json:"trusted,omitempty"`
+}
+
+// MCPVariable is a variable of the environment of a server's command.
+type MCPVariable struct {
+	// name of the variable.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	// +required
+	Name string `json:"name"`
+
+	// value of the variable.
+	// +kubebuilder:validation:MaxLength=4096
+	// +required
+	Value string `json:"value"`
 }
 
 // MCPHeader is a header of requests to a server.

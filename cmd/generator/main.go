@@ -198,7 +198,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 			builtin.CurrentTime{Now: time.Now},
 			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 		)...),
-		WorkspaceContext: found.Context, MCP: o.MCP,
+		WorkspaceContext: found.Context, Workspace: found.Of, MCP: o.MCP,
 		ClusterUnavailable: func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
 			return kubernetes.Unavailable(ctx, cluster, chat)
 		},

@@ -20,12 +20,14 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/workspace/client"
 )
 
-// endpoint is a server as it is called.
+// endpoint is a server as it is called: at its url, or by the agent that runs its command.
 type endpoint struct {
 	server  *v1alpha1.MCPServer
 	url     *url.URL
+	agent   *client.Client
 	headers http.Header
 	secrets scrubber
 	// roots are the authorities that its certificate is of; nil: those of the image.
@@ -35,7 +37,10 @@ type endpoint struct {
 }
 
 // endpoint is where the server is called, and with what.
-func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer) (*endpoint, *failure) {
+func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*endpoint, *failure) {
+	if len(server.Command) > 0 {
+		return inWorkspace(ctx, server, places)
+	}
 	target, failed := s.target(server)
 	if failed != nil {
 		return nil, failed
@@ -51,13 +56,37 @@ func (s *Servers) endpoint(ctx context.Context, server *v1alpha1.MCPServer) (*en
 	if failed != nil {
 		return nil, failed
 	}
-	raw, err := json.Marshal([]any{server, e.headers, bundle})
+	return e, e.name(e.headers, bundle)
+}
+
+// inWorkspace is a server that runs in the workspace: in another pod it is another one.
+func inWorkspace(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*endpoint, *failure) {
+	agent, failed := housed(ctx, server, places)
+	if failed != nil {
+		return nil, failed
+	}
+	e := &endpoint{server: server, agent: agent}
+	chat, pod := agent.Place()
+	return e, e.name(chat, pod)
+}
+
+// name gives the endpoint its key, from its entry and what else decides what the server says.
+func (e *endpoint) name(more ...any) *failure {
+	raw, err := json.Marshal([]any{e.server, more})
 	if err != nil {
-		return nil, &failure{reason: v1alpha1.MCPConnectionFailed, words: "its entry cannot be read"}
+		return &failure{reason: v1alpha1.MCPConnectionFailed, words: "its entry cannot be read"}
 	}
 	sum := sha256.Sum256(raw)
 	e.key = hex.EncodeToString(sum[:])
-	return e, nil
+	return nil
+}
+
+// host is where its url leads; empty if it has none.
+func (e *endpoint) host() string {
+	if e.url == nil {
+		return ""
+	}
+	return e.url.Host
 }
 
 // addRoots adds the authorities that the entry names, as they are now, and returns what they were read from.

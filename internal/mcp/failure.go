@@ -34,8 +34,8 @@ type failure struct {
 
 func (f *failure) Error() string { return f.words }
 
-// failureOf is why something that was asked of a server over the wire failed with err.
-func failureOf(err error, w *wire, notes *transport.Notes, secrets scrubber) *failure {
+// failure implements line.
+func (w *wire) failure(_ context.Context, err error, notes *transport.Notes, secrets scrubber) *failure {
 	if known, ok := errors.AsType[*failure](err); ok {
 		return known
 	}

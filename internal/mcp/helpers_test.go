@@ -124,7 +124,7 @@ func names(o *mcp.Offer) (all []string) {
 // offer is what the servers offer.
 func offer(t *testing.T, s *mcp.Servers, entries ...v1alpha1.MCPServer) *mcp.Offer {
 	t.Helper()
-	o := s.Offer(t.Context(), entries, nil)
+	o := s.Offer(t.Context(), entries, mcp.Places{})
 	t.Cleanup(o.Close)
 	return o
 }

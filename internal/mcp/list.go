@@ -40,7 +40,7 @@ func (s *Servers) fetch(ctx context.Context, e *endpoint, client *http.Client) (
 	ctx, notes := transport.WithNotes(ctx, s.options.Now)
 	all, keep, err := opened.tools(ctx)
 	if err != nil {
-		return nil, s.told(ctx, e, failureOf(err, opened.wire, notes, e.secrets), err)
+		return nil, s.told(ctx, e, opened.line.failure(ctx, err, notes, e.secrets), err)
 	}
 	return &listed{selection: choose(e.server, all, e.secrets), keep: keep}, nil
 }

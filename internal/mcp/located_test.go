@@ -41,7 +41,7 @@ func TestAnEntryThatIsAReferenceIsCalledWhereItLeadsTo(t *testing.T) {
 			reason: v1alpha1.MCPConnectionFailed, says: "its url is not valid"},
 	} {
 		servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = c.hosts })
-		o := servers.Offer(t.Context(), []v1alpha1.MCPServer{entry}, c.told)
+		o := servers.Offer(t.Context(), []v1alpha1.MCPServer{entry}, mcp.Places{Told: c.told})
 		unavailable := o.Unavailable()
 		switch {
 		case c.reason == "" && (len(unavailable) > 0 || run(t, o, "s__look", "{}").output != "seen"):

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/toolpolicy"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 // Offer is what the servers of a chat offer to one step, and the sessions that its calls open.
@@ -34,17 +35,25 @@ type source struct {
 	opened *session
 }
 
-// Offer asks the servers, all at once, what they offer; told is where those are that are references. It takes as long
-// as the slowest of them, at most its connect timeout, and nothing where the answers are known.
-func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, told []v1alpha1.MCPServerAddress) *Offer {
+// Places are where the servers are whose entries have no url.
+type Places struct {
+	// Told is where those are that are references.
+	Told []v1alpha1.MCPServerAddress
+	// Workspace returns the agent that runs commands, or an error in words for people; nil: the chat has none.
+	Workspace func(ctx context.Context) (*client.Client, error)
+}
+
+// Offer asks the servers, all at once, what they offer. It takes as long as the slowest of them, at most its connect
+// timeout, for a command twice that, and nothing where the answers are known.
+func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, places Places) *Offer {
 	o := &Offer{}
 	var asking sync.WaitGroup
 	for i := range servers {
 		from := &source{servers: s}
-		from.server, from.failure = located(&servers[i], told)
+		from.server, from.failure = located(&servers[i], places.Told)
 		o.sources = append(o.sources, from)
 		if from.failure == nil {
-			asking.Go(func() { from.ask(ctx) })
+			asking.Go(func() { from.ask(ctx, places) })
 		}
 	}
 	asking.Wait()
@@ -67,9 +76,9 @@ func (o *Offer) bound() {
 	}
 }
 
-func (f *source) ask(ctx context.Context) {
+func (f *source) ask(ctx context.Context, places Places) {
 	var err error
-	if f.endpoint, f.failure = f.servers.endpoint(ctx, f.server); f.failure != nil {
+	if f.endpoint, f.failure = f.servers.endpoint(ctx, f.server, places); f.failure != nil {
 		return
 	}
 	if f.listed, err = f.servers.list(ctx, f.endpoint); err == nil {

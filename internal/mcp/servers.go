@@ -108,10 +108,7 @@ func (s *Servers) recall(e *endpoint) known {
 	k := s.known[e.key]
 	if k == nil {
 		s.makeRoom(now)
-		k = &known{client: s.options.HTTP()}
-		if e.roots != nil {
-			k.client = transport.Trusting(k.client, e.roots)
-		}
+		k = &known{client: s.clientOf(e)}
 		s.known[e.key] = k
 	}
 	k.used = now
@@ -119,6 +116,17 @@ func (s *Servers) recall(e *endpoint) known {
 		k.list, k.failure = nil, nil
 	}
 	return *k
+}
+
+// clientOf is a client for the server at its url; nil if it has none.
+func (s *Servers) clientOf(e *endpoint) *http.Client {
+	switch {
+	case e.url == nil:
+		return nil
+	case e.roots != nil:
+		return transport.Trusting(s.options.HTTP(), e.roots)
+	}
+	return s.options.HTTP()
 }
 
 // remember keeps what came of asking.
@@ -168,6 +176,8 @@ func (s *Servers) makeRoom(now time.Time) {
 }
 
 func (s *Servers) drop(key string) {
-	s.known[key].client.CloseIdleConnections()
+	if used := s.known[key].client; used != nil {
+		used.CloseIdleConnections()
+	}
 	delete(s.known, key)
 }

@@ -25,7 +25,7 @@ const firstStateless = "2026-07-28"
 type session struct {
 	joined   *sdk.ClientSession
 	endpoint *endpoint
-	wire     *wire
+	line     line
 	end      context.CancelCauseFunc
 	now      func() time.Time
 
@@ -43,18 +43,38 @@ func (s *Servers) connect(ctx context.Context, e *endpoint, client *http.Client)
 	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
 	opened := &session{endpoint: e, end: end, now: s.options.Now,
 		progress: map[string]func(*sdk.ProgressNotificationParams){}}
-	caller, w := newWire(client, e.url, e.headers)
-	opened.wire = w
-	joined, err := opened.client().Connect(living, transportOf(e, caller), nil)
+	carrier, l, failed := lineTo(ctx, living, e, client)
+	if failed != nil {
+		end(nil)
+		return nil, s.told(ctx, e, failed, failed)
+	}
+	opened.line = l
+	joined, err := opened.client().Connect(living, carrier, nil)
 	if err != nil {
 		if cause := context.Cause(living); cause != nil {
 			err = cause
 		}
+		failed := l.failure(ctx, err, notes, e.secrets)
 		end(nil)
-		return nil, s.told(ctx, e, failureOf(err, w, notes, e.secrets), err)
+		return nil, s.told(ctx, e, failed, err)
 	}
 	opened.joined = joined
 	return opened, nil
+}
+
+// line carries what a session says: to a url, or to a command.
+type line interface {
+	// failure is why something that was asked over it failed with err.
+	failure(ctx context.Context, err error, notes *transport.Notes, secrets scrubber) *failure
+}
+
+// lineTo is the line to the server, which ends when living does.
+func lineTo(ctx, living context.Context, e *endpoint, client *http.Client) (sdk.Transport, line, *failure) {
+	if e.agent != nil {
+		return begin(ctx, living, e)
+	}
+	caller, w := newWire(client, e.url, e.headers)
+	return transportOf(e, caller), w, nil
 }
 
 // told logs a failure, unless it is only that nobody waits any more.
@@ -62,7 +82,7 @@ func (s *Servers) told(ctx context.Context, e *endpoint, f *failure, err error) 
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return context.Canceled
 	}
-	s.options.Log.DebugContext(ctx, "an MCP server cannot be used", "server", e.server.Name, "host", e.url.Host,
+	s.options.Log.DebugContext(ctx, "an MCP server cannot be used", "server", e.server.Name, "host", e.host(),
 		"reason", f.reason, "error", clip.Bytes(e.secrets.scrub(err.Error()), maxLogged))
 	return f
 }

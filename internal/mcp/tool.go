@@ -69,6 +69,9 @@ func (t tool) In(mode v1alpha1.ChatMode) tools.Use {
 	return tools.Forbidden
 }
 
+// NeedsWorkspaceFor implements tools.PartlyHoused: the command of a server runs there.
+func (t tool) NeedsWorkspaceFor(*v1alpha1.Chat, string) bool { return len(t.from.server.Command) > 0 }
+
 // Guarded implements tools.Guarded.
 func (tool) Guarded() {}
 
@@ -145,12 +148,12 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (resul
 	if result, err = opened.joined.CallTool(calling, params); err == nil {
 		return result, nil
 	}
-	return nil, t.explain(context.Cause(calling), err, opened, notes)
+	return nil, t.explain(calling, err, opened, notes)
 }
 
 // explain is what the model reads of a call that has no result.
-func (t tool) explain(cause, err error, opened *session, notes *transport.Notes) error {
-	secrets := t.from.endpoint.secrets
+func (t tool) explain(calling context.Context, err error, opened *session, notes *transport.Notes) error {
+	cause, secrets := context.Cause(calling), t.from.endpoint.secrets
 	if said := saidIn(err); said != "" {
 		t.from.servers.forget(t.from.endpoint) // It may have other tools by now.
 		return fmt.Errorf("MCP server %s refused the call: %s", t.from.server.Name, quoted(said, secrets))
@@ -166,7 +169,7 @@ func (t tool) explain(cause, err error, opened *session, notes *transport.Notes)
 	}
 	t.from.servers.forget(t.from.endpoint)
 	return fmt.Errorf("the result of MCP server %s did not come: %s%s", t.from.server.Name,
-		failureOf(err, opened.wire, notes, secrets).words, unknown)
+		opened.line.failure(calling, err, notes, secrets).words, unknown)
 }
 
 // progressText is a notice of progress in a line.

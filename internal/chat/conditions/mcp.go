@@ -28,6 +28,8 @@ var mcpAdvice = map[v1alpha1.MCPServerReason]string{
 	v1alpha1.MCPReferenceForbidden: "have the operator's administrator give the manager the rights of config/mcp",
 	v1alpha1.MCPNotReady:           "see what its own status says",
 	v1alpha1.MCPAddressInvalid:     "correct it, or name the server's address in url",
+	v1alpha1.MCPWorkspaceNotReady:  "see what the chat's Workspace says, or give the chat a workspace in spec.workspace",
+	v1alpha1.MCPCommandFailed:      "see what the command has written in the workspace, and correct it or the image",
 }
 
 // MarkMCPServers records which MCP servers the newest reply was made without. It says nothing of the chat itself, which

@@ -40,7 +40,8 @@ func TestEveryReasonOfAServerSaysWhatToDo(t *testing.T) {
 	for _, reason := range []v1alpha1.MCPServerReason{v1alpha1.MCPConnectionFailed, v1alpha1.MCPTimedOut,
 		v1alpha1.MCPAccessDenied, v1alpha1.MCPSecretMissing, v1alpha1.MCPHostForbidden, v1alpha1.MCPResponseInvalid,
 		v1alpha1.MCPCABundleInvalid,
-		v1alpha1.MCPReferenceNotFound, v1alpha1.MCPReferenceForbidden, v1alpha1.MCPNotReady, v1alpha1.MCPAddressInvalid} {
+		v1alpha1.MCPReferenceNotFound, v1alpha1.MCPReferenceForbidden, v1alpha1.MCPNotReady, v1alpha1.MCPAddressInvalid,
+		v1alpha1.MCPWorkspaceNotReady, v1alpha1.MCPCommandFailed} {
 		var st v1alpha1.ChatStatus
 		parley.MarkMCPServers(&st, &v1alpha1.MCPAccount{Unavailable: []v1alpha1.MCPServerUnavailable{
 			{Name: "s", Reason: reason, Message: "words"},

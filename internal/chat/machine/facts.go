@@ -25,8 +25,8 @@ type Facts struct {
 	SubChatsAtWork bool
 	// WorkspaceStarting (RecordAttempt) is true when the calls that are to be run need a workspace that is starting.
 	WorkspaceStarting bool
-	// ServersStarting (RecordAttempt) is true when the model is to be asked and an MCP server that the chat refers to is
-	// starting.
+	// ServersStarting (RecordAttempt) is true when the model is to be asked and an MCP server that the chat refers to,
+	// or the workspace in which one runs, is starting.
 	ServersStarting bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool

@@ -56,7 +56,7 @@ var reasonSpecs = []reasonSpec{
 	{ClassMissing, "the ChatClass that the chat names does not exist"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{WorkspaceStarting, "the workspace that the calls need is still starting"},
-	{ServersStarting, "an MCP server that the chat refers to is still starting"},
+	{ServersStarting, "an MCP server that the chat refers to, or the workspace in which one runs, is still starting"},
 	{RetryNotDue, "the time for the next attempt has not come"},
 	{NoCapacity, "as many chats are generating as may"},
 	{PodRefused, "the API server refuses a generation pod"},

@@ -59,7 +59,7 @@ type Facts struct {
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
 	// true for one that is still at work.
 	SubChats map[string]bool
-	// Workspace is how the workspace stands that calls of the turn need; nil as long as the plan has not asked for it.
+	// Workspace is how the workspace stands that calls of the turn, or MCP servers of the chat, need; nil as long as the plan has not asked for it.
 	Workspace *Workspace
 	// Servers are the MCP servers that the chat refers to, in the order of its spec; nil as long as the plan has not asked
 	// for them.

@@ -31,7 +31,7 @@ func (p report) settle() {
 	if p.facts.Workspace != nil {
 		facts.WorkspaceStarting = p.facts.Workspace.Starting
 	}
-	facts.ServersStarting = starting(p.facts.Servers)
+	facts.ServersStarting = p.starting(p.facts.Servers)
 	if p.models().classMissing() {
 		facts.ClassMissing = p.facts.Blocked.Text()
 	}

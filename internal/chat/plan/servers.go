@@ -21,25 +21,48 @@ const ServerPatience = time.Minute
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
 // ready costs a chat one wait. Calls do not wait: their results say what is wrong.
 func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
-	if !refers(p.chat) || p.models().classMissing() {
+	if p.models().classMissing() {
 		return false
 	}
-	if p.facts.Servers == nil {
-		p.plan.Asks.Servers = true
-		return false
-	}
+	p.plan.Asks.Servers = refers(p.chat) && p.facts.Servers == nil
 	began := p.status().Turn.StartedAt
 	if action != v1alpha1.ActionGenerateAssistant || began == nil {
 		return false
 	}
-	left := time.Duration(0)
+	longest := time.Duration(0)
 	for _, s := range p.facts.Servers {
 		if p.waitsFor(s) {
-			left = max(left, patience(s)-p.facts.Now.Sub(began.Time))
+			longest = max(longest, patience(s))
 		}
 	}
+	if p.houseStarting() {
+		longest = max(longest, ServerPatience)
+	}
+	left := longest - p.facts.Now.Sub(began.Time)
+	if longest == 0 || left <= 0 {
+		return false
+	}
 	p.plan.Again = max(p.plan.Again, left)
-	return left > 0
+	return true
+}
+
+// houseStarting reports whether the workspace is starting in which commands of MCP servers run, and asks how it stands
+// if that is not known, which has it started: at the first step of a turn alone, since a model may have stopped it after
+// that.
+func (p turn) houseStarting() bool {
+	if !p.facts.HasWorkspace || !runsCommands(p.chat) || p.status().Turn.Steps > 0 {
+		return false
+	}
+	if p.facts.Workspace == nil {
+		p.plan.Asks.Workspace = true
+		return false
+	}
+	return p.facts.Workspace.Starting != ""
+}
+
+// runsCommands reports whether an entry of mcpServers is a command.
+func runsCommands(chat *v1alpha1.Chat) bool {
+	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return len(s.Command) > 0 })
 }
 
 // patience is how long a turn waits for the server: for an object that does not exist, as long as for what a manifest
@@ -71,9 +94,12 @@ func addresses(servers []Server) (all []v1alpha1.MCPServerAddress) {
 	return all
 }
 
-// starting says what the servers wait for that are starting.
-func starting(servers []Server) string {
+// starting says what the servers wait for that are starting, and the workspace for those that run there.
+func (p report) starting(servers []Server) string {
 	var said []string
+	if w := p.facts.Workspace; w != nil && w.Starting != "" && runsCommands(p.chat) {
+		said = append(said, "the workspace in which they run: "+w.Starting)
+	}
 	for _, s := range servers {
 		if s.Starting {
 			said = append(said, s.Name+": "+s.Message)

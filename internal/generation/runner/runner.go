@@ -38,6 +38,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 // DefaultForbidden is how long a result that the API server refuses for want of rights is offered again: one minute.
@@ -78,6 +79,8 @@ type Options struct {
 	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
 	// MCP are the servers whose tools chats may name; nil: none.
 	MCP *mcp.Servers
+	// Workspace is the agent of a chat's workspace, which runs the commands of MCP servers; nil: there is none.
+	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
 	// HTTP calls providers.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
@@ -144,7 +147,7 @@ func New(o Options) *Runner {
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
-		WorkspaceContext: o.WorkspaceContext, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
+		WorkspaceContext: o.WorkspaceContext, Workspace: o.Workspace, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 // served is what the MCP servers of the chat offer to the step, and what the history pins of their tools.
@@ -41,7 +42,11 @@ func (p *Performer) Prepare(ctx context.Context) {
 }
 
 func (p *Performer) offer(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Offer {
-	return p.steps.options.MCP.Offer(ctx, servers, p.chat.Status.Internal.MCPServers)
+	places := mcp.Places{Told: p.chat.Status.Internal.MCPServers}
+	if find := p.steps.options.Workspace; find != nil {
+		places.Workspace = func(ctx context.Context) (*client.Client, error) { return find(ctx, p.chat) }
+	}
+	return p.steps.options.MCP.Offer(ctx, servers, places)
 }
 
 // meetServers waits for what the servers offer to a step that asks a model.

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
 )
 
 // ErrInterrupted ends the context of a step that is to hand over what it has.
@@ -50,6 +51,9 @@ type Options struct {
 	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
 	// MCP are the servers whose tools chats may name; nil: none.
 	MCP *mcp.Servers
+	// Workspace is the agent of a chat's workspace, which runs the commands of MCP servers; the error says why there is
+	// none. Not required.
+	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
 	// Now tells the time.
 	Now func() time.Time
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.

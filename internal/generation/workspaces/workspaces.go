@@ -80,7 +80,7 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 		return nil, err
 	}
 	audience := protocol.Audience(w.options.Namespace, pod.UID)
-	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Transport: w.transport,
+	c := client.New(client.Options{Address: pod.Address, Chat: string(root.UID), Pod: pod.UID, Transport: w.transport,
 		Token: func(ctx context.Context) (string, error) { return w.token(ctx, audience) },
 		Gone:  func(ctx context.Context) bool { return w.gone(ctx, root, pod.UID) }})
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})

@@ -4,55 +4,28 @@
 package workspace
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/fakeworkspace"
-	"parley.dev/parley/internal/testing/tokens"
+	"parley.dev/parley/internal/testing/realagent"
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
-	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/client"
-	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// programs is where TestMain puts what tests build.
-var programs string
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = os.MkdirTemp("", "parley-tools-"); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(programs)
-	os.Exit(code)
-}
-
-// agentProgram builds cmd/workspace-agent once.
-var agentProgram = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(programs, "workspace-agent")
-	out, err := exec.Command("go", "build", "-o", path, "parley.dev/parley/cmd/workspace-agent").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("building the agent: %w\n%s", err, out)
-	}
-	return path, err
-})
+func TestMain(m *testing.M) { os.Exit(realagent.Main(m)) }
 
 // real is the tools at an agent that is a program of its own.
 type real struct {
 	*bench
+	agent *realagent.Agent
 	// files is the workspace's directory.
 	files   string
 	program *exec.Cmd
@@ -62,49 +35,13 @@ type real struct {
 // patience is how long tests wait for other processes.
 const patience = 30 * time.Second
 
-// newReal starts an agent whose workspace belongs to the chat, and proves to be a generation pod.
+// newReal starts an agent whose workspace belongs to the chat.
 func newReal(t *testing.T) *real {
 	t.Helper()
-	program, err := agentProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, cluster := t.TempDir(), tokens.New(t)
-	keys := filepath.Join(dir, "keys.json")
-	if err := os.WriteFile(keys, cluster.KeySet(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener.Close() // The agent takes the port.
-	files := filepath.Join(dir, "files")
-	r := &real{files: files, program: exec.Command(program, "init", "--listen="+listener.Addr().String(),
-		"--directory="+files, "--state-dir="+filepath.Join(dir, "state"), "--issuer="+tokens.Issuer, "--issuer-keys="+keys,
-		"--pod-namespace=team", "--pod-uid=uid")}
-	r.program.Dir, r.program.Stderr = dir, os.Stderr
-	if err := r.program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = r.program.Process.Signal(syscall.SIGTERM) // It may have ended.
-		_ = r.program.Wait()
-	})
-	o := fakeworkspace.OptionsOf("http://"+listener.Addr().String(), fakeworkspace.Chat)
-	o.Pauses = slices.Repeat([]time.Duration{50 * time.Millisecond}, 200)
-	token := cluster.Sign(tokens.FirstKey, tokens.Claims("system:serviceaccount:team:parley-generation",
-		protocol.Audience("team", "uid"), time.Now()))
-	o.Token = func(context.Context) (string, error) { return token, nil }
-	r.options = o
-	asking := client.New(o)
-	waiting.Until(t, patience, "the agent is at work", func() bool { return asking.Healthy(t.Context()) == nil })
-	if err := asking.Bind(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r.bench = newBench(t)
+	a := realagent.Start(t)
+	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program, options: a.Options}
 	r.tools = map[string]tools.Tool{}
-	for _, tool := range Tools(Options{Workspaces: only{client: asking}, Now: time.Now}) {
+	for _, tool := range Tools(Options{Workspaces: only{client: a.Client()}, Now: time.Now}) {
 		r.tools[tool.Name()] = tool
 	}
 	return r
@@ -112,14 +49,8 @@ func newReal(t *testing.T) *real {
 
 // running are the processes below the agent whose command lines have a text.
 func (r *real) running(text string) (pids []int) {
-	all, err := proctree.All()
-	if err != nil {
-		r.t.Error(err)
-	}
-	for _, p := range proctree.Below(all, r.program.Process.Pid) {
-		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); strings.Contains(string(line), text) {
-			pids = append(pids, p.PID)
-		}
+	for _, p := range r.agent.Running(text) {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }

@@ -41,6 +41,8 @@ type Options struct {
 	Port int
 	// Chat is the UID of the root of the family that the workspace belongs to.
 	Chat string
+	// Pod is the UID of the workspace's pod, for who remembers what was said there.
+	Pod string
 	// Token returns the token for one request. It is called for each of them, and what it returns is not kept. The token
 	// must be good for this agent alone: it is shown to whatever answers there.
 	Token func(ctx context.Context) (string, error)
@@ -89,6 +91,9 @@ func New(o Options) *Client {
 		},
 	}
 }
+
+// Place names what the client speaks to: the chat, and the pod of its workspace.
+func (c *Client) Place() (chat, pod string) { return c.options.Chat, c.options.Pod }
 
 // NewTransport returns a transport for agents, which keeps connections open between requests.
 func NewTransport() *http.Transport {

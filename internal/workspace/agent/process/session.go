@@ -91,8 +91,10 @@ func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
 	}()
 	go func() {
 		defer close(said)
-		if _, err := io.Copy(client, s.socket); err != nil {
-			_ = client.Close()                   // It takes nothing any more.
+		to := &taking{Writer: client}
+		_, _ = io.Copy(to, s.socket) // Either end ends it.
+		if to.failed {
+			_ = client.Close()
 			_, _ = io.Copy(io.Discard, s.socket) // A command that cannot write could not end by itself.
 		}
 	}()
@@ -112,6 +114,19 @@ func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
 	_ = client.Close() // It is over.
 	_ = s.socket.Close()
 	<-heard
+}
+
+// taking is a client, and whether it takes nothing any more.
+type taking struct {
+	io.Writer
+	failed bool
+}
+
+// Write implements io.Writer.
+func (t *taking) Write(p []byte) (int, error) {
+	n, err := t.Writer.Write(p)
+	t.failed = err != nil
+	return n, err
 }
 
 // input is that of the command. Whoever waits for it to read does not see that its client has gone.

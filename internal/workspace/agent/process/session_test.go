@@ -140,6 +140,14 @@ func TestTheEndOfACommandEndsItsSession(t *testing.T) {
 	}
 }
 
+func TestASessionLastsUntilItsCommandHasEnded(t *testing.T) {
+	a := newAgent(t)
+	s := a.speak("sleep 0.3; exec <&- >&-; sleep 0.3; exit 3")
+	s.say("nobody reads this\n")
+	s.rest()
+	exits(t, a.must("Get", Ask{ID: s.ID}).Process, 3)
+}
+
 func TestACommandThatSaysEndlesslyMuchEndsWithItsSession(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak("exec cat /dev/zero")

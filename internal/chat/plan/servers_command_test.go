@@ -1,0 +1,85 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// commanding is a chat with an MCP server that runs in its workspace, which stands so.
+func commanding(t *testing.T, stands *Workspace) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "memory", Command: []string{"server-memory"}}}
+	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, stands }
+	return w
+}
+
+func TestTheFirstStepOfATurnAsksForTheWorkspaceOfItsServers(t *testing.T) {
+	command := v1alpha1.MCPServer{Name: "s", Command: []string{"server"}}
+	for name, c := range map[string]struct {
+		server  v1alpha1.MCPServer
+		without bool
+		steps   int32
+		asks    bool
+	}{
+		"a server that runs there":                {command, false, 0, true},
+		"one that runs elsewhere":                 {v1alpha1.MCPServer{Name: "s", URL: "http://s/mcp"}, false, 0, false},
+		"a chat without a workspace":              {command, true, 0, false},
+		"a later step, before which it may stop":  {command, false, 1, false},
+		"a later step, of which nothing is known": {command, true, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := commanding(t, &Workspace{Starting: "the image is pulled"}).say("a").want("Running v1 a/1 - []")
+			w.chat.Spec.MCPServers, w.chat.Status.Turn.Steps = []v1alpha1.MCPServer{c.server}, c.steps
+			got, err := Advance(Facts{Chat: w.chat, Model: w.f.Model, HasWorkspace: !c.without, Now: now})
+			if err != nil || got.Asks.Workspace != c.asks {
+				t.Errorf("it asks for %+v, %v", got.Asks, err)
+			}
+		})
+	}
+}
+
+func TestAModelIsAskedOnceTheWorkspaceOfItsServersIsReadyOrTheTimeIsUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		stands *Workspace
+		after  time.Duration
+		waits  bool
+	}{
+		"it starts":                              {&Workspace{Starting: "the image is pulled"}, 0, true},
+		"it starts for almost a minute":          {&Workspace{Starting: "the image is pulled"}, 59 * time.Second, true},
+		"it starts for a minute":                 {&Workspace{Starting: "the image is pulled"}, time.Minute, false},
+		"it is ready, or a person has to see to": {&Workspace{}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := commanding(t, &Workspace{Starting: "the image is pulled"}).say("a").want("Running v1 a/1 - []").
+				wantReason(v1alpha1.ReasonWaitingForMCPServers)
+			said := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady).Message
+			if !strings.HasSuffix(said, "the workspace in which they run: the image is pulled") {
+				t.Errorf("it says %q", said)
+			}
+			want := "Running v1 a/1 1:GenerateAssistant []"
+			if c.waits {
+				want = "Running v1 a/1 - []"
+			}
+			w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, c.stands }
+			if w.later(c.after).want(want); c.waits != (w.last.Again > 0) {
+				t.Errorf("it looks again in %v", w.last.Again)
+			}
+		})
+	}
+}
+
+func TestALaterStepOfATurnDoesNotWaitForTheWorkspaceOfItsServers(t *testing.T) {
+	w := commanding(t, &Workspace{}).say("a").answer(chattest.Calls("1")).want("Running v2 c-1-1/2 1:ExecuteTools []")
+	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, &Workspace{Starting: "it was stopped"} }
+	w.answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+}

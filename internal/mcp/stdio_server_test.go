@@ -1,0 +1,111 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/realagent"
+)
+
+// roleVariable has the test binary be a server that speaks on its standard input and output.
+const roleVariable = "MCP_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(realagent.Main(m))
+	}
+	play, ok := roles[role]
+	if !ok {
+		log.Fatalf("nobody knows the role %q", role)
+	}
+	play()
+}
+
+// roles are what a server may be like.
+var roles = map[string]func(){
+	"honest": func() {
+		fmt.Fprintln(os.Stderr, "the server has started")
+		if err := stdioServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			log.Fatal(err)
+		}
+	},
+	"booking": func() {
+		if err := booking().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+			log.Fatal(err)
+		}
+	},
+	"ends at once":       func() { fmt.Fprintln(os.Stderr, "Error: Cannot find module 'x'"); os.Exit(3) },
+	"talks to people":    func() { fmt.Println("Server listening on port 80\x1b[31m"); forever() },
+	"ends no line":       func() { fmt.Print("{"); say(strings.Repeat(" ", 1<<16), 80) },
+	"says too much":      func() { say(strings.Repeat(" ", 1<<15)+"\n", 1<<30) },
+	"says nothing":       forever,
+	"closes its streams": func() { os.Stdin.Close(); os.Stdout.Close(); forever() },
+}
+
+func forever() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// say writes a text so often, and waits then.
+func say(text string, times int) {
+	for range times {
+		if _, err := os.Stdout.WriteString(text); err != nil {
+			os.Exit(1)
+		}
+	}
+	forever()
+}
+
+// stdioServer has tools that show what a process does.
+func stdioServer() *sdk.Server {
+	s, calls := newServer(), 0
+	tool(s, "count", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		calls++
+		return says(fmt.Sprintf("call %d of process %d", calls, os.Getpid()))(nil, nil)
+	})
+	tool(s, "variable", says(os.Getenv("GREETING")))
+	tool(s, "die", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		fmt.Fprintln(os.Stderr, "out of memory")
+		os.Exit(7)
+		return nil, nil
+	})
+	tool(s, "fork", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if err := exec.Command("setsid", "sleep", "4711").Start(); err != nil {
+			return nil, err
+		}
+		return says("forked")(nil, nil)
+	})
+	tool(s, "hang", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: r.Params.GetProgressToken(), Progress: 1, Message: "hanging"})
+		forever()
+		return nil, nil
+	})
+	return s
+}
+
+// playing is an entry of a server in that role.
+func playing(t *testing.T, role string) v1alpha1.MCPServer {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v1alpha1.MCPServer{Name: "s", Command: []string{self, "serve"}, ConnectTimeoutSeconds: new(int32(5)),
+		Env: []v1alpha1.MCPVariable{{Name: roleVariable, Value: role}, {Name: "GREETING", Value: "hello"}}}
+}
