@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,6 +37,9 @@ func (r *Reconciler) provideWorkspace(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.facts.Workspace.Starting = life.Starting(w, root)
+	if ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		s.facts.Workspace.Since = ready.LastTransitionTime.Time
+	}
 	return nil
 }
 

@@ -24,7 +24,7 @@ import (
 // housed is the agent of the workspace in which the server's command runs.
 func housed(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*client.Client, *failure) {
 	if places.Workspace == nil {
-		return nil, &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: "its command needs a workspace, which there is none"}
+		return nil, &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: "its command needs a workspace: there is none"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, server.ConnectTimeout())
 	defer cancel()
@@ -125,7 +125,8 @@ func (c *command) failure(ctx context.Context, err error, _ *transport.Notes, se
 	case p == nil:
 		return &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: client.ErrUnreachable.Error()}
 	case p.State == protocol.Running:
-		return &failure{reason: v1alpha1.MCPResponseInvalid, words: with("its answer is not of the Model Context Protocol", last)}
+		return &failure{reason: v1alpha1.MCPResponseInvalid,
+			words: with("its answer is not of the Model Context Protocol", last)}
 	}
 	return &failure{reason: v1alpha1.MCPCommandFailed, words: with(ending(p), last)}
 }

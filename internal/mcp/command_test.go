@@ -124,15 +124,21 @@ func TestACommandThatCannotServeSaysWhy(t *testing.T) {
 	}{
 		"it ends at once": {with("ends at once", nil), v1alpha1.MCPCommandFailed,
 			"its command ended with exit code 3 (process p"},
-		"it is not there":       {with("", argv("no-such-server")), v1alpha1.MCPCommandFailed, "no-such-server is no program in PATH"},
-		"it is no program":      {with("", argv("/etc/passwd")), v1alpha1.MCPCommandFailed, "/etc/passwd cannot be run"},
-		"it has a NUL":          {with("", argv("a\x00b")), v1alpha1.MCPCommandFailed, "cannot contain the character NUL"},
-		"it talks to people":    {with("talks to people", nil), v1alpha1.MCPResponseInvalid, "not of the protocol: Server listening on port 80"},
-		"it ends no line":       {with("ends no line", nil), v1alpha1.MCPResponseInvalid, "a message of it has more than 4194304 bytes"},
-		"it says too much":      {with("says too much", nil), v1alpha1.MCPResponseInvalid, "not of the Model Context Protocol"},
-		"it says nothing":       {with("says nothing", hasty), v1alpha1.MCPTimedOut, "it did not answer in time"},
-		"it closes its streams": {with("closes its streams", nil), v1alpha1.MCPCommandFailed, "its command was ended by SIGTERM"},
-		"it is no server":       {with("", argv("sh", "-c", "echo usage: x >&2; cat >/dev/null")), v1alpha1.MCPTimedOut, "usage: x"},
+		"it is not there": {with("", argv("no-such-server")), v1alpha1.MCPCommandFailed,
+			"no-such-server is no program in PATH"},
+		"it is no program": {with("", argv("/etc/passwd")), v1alpha1.MCPCommandFailed, "/etc/passwd cannot be run"},
+		"it has a NUL":     {with("", argv("a\x00b")), v1alpha1.MCPCommandFailed, "cannot contain the character NUL"},
+		"it talks to people": {with("talks to people", nil), v1alpha1.MCPResponseInvalid,
+			"not of the protocol: Server listening on port 80"},
+		"it ends no line": {with("ends no line", nil), v1alpha1.MCPResponseInvalid,
+			"a message of it has more than 4194304 bytes"},
+		"it says too much": {with("says too much", nil), v1alpha1.MCPResponseInvalid,
+			"not of the Model Context Protocol"},
+		"it says nothing": {with("says nothing", hasty), v1alpha1.MCPTimedOut, "it did not answer in time"},
+		"it closes its streams": {with("closes its streams", nil), v1alpha1.MCPCommandFailed,
+			"its command was ended by SIGTERM"},
+		"it is no server": {with("", argv("sh", "-c", "echo usage: x >&2; cat >/dev/null")), v1alpha1.MCPTimedOut,
+			"usage: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
@@ -159,8 +165,9 @@ func TestWithoutAWorkspaceThatIsReadyACommandIsUnavailable(t *testing.T) {
 		places mcp.Places
 		says   string
 	}{
-		"no workspaces at all": {mcp.Places{}, "its command needs a workspace, which there is none"},
-		"none of the chat":     {mcp.Places{Workspace: none}, "its command needs the workspace: chat c has no workspace: its spec.workspace names none"},
+		"no workspaces at all": {mcp.Places{}, "its command needs a workspace: there is none"},
+		"none of the chat": {mcp.Places{Workspace: none},
+			"its command needs the workspace: chat c has no workspace: its spec.workspace names none"},
 	} {
 		left := servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, c.places).Unavailable()
 		if len(left) != 1 || left[0].Reason != v1alpha1.MCPWorkspaceNotReady || left[0].Message != c.says {
@@ -218,7 +225,8 @@ func TestTheEndOfAStepEndsWhatItsServersHaveStarted(t *testing.T) {
 func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1alpha1.MCPServer) chan error {
 	t.Helper()
 	servers, _ := newServers(t, nil)
-	o := offerIn(t, servers, a, entry)
+	o := servers.Offer(ctx, []v1alpha1.MCPServer{entry}, in(a))
+	t.Cleanup(o.Close)
 	shown, ended := make(chan string, 1), make(chan error, 1)
 	for _, tool := range o.Tools() {
 		if tool.Name() != "s__hang" {

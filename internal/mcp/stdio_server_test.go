@@ -38,26 +38,26 @@ func TestMain(m *testing.M) {
 var roles = map[string]func(){
 	"honest": func() {
 		fmt.Fprintln(os.Stderr, "the server has started")
-		if err := stdioServer().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-			log.Fatal(err)
-		}
+		serveStdio(stdioServer())
 	},
-	"booking": func() {
-		if err := booking().Run(context.Background(), &sdk.StdioTransport{}); err != nil {
-			log.Fatal(err)
-		}
-	},
+	"booking":            func() { serveStdio(booking()) },
 	"ends at once":       func() { fmt.Fprintln(os.Stderr, "Error: Cannot find module 'x'"); os.Exit(3) },
-	"talks to people":    func() { fmt.Println("Server listening on port 80\x1b[31m"); forever() },
-	"ends no line":       func() { fmt.Print("{"); say(strings.Repeat(" ", 1<<16), 80) },
+	"talks to people":    func() { say("Server listening on port 80\x1b[31m\n", 1) },
+	"ends no line":       func() { say("{"+strings.Repeat(" ", 1<<16), 80) },
 	"says too much":      func() { say(strings.Repeat(" ", 1<<15)+"\n", 1<<30) },
 	"says nothing":       forever,
 	"closes its streams": func() { os.Stdin.Close(); os.Stdout.Close(); forever() },
 }
 
+func serveStdio(s *sdk.Server) {
+	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// forever does nothing, until the process is ended.
 func forever() {
-	for {
-		time.Sleep(time.Hour)
+	for range time.Tick(time.Hour) {
 	}
 }
 
@@ -76,7 +76,7 @@ func stdioServer() *sdk.Server {
 	s, calls := newServer(), 0
 	tool(s, "count", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		calls++
-		return says(fmt.Sprintf("call %d of process %d", calls, os.Getpid()))(nil, nil)
+		return textOf(fmt.Sprintf("call %d of process %d", calls, os.Getpid())), nil
 	})
 	tool(s, "variable", says(os.Getenv("GREETING")))
 	tool(s, "die", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -88,7 +88,7 @@ func stdioServer() *sdk.Server {
 		if err := exec.Command("setsid", "sleep", "4711").Start(); err != nil {
 			return nil, err
 		}
-		return says("forked")(nil, nil)
+		return textOf("forked"), nil
 	})
 	tool(s, "hang", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
@@ -97,6 +97,10 @@ func stdioServer() *sdk.Server {
 		return nil, nil
 	})
 	return s
+}
+
+func textOf(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
 }
 
 // playing is an entry of a server in that role.

@@ -5,6 +5,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,11 @@ func refers(group, kind, name string) func(*v1alpha1.MCPServer) {
 	}
 }
 
+// runs names a command in place of the url, and variables of its environment.
+func runs(command []string, env ...v1alpha1.MCPVariable) func(*v1alpha1.MCPServer) {
+	return func(s *v1alpha1.MCPServer) { s.URL, s.Command, s.Env = "", command, env }
+}
+
 // behind names port and path of the object.
 func behind(port int32, path string) func(*v1alpha1.MCPServer) {
 	return func(s *v1alpha1.MCPServer) { s.ServerRef.Port, s.ServerRef.Path = &port, path }
@@ -78,13 +84,30 @@ func numbered(n int) (servers []v1alpha1.MCPServer) {
 
 func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 	const belongs = "belongs to HTTP or to the protocol: leave it out"
+	const one = "set exactly one of url, serverRef and command"
+	const spoken = "a command is spoken to by its standard input and output"
+	npx := []string{"npx", "-y", "@modelcontextprotocol/server-memory"}
+	both := func(s *v1alpha1.MCPServer) { s.Command = npx }
+	sse := func(s *v1alpha1.MCPServer) { s.Transport = v1alpha1.MCPSSE }
+	variable := func(s *v1alpha1.MCPServer) { s.Env = []v1alpha1.MCPVariable{{Name: "A", Value: "b"}} }
 	for name, c := range map[string]struct {
 		servers []v1alpha1.MCPServer
 		says    string
 	}{
-		"without a url": {server(at("")), "set either url or serverRef"},
+		"without a url": {server(at("")), one},
 		"a url and a reference": {server(refers("", "Service", "a"), at("http://a.example.com")),
-			"set either url or serverRef"},
+			one},
+		"a url and a command":         {server(runs(npx), at("http://a.example.com")), one},
+		"a reference and a command":   {server(refers("", "Service", "a"), both), one},
+		"a command with a header":     {server(runs(npx), withHeaders("X-A", "1")), spoken},
+		"a command with a token":      {server(runs(npx), secret("Authorization", "a", "b")), spoken},
+		"a command with a transport":  {server(runs(npx), sse), spoken},
+		"a command without a program": {server(runs([]string{"", "a"})), "the first word, the program, is empty"},
+		"a command of 65 words":       {server(runs(slices.Repeat(npx, 22))), "must have at most 64 items"},
+		"variables of a url":          {server(variable), "env is for a command"},
+		"a variable that is none":     {server(runs(npx, v1alpha1.MCPVariable{Name: "A=B", Value: "c"})), "env[0].name"},
+		"a variable twice": {server(runs(npx, v1alpha1.MCPVariable{Name: "A", Value: "b"},
+			v1alpha1.MCPVariable{Name: "A", Value: "c"})), "Duplicate value"},
 		"a kind that nobody knows":   {server(refers("example.com", "Server", "a")), "Parley does not know this kind"},
 		"a kind of another group":    {server(refers("kagent.dev", "MCPRemoteProxy", "a")), "does not know this kind"},
 		"a reference that is a path": {server(refers("", "Service", "../a")), "serverRef.name"},
@@ -145,6 +168,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 		"an hour, and a minute":       server(patient(3600, 60)),
 		"tools by the server's names": server(approving("files/read", "repo.get*")),
 		"a token":                     server(secret("Authorization", "tracker", "token")),
+		"a command":                   server(runs([]string{"npx", "-y", "server", ""}, v1alpha1.MCPVariable{Name: "A"})),
 		"a Service":                   server(refers("", "Service", "a.b-c"), behind(65535, "/a/b?c=d")),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,7 @@ func waitsForServers(t *testing.T, ns, why string) {
 	t.Helper()
 	eventually(t, "the chat waits: "+why, func() bool {
 		ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonWaitingForMCPServers && strings.HasSuffix(ready.Message, why)
+		return v1alpha1.ReasonOf(ready) == v1alpha1.ReasonWaitingForMCPServers && strings.Contains(ready.Message, why)
 	})
 }
 

@@ -65,7 +65,7 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{WorkspaceIsReady, "No call that is to be run needs a workspace that is still starting.", WorkspaceStarting,
 		func(f Facts) bool { return !f.WorkspaceStarting }},
-	{ServersAreReady, "Neither an MCP server that the chat refers to is still starting, nor the workspace in which one "+
+	{ServersAreReady, "Neither an MCP server that the chat refers to is still starting, nor the workspace in which one " +
 		"runs, or it was waited for long enough.",
 		ServersStarting, func(f Facts) bool { return !f.ServersStarting }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,

@@ -59,7 +59,8 @@ type Facts struct {
 	// SubChats are those for which calls of the turn wait, as far as the plan asked for them:
 	// true for one that is still at work.
 	SubChats map[string]bool
-	// Workspace is how the workspace stands that calls of the turn, or MCP servers of the chat, need; nil as long as the plan has not asked for it.
+	// Workspace is how the workspace stands that calls of the turn, or MCP servers of the chat, need; nil as long as the
+	// plan has not asked for it.
 	Workspace *Workspace
 	// Servers are the MCP servers that the chat refers to, in the order of its spec; nil as long as the plan has not asked
 	// for them.
@@ -144,6 +145,8 @@ type Workspace struct {
 	// Starting is what it waits for, in its own words; empty when calls can be run: it is ready, or a person is needed,
 	// which the calls' results say then.
 	Starting string
+	// Since is when it was last said to be ready, or not to be any more; zero if that is not known.
+	Since time.Time
 }
 
 // Server is an MCP server that a chat refers to.

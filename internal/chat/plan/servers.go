@@ -29,35 +29,41 @@ func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
 	if action != v1alpha1.ActionGenerateAssistant || began == nil {
 		return false
 	}
-	longest := time.Duration(0)
+	left := p.houseStarting(began.Time)
 	for _, s := range p.facts.Servers {
 		if p.waitsFor(s) {
-			longest = max(longest, patience(s))
+			left = max(left, patience(s)-p.facts.Now.Sub(began.Time))
 		}
 	}
-	if p.houseStarting() {
-		longest = max(longest, ServerPatience)
-	}
-	left := longest - p.facts.Now.Sub(began.Time)
-	if longest == 0 || left <= 0 {
-		return false
-	}
 	p.plan.Again = max(p.plan.Again, left)
-	return true
+	return left > 0
 }
 
-// houseStarting reports whether the workspace is starting in which commands of MCP servers run, and asks how it stands
-// if that is not known, which has it started: at the first step of a turn alone, since a model may have stopped it after
-// that.
-func (p turn) houseStarting() bool {
-	if !p.facts.HasWorkspace || !runsCommands(p.chat) || p.status().Turn.Steps > 0 {
-		return false
+// houseStarting is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
+// it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has it
+// started, unless the model has stopped it in this turn.
+func (p turn) houseStarting(began time.Time) (left time.Duration) {
+	if !p.facts.HasWorkspace || !runsCommands(p.chat) || p.stoppedSince(began) {
+		return 0
 	}
-	if p.facts.Workspace == nil {
+	w := p.facts.Workspace
+	if w == nil {
 		p.plan.Asks.Workspace = true
-		return false
+		return 0
 	}
-	return p.facts.Workspace.Starting != ""
+	if w.Starting == "" {
+		return 0
+	}
+	if w.Since.After(began) {
+		began = w.Since
+	}
+	return ServerPatience - p.facts.Now.Sub(began)
+}
+
+// stoppedSince reports whether the model has stopped its workspace since then.
+func (p turn) stoppedSince(began time.Time) bool {
+	w := p.status().Workspace
+	return w != nil && w.StoppedAt != nil && w.StoppedAt.After(began)
 }
 
 // runsCommands reports whether an entry of mcpServers is a command.

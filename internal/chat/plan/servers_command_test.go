@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
@@ -23,23 +24,28 @@ func commanding(t *testing.T, stands *Workspace) *world {
 	return w
 }
 
-func TestTheFirstStepOfATurnAsksForTheWorkspaceOfItsServers(t *testing.T) {
+func TestAStepAsksForTheWorkspaceOfItsServersUnlessTheModelHasStoppedIt(t *testing.T) {
 	command := v1alpha1.MCPServer{Name: "s", Command: []string{"server"}}
+	far := v1alpha1.MCPServer{Name: "s", URL: "http://s/mcp"}
+	stopped := func(after time.Duration) *v1alpha1.ChatWorkspaceStatus {
+		return &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(metav1.NewMicroTime(now.Add(after)))}
+	}
 	for name, c := range map[string]struct {
 		server  v1alpha1.MCPServer
 		without bool
-		steps   int32
+		status  *v1alpha1.ChatWorkspaceStatus
 		asks    bool
 	}{
-		"a server that runs there":                {command, false, 0, true},
-		"one that runs elsewhere":                 {v1alpha1.MCPServer{Name: "s", URL: "http://s/mcp"}, false, 0, false},
-		"a chat without a workspace":              {command, true, 0, false},
-		"a later step, before which it may stop":  {command, false, 1, false},
-		"a later step, of which nothing is known": {command, true, 1, false},
+		"a server that runs there":                        {command, false, nil, true},
+		"one that runs elsewhere":                         {far, false, nil, false},
+		"a chat without a workspace":                      {command, true, nil, false},
+		"a model that has stopped it in the turn":         {command, false, stopped(time.Second), false},
+		"a model that has stopped it in one before":       {command, false, stopped(-time.Second), true},
+		"a model that has chosen it, and not stopped any": {command, false, &v1alpha1.ChatWorkspaceStatus{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := commanding(t, &Workspace{Starting: "the image is pulled"}).say("a").want("Running v1 a/1 - []")
-			w.chat.Spec.MCPServers, w.chat.Status.Turn.Steps = []v1alpha1.MCPServer{c.server}, c.steps
+			w.chat.Spec.MCPServers, w.chat.Status.Workspace = []v1alpha1.MCPServer{c.server}, c.status
 			got, err := Advance(Facts{Chat: w.chat, Model: w.f.Model, HasWorkspace: !c.without, Now: now})
 			if err != nil || got.Asks.Workspace != c.asks {
 				t.Errorf("it asks for %+v, %v", got.Asks, err)
@@ -78,8 +84,10 @@ func TestAModelIsAskedOnceTheWorkspaceOfItsServersIsReadyOrTheTimeIsUp(t *testin
 	}
 }
 
-func TestALaterStepOfATurnDoesNotWaitForTheWorkspaceOfItsServers(t *testing.T) {
+func TestALaterStepWaitsForAWorkspaceThatWasLostMeanwhile(t *testing.T) {
 	w := commanding(t, &Workspace{}).say("a").answer(chattest.Calls("1")).want("Running v2 c-1-1/2 1:ExecuteTools []")
-	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, &Workspace{Starting: "it was stopped"} }
-	w.answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
+	lost := &Workspace{Starting: "its pod is gone", Since: now.Add(time.Hour)}
+	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, lost }
+	w.later(time.Hour).answer(chattest.Results("1")).want("Running v3 c-2-1/3 - []")
+	w.later(time.Minute).want("Running v3 c-2-1/3 1:GenerateAssistant []")
 }

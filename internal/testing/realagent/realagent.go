@@ -78,10 +78,10 @@ func Start(t testing.TB) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener.Close() // The agent takes the port.
+	_ = listener.Close() // The agent takes the port.
 	a := &Agent{t: t, Files: filepath.Join(dir, "files")}
-	a.Program = exec.Command(program, "init", "--listen="+listener.Addr().String(), "--directory="+a.Files,
-		"--state-dir="+filepath.Join(dir, "state"), "--issuer="+tokens.Issuer, "--issuer-keys="+keys,
+	a.Program = exec.CommandContext(context.WithoutCancel(t.Context()), program, "init",
+		"--listen="+listener.Addr().String(), "--directory="+a.Files, "--state-dir="+filepath.Join(dir, "state"), "--issuer="+tokens.Issuer, "--issuer-keys="+keys,
 		"--pod-namespace=team", "--pod-uid=uid")
 	a.Program.Dir, a.Program.Stderr = dir, os.Stderr
 	if err := a.Program.Start(); err != nil {

@@ -98,7 +98,7 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	id := response.Header.Get(protocol.HeaderProcess)
 	if response.StatusCode == http.StatusSwitchingProtocols && upgraded &&
 		strings.EqualFold(response.Header.Get("Upgrade"), protocol.Session) && protocol.ValidKey(id) {
-		return c.newSession(id, conn), nil
+		return c.newSession(context.WithoutCancel(ctx), id, conn), nil
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -108,8 +108,8 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	return nil, refusal(response, body)
 }
 
-func (c *Client) newSession(id string, conn io.ReadWriteCloser) *Session {
-	living, stop := context.WithCancel(context.Background())
+func (c *Client) newSession(ctx context.Context, id string, conn io.ReadWriteCloser) *Session {
+	living, stop := context.WithCancel(ctx)
 	s := &Session{ID: id, client: c, conn: conn, stop: stop}
 	if c.options.Gone != nil {
 		go s.lookAfter(living)

@@ -72,7 +72,7 @@ func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
 }
 
 // launch forks a command in a session of its own. Standard error, and output where there is no socket, are one pipe,
-// whose other end is kept. ForkExec returns when the new program runs, or after it has reaped what could not become one.
+// whose other end is kept. ForkExec returns when the new program runs, or after it has reaped what could become none.
 func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 	if s.ID == "" || len(s.Argv) == 0 || len(s.Path) == 0 {
 		return nil, syscall.EINVAL

@@ -54,8 +54,8 @@ func TestASessionNeedsAnUpgrade(t *testing.T) {
 	a := newAgent(t)
 	a.expect(a.post("/v1/sessions/key", protocol.StartRequest{Argv: []string{"cat"}}), http.StatusBadRequest,
 		protocol.BadRequest)
-	if len(a.commands.started) > 0 {
-		t.Errorf("started are %+v", a.commands.started)
+	if len(a.started) > 0 {
+		t.Errorf("started are %+v", a.started)
 	}
 }
 

@@ -1,0 +1,149 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/localnode"
+)
+
+// program is an entry of a server of npm, as it is, that runs in the workspace.
+func program(name string, args ...string) v1alpha1.MCPServer {
+	return v1alpha1.MCPServer{Name: name, ConnectTimeoutSeconds: new(int32(30)), Command: append([]string{"node",
+		"/srv/node_modules/@modelcontextprotocol/server-" + name + "/dist/index.js"}, args...)}
+}
+
+// newProgramChat creates a chat in whose workspace servers run, with storage for what they keep.
+func (w *world) newProgramChat(prompt string) {
+	w.t.Helper()
+	w.create(&corev1.PodTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "node",
+			Labels: map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}},
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(5)),
+			Containers: []corev1.Container{{Name: "tools", Image: everything}}}},
+	})
+	memory := program("memory")
+	memory.Env = []v1alpha1.MCPVariable{{Name: "MEMORY_FILE_PATH", Value: "/workspace/memory.jsonl"}}
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: prompt,
+		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{
+			Name: "node", Storage: &v1alpha1.WorkspaceStorage{Size: "64Mi"}}},
+		MCPServers: []v1alpha1.MCPServer{memory, program("filesystem", "/workspace"), program("everything", "stdio"),
+			{Name: "none", Command: []string{"no-such-server"}}}}})
+}
+
+func TestServersThatSpeakByStdioRunInTheWorkspaceAndOutliveNoGenerationPod(t *testing.T) {
+	w := newWorld(t, works(
+		callOf("memory__create_entities", map[string]any{"entities": []map[string]any{
+			{"name": "Ada", "entityType": "person", "observations": []string{"wrote the first program"}}}}),
+		callOf("filesystem__list_directory", map[string]any{"path": "/workspace"}),
+		callOf("everything__trigger-long-running-operation", map[string]any{"duration": 1, "steps": 2}),
+		callOf("filesystem__read_text_file", map[string]any{"path": "/etc/passwd"}),
+		callOf("memory__read_graph", map[string]any{}),
+	))
+	w.newProgramChat("Remember Ada.")
+	w.ready("c", 12)
+	for i, want := range []string{"Ada", "memory.jsonl", "Steps: 2", "Access denied", "wrote the first program"} {
+		if got := w.results("c")[i]; !strings.Contains(got.Output, want) || got.IsError != (want == "Access denied") {
+			t.Errorf("%s returned %q (an error: %t)", got.Name, got.Output, got.IsError)
+		}
+	}
+	said := meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)
+	if said == nil || !strings.Contains(said.Message, "none (CommandFailed): no-such-server is no program in PATH") {
+		t.Errorf("of the server that cannot be used the chat says %+v", said)
+	}
+	pod := w.housing()
+	w.eventually("no server runs", func() bool { return len(processesWhere(t, programOf(pod))) == 0 })
+
+	// Another generation pod calls them in the same workspace.
+	w.loseGenerationPod()
+	w.script(modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "Who is Ada?", ToolOffered: "memory__read_graph", ToolResults: new(0)},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("memory__read_graph", "{}")}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("She wrote it.")}}}}})
+	w.say("c", "q", "Who is Ada?")
+	w.ready("c", 16)
+	if got := w.results("c")[5]; got.IsError || !strings.Contains(got.Output, "wrote the first program") {
+		t.Errorf("it returned %+v", got)
+	}
+	if now := w.housing(); now.UID != pod.UID {
+		t.Errorf("the workspace has another pod")
+	}
+}
+
+// programOf says of a process whether it is a server of npm in the pod.
+func programOf(pod *corev1.Pod) func(group, command string) bool {
+	its := inPod(pod)
+	return func(group, command string) bool {
+		return strings.Contains(command, "@modelcontextprotocol") && its(group)
+	}
+}
+
+// tails shows the chat as a person sees it.
+func (w *world) tails(chat string) (shown func() string) {
+	w.t.Helper()
+	out := &growing{}
+	tail := w.plugin("tail", chat)
+	tail.Stdout, tail.Stderr = out, out
+	if err := tail.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = tail.Process.Kill() // It may have ended.
+		_ = tail.Wait()
+	})
+	return out.String
+}
+
+func TestACallOfAServerWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
+	const unknown = "; whether the call was done is not known"
+	for name, c := range map[string]struct {
+		lose func(*testing.T, *corev1.Pod)
+		says string
+	}{
+		"its pod is removed by force": {removed(client.GracePeriodSeconds(0)),
+			"the result of MCP server everything did not come"},
+		"its pod is lost": {func(t *testing.T, pod *corev1.Pod) {
+			t.Helper()
+			localnode.Needed(t)
+			signalTo(t, syscall.SIGSTOP, pod.Namespace, pod.Name, "tools") // SIGTERM does not reach it.
+			removed(client.GracePeriodSeconds(0))(t, pod)
+		}, "the pod of the workspace is gone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			localnode.Needed(t)
+			w := newWorld(t, works(
+				callOf("everything__trigger-long-running-operation", map[string]any{"duration": 300, "steps": 300}),
+				callOf("everything__echo", map[string]any{"message": "again"})))
+			w.newProgramChat("Take your time.")
+			shown := w.tails("c")
+			w.eventually("the call runs", func() bool { return strings.Contains(shown(), "2/300") })
+			c.lose(t, w.housing())
+			lost := time.Now()
+			w.eventually("the model reads what became of it", func() bool { return len(w.results("c")) > 0 })
+			if took := time.Since(lost); took > 30*time.Second {
+				t.Errorf("the model reads it after %s", took)
+			}
+			w.ready("c", 6)
+			results := w.results("c")
+			if got := results[0]; !got.IsError || !strings.Contains(got.Output, c.says) ||
+				!strings.HasSuffix(got.Output, unknown) {
+				t.Errorf("of the lost call the model reads %+v", got)
+			}
+			if got := results[1]; got.IsError || got.Output != "Echo: again" {
+				t.Errorf("of the next call the model reads %s", got.Output)
+			}
+		})
+	}
+}

@@ -1,0 +1,37 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// commanding is a chat with an MCP server that runs in its workspace.
+func commanding(ns string) *v1alpha1.Chat {
+	chat := working(ns, "c")
+	chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "memory", Command: []string{"server-memory"}}}
+	return chat
+}
+
+func TestTheFirstStepOfATurnStartsTheWorkspaceOfItsServersAndWaitsForIt(t *testing.T) {
+	ns := namespace(t)
+	create(t, toolTemplate(ns))
+	create(t, commanding(ns))
+	waitsForServers(t, ns, "the workspace in which they run: ")
+	runs(t, workspaceIn(t, ns, "c"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("I remember."))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+}
+
+func TestAWorkspaceThatAPersonMustMendHoldsNoTurnUpWhoseServersRunThere(t *testing.T) {
+	ns := namespace(t)
+	chat := commanding(ns)
+	chat.Spec.Workspace.PodTemplateRef.Name = "none"
+	create(t, chat)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("I could not look."))
+	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
+}
