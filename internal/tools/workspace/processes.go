@@ -69,7 +69,8 @@ type processListResult struct {
 func (processList) Reference() tools.Reference {
 	return tools.Reference{
 		Offered: offered, Result: processListResult{},
-		Limits: []string{fmt.Sprintf("%d processes, and %d characters of each command.", maxListed, shownCommand)},
+		Limits: []string{fmt.Sprintf("%d processes, and %d characters of each command.", maxListed, shownCommand),
+			"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run."},
 	}
 }
 
@@ -83,6 +84,7 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
+	all = slices.DeleteFunc(all, func(p protocol.Process) bool { return p.Session && p.State != protocol.Running })
 	slices.SortStableFunc(all, func(a, b protocol.Process) int { return rank(&a) - rank(&b) })
 	return tools.Fit(call.Chat, maxListed, func(most int) any {
 		result := processListResult{Processes: []listed{}}

@@ -6,6 +6,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
 )
 
 func TestMain(m *testing.M) { os.Exit(realagent.Main(m)) }
@@ -130,6 +132,28 @@ func TestARealAgentLetsACommandRunOnThatTakesLonger(t *testing.T) {
 	}
 	if !strings.Contains(r.seen(), "begun\n") {
 		t.Errorf("shown was %q", r.seen())
+	}
+}
+
+func TestProgramsOfMCPServersAreListedWhileTheyRun(t *testing.T) {
+	r := newReal(t)
+	s, err := r.agent.Client().Speak(t.Context(), protocol.StartRequest{Argv: []string{"sh", "-c", "read go; echo oh >&2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if list := fmt.Sprint(r.good("process_list", "{}")); !strings.Contains(list, "read go") {
+		t.Errorf("while it runs, listed are %s", list)
+	}
+	_, _ = io.WriteString(s, "go\n")
+	if rest, err := io.ReadAll(s); err != nil || len(rest) > 0 {
+		t.Errorf("it says %q, %v", rest, err)
+	}
+	if list := fmt.Sprint(r.good("process_list", "{}")); strings.Contains(list, "read go") {
+		t.Errorf("once it has ended, listed are %s", list)
+	}
+	if got := r.good("process_output", `{"process_id":"`+s.ID+`"}`); got["output"] != "oh\n" {
+		t.Errorf("of its output the model reads %v", got)
 	}
 }
 

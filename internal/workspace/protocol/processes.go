@@ -56,6 +56,8 @@ type Process struct {
 	// Command as it was given; of Argv, its words quoted. What is longer than 4 KiB is cut.
 	Command string `json:"command"`
 	Dir     string `json:"dir"`
+	// Session is whether it is spoken to; then its output is what it writes to standard error.
+	Session bool `json:"session,omitempty"`
 
 	State ProcessState `json:"state"`
 	// ExitCode is set once it has exited by itself.

@@ -52,6 +52,8 @@ type Limits struct {
 	// default: 1 GiB. Of the oldest the output goes first.
 	Finished      int
 	FinishedBytes int64
+	// FinishedSessions is how many of these were spoken to at most; default: 100.
+	FinishedSessions int
 	// Unread is how long the command of a session may take to read what it is told; default: a minute.
 	Unread time.Duration
 }
@@ -62,7 +64,9 @@ func (l Limits) orDefaults() Limits {
 		Holding:       cmp.Or(l.Holding, 200),
 		Finished:      cmp.Or(l.Finished, 1000),
 		FinishedBytes: cmp.Or(l.FinishedBytes, 1<<30),
-		Unread:        cmp.Or(l.Unread, time.Minute),
+
+		FinishedSessions: cmp.Or(l.FinishedSessions, 100),
+		Unread:           cmp.Or(l.Unread, time.Minute),
 	}
 }
 

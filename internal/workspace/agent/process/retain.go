@@ -10,7 +10,7 @@ import "slices"
 func (m *Manager) retain() {
 	m.retaining.Lock()
 	defer m.retaining.Unlock()
-	ended, limits := m.ended(), m.options.Limits
+	ended, limits := m.retainSessions(m.ended()), m.options.Limits
 	var stored int64
 	for _, c := range ended {
 		stored += c.output.kept()
@@ -26,6 +26,27 @@ func (m *Manager) retain() {
 		}
 		stored -= c.output.discard()
 	}
+}
+
+// retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may make some,
+// which are not to displace what a model has run. It returns what is left.
+func (m *Manager) retainSessions(ended []*command) (left []*command) {
+	sessions := 0
+	for _, c := range ended {
+		if c.current().Session {
+			sessions++
+		}
+	}
+	for _, c := range ended {
+		if !c.current().Session || sessions <= m.options.Limits.FinishedSessions {
+			left = append(left, c)
+			continue
+		}
+		sessions--
+		c.output.discard()
+		m.drop(c)
+	}
+	return left
 }
 
 // ended are the commands that have ended for process 1, too, those first that ended first.

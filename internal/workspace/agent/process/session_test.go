@@ -201,6 +201,26 @@ func TestACrashOfTheServingProcessEndsTheCommandsThatItSpokeToAndNoOther(t *test
 	}
 }
 
+func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Limits.FinishedSessions = 2 })
+	command, _ := a.run("echo kept")
+	var sessions []string
+	for range 4 {
+		s := a.speak("exit 1")
+		s.rest()
+		sessions = append(sessions, s.ID)
+	}
+	waiting.Until(t, patience, "two sessions are left", func() bool { return len(a.must("Look", Ask{}).List) == 3 })
+	for i, id := range sessions {
+		if gone := a.ask("Get", Ask{ID: id}).Refusal != nil; gone != (i < 2) {
+			t.Errorf("%s is gone: %v", id, gone)
+		}
+	}
+	if said := a.output(command.ID); said != "kept\n" {
+		t.Errorf("the command said %q", said)
+	}
+}
+
 func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak("trap '' TERM; echo ready; sleep 60")

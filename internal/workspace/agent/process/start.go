@@ -123,7 +123,7 @@ func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err erro
 	m.last++
 	id := idOf(m.last)
 	r := record{Process: protocol.Process{
-		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir),
+		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
 		State: protocol.Running, StartedAt: m.options.Now(),
 	}, Boot: m.hello.Boot, Starting: true}
 	c = newCommand(r, newOutput(m.store.place(id), m.options.Now))
