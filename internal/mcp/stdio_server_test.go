@@ -43,7 +43,7 @@ var roles = map[string]func(){
 	"booking":            func() { serveStdio(booking()) },
 	"ends at once":       func() { fmt.Fprintln(os.Stderr, "Error: Cannot find module 'x'"); os.Exit(3) },
 	"talks to people":    func() { say("Server listening on port 80\x1b[31m\n", 1) },
-	"ends no line":       func() { say("{"+strings.Repeat(" ", 1<<16), 80) },
+	"ends no line":       func() { fmt.Fprint(os.Stdout, "{"); say(strings.Repeat(" ", 1<<16), 80) },
 	"says too much":      func() { say(strings.Repeat(" ", 1<<15)+"\n", 1<<30) },
 	"says nothing":       forever,
 	"closes its streams": func() { os.Stdin.Close(); os.Stdout.Close(); forever() },

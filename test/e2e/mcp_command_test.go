@@ -90,8 +90,8 @@ func programOf(pod *corev1.Pod) func(group, command string) bool {
 	}
 }
 
-// callRuns waits until a server runs in the pod for a call, and has for longer than it takes to begin a session: what it
-// says of its progress is in no object that could be waited for.
+// callRuns waits until a server runs in the pod for a call, and has for longer than it takes to begin a session: what
+// it says of its progress is in no object that could be waited for.
 func (w *world) callRuns() {
 	w.t.Helper()
 	const toBegin = 8 * time.Second

@@ -40,8 +40,8 @@ func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
 }
 
 // houseStarting is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
-// it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has it
-// started, unless the model has stopped it in this turn.
+// it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has
+// it started, unless the model has stopped it in this turn.
 func (p turn) houseStarting(began time.Time) (left time.Duration) {
 	if !p.facts.HasWorkspace || !runsCommands(p.chat) || p.stoppedSince(began) {
 		return 0

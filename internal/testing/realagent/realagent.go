@@ -81,7 +81,8 @@ func Start(t testing.TB) *Agent {
 	_ = listener.Close() // The agent takes the port.
 	a := &Agent{t: t, Files: filepath.Join(dir, "files")}
 	a.Program = exec.CommandContext(context.WithoutCancel(t.Context()), program, "init",
-		"--listen="+listener.Addr().String(), "--directory="+a.Files, "--state-dir="+filepath.Join(dir, "state"), "--issuer="+tokens.Issuer, "--issuer-keys="+keys,
+		"--listen="+listener.Addr().String(), "--directory="+a.Files, "--state-dir="+filepath.Join(dir, "state"),
+		"--issuer="+tokens.Issuer, "--issuer-keys="+keys,
 		"--pod-namespace=team", "--pod-uid=uid")
 	a.Program.Dir, a.Program.Stderr = dir, os.Stderr
 	if err := a.Program.Start(); err != nil {

@@ -26,9 +26,9 @@ const (
 	takeTimeout = time.Minute + 10*time.Second
 	// sessionLook is after how much silence of a session its pod is asked for.
 	sessionLook = 10 * time.Second
-	// lastWait is how long an answer to how a session's command has ended is waited for, and lastBytes how much of the
-	// end of its output is read.
-	lastWait, lastBytes = 3 * time.Second, 2 << 10
+	// endWait is how long a command may take to end whose session the other side has ended, lastWait how long it may take
+	// to find out how, and lastBytes how much of the end of its output is read.
+	endWait, lastWait, lastBytes = 3 * time.Second, 6 * time.Second, 2 << 10
 )
 
 // errStuck is why a session ends whose command reads nothing.
@@ -44,7 +44,9 @@ type Session struct {
 	conn   io.ReadWriteCloser
 	// heard is whether anything was read since the pod was last thought of.
 	heard atomic.Bool
-	stop  context.CancelFunc
+	// closed is whether this side has ended it, ended whether the other side did before.
+	closed, ended atomic.Bool
+	stop          context.CancelFunc
 
 	mu sync.Mutex
 	// fault is why the session was ended by this side.
@@ -130,6 +132,9 @@ func (s *Session) lookAfter(ctx context.Context) {
 func (s *Session) Read(p []byte) (int, error) {
 	n, err := s.conn.Read(p)
 	s.heard.Store(true)
+	if err != nil && !s.closed.Load() {
+		s.ended.Store(true)
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -168,6 +173,7 @@ func (s *Session) end(fault error) {
 
 // Close ends the session, and with it the command.
 func (s *Session) Close() error {
+	s.closed.Store(true)
 	s.stop()
 	if err := s.conn.Close(); err != nil {
 		return fmt.Errorf("ending a session: %w", err)
@@ -175,11 +181,16 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Last is what the command has come to, and the end of what it has written to its standard error.
+// Last is what the command has come to, and the end of what it has written to its standard error. Where the other side
+// has ended the session, it waits a little for the end of the command.
 func (s *Session) Last(ctx context.Context) (*protocol.Process, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
-	p, err := s.client.Process(ctx, s.ID)
+	wait := time.Duration(0)
+	if s.ended.Load() {
+		wait = endWait
+	}
+	p, err := s.client.look(ctx, s.ID, wait)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,8 +28,8 @@ func (m *Manager) retain() {
 	}
 }
 
-// retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may make some,
-// which are not to displace what a model has run. It returns what is left.
+// retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may make
+// some, which are not to displace what a model has run. It returns what is left.
 func (m *Manager) retainSessions(ended []*command) (left []*command) {
 	sessions := 0
 	for _, c := range ended {
