@@ -38,8 +38,8 @@ func (s *slots) Start(ctx context.Context, queue workqueue.TypedRateLimitingInte
 	return nil
 }
 
-// WaitForSync tells the gate what its limits are, who has a slot and who waits. Those who wait come last: before all
-// that have a slot are known, a slot may only seem free.
+// WaitForSync tells the gate what its limits are, who has a slot and who waits. Those who wait come last and together:
+// before all that have a slot are known, a slot may only seem free, and one that is free is for who has waited longest.
 func (s *slots) WaitForSync(ctx context.Context) error {
 	if err := s.loadLimits(ctx); err != nil {
 		return err
@@ -51,13 +51,16 @@ func (s *slots) WaitForSync(ctx context.Context) error {
 		}
 		return fmt.Errorf("listing chats: %w", err)
 	}
-	for _, waits := range []bool{false, true} {
-		for i := range chats.Items {
-			if chat := &chats.Items[i]; waits == (chat.Status.Generation == nil) {
-				s.settle(chat, &chat.Status)
-			}
+	var waiting []capacity.Chat
+	for i := range chats.Items {
+		switch chat := &chats.Items[i]; {
+		case chat.Status.Generation != nil:
+			s.gate.Hold(asSlot(chat))
+		case chat.Status.WaitingSince != nil:
+			waiting = append(waiting, asSlot(chat))
 		}
 	}
+	s.gate.Wait(waiting...)
 	return nil
 }
 

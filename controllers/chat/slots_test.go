@@ -52,6 +52,27 @@ func TestNewManagerLoadsLimitsBeforeTheFirstChat(t *testing.T) {
 	}
 }
 
+func TestNewManagerLetsInWhoHasWaitedLongest(t *testing.T) {
+	waits := func(name string, minutes time.Duration) v1alpha1.Chat {
+		since := metav1.NewMicroTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(-minutes * time.Minute))
+		return v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name},
+			Status: v1alpha1.ChatStatus{WaitingSince: &since}}
+	}
+	gate := capacity.NewGate()
+	chats := []v1alpha1.Chat{waits("1-new", 1), waits("2-old", 9), waits("3-newer", 0)}
+	s := &slots{gate: gate, chats: listed{chats: chats},
+		loadLimits: func(context.Context) error { // While no manager ran, a slot became free.
+			gate.SetNamespace("a", capacity.Limits{Chats: capacity.Limit{Max: 1, Quota: "q"}})
+			return nil
+		}}
+	if err := s.WaitForSync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if let := gate.Requeue(t.Context()); len(let) != 1 || let[0].Name != "2-old" {
+		t.Errorf("%v are let in", let)
+	}
+}
+
 func TestNobodyIsLetInWhileTheLimitsAreNotKnown(t *testing.T) {
 	unknown := errors.New("the quotas cannot be read")
 	gate := capacity.NewGate()

@@ -147,16 +147,19 @@ func (g *Gate) Hold(chat Chat) {
 	g.admitWaiting()
 }
 
-// Wait records that the chat waits. If there is a slot for it, it is given that and requeued.
-func (g *Gate) Wait(chat Chat) {
+// Wait records that the chats wait. Those for which there is a slot are given it and requeued, once all are recorded:
+// whom a new process reads first must not come before who has waited longer.
+func (g *Gate) Wait(chats ...Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove(chat.Key)
-	p, n := &slot{Chat: chat}, g.namespaceOf(chat.Key.Namespace)
-	g.slots[chat.Key] = p
-	heap.Push(&n.queues[sortOf(chat.Sub)], p)
-	g.backlogged[sortOf(chat.Sub)][chat.Key.Namespace] = n
-	*g.waiting.of(chat.Sub)++
+	for _, chat := range chats {
+		g.remove(chat.Key)
+		p, n := &slot{Chat: chat}, g.namespaceOf(chat.Key.Namespace)
+		g.slots[chat.Key] = p
+		heap.Push(&n.queues[sortOf(chat.Sub)], p)
+		g.backlogged[sortOf(chat.Sub)][chat.Key.Namespace] = n
+		*g.waiting.of(chat.Sub)++
+	}
 	g.admitWaiting()
 }
 
