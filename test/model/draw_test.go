@@ -22,11 +22,14 @@ type drawer struct {
 	interrupted int
 	// token is the number of the newest one, so that it can be given again.
 	token int
+	// crowded is true for a sequence with quotas and other chats.
+	crowded bool
 }
 
 // draw draws a sequence of 5 to most operations, besides the first.
 func draw(seed int64, most int) []operation {
 	d := &drawer{Rand: rand.New(rand.NewPCG(uint64(seed), 0))} // A test must be repeatable.
+	d.crowded = d.one(2)
 	first := d.first()
 	d.chat = beginning(first)
 	ops := []operation{first}
@@ -37,13 +40,16 @@ func draw(seed int64, most int) []operation {
 			continue
 		}
 		o.hasty = d.mayHurry(o)
-		verbs[o.verb].model(d.chat, o)
+		means(d.chat, o)
 		ops = append(ops, o)
 		if d.interrupted++; d.chat.Phase != v1alpha1.ChatInterrupting {
 			d.interrupted = 0
 		}
 	}
 	ops[len(ops)-1].hasty = false
+	for _, quota := range d.chat.Quotas() { // Nobody waits for ever.
+		ops = append(ops, op("unquota", quota))
+	}
 	return ops
 }
 
@@ -73,24 +79,65 @@ func (d *drawer) first() operation {
 	return o
 }
 
-// nextOfFamily draws an operation on the chat or on its sub-chat.
+// nextOfFamily draws an operation on the chat, on its sub-chat or on a peer.
 func (d *drawer) nextOfFamily() operation {
-	sub := d.chat.Sub
-	if sub == nil || !d.one(3) && !d.subIsInterrupted() {
-		return d.next()
+	others := d.others()
+	for _, o := range others {
+		if o.chat.Phase == v1alpha1.ChatInterrupting {
+			return d.with(o, (*drawer).generator)
+		}
 	}
-	of := *d
-	of.chat, of.interrupted = sub, 0
-	o := of.next()
-	if d.subIsInterrupted() {
-		o = of.generator()
+	if len(others) > 0 && d.one(3) || len(others) > 1 && d.one(3) {
+		return d.with(others[d.IntN(len(others))], (*drawer).next)
 	}
-	d.token = of.token
-	return operation{verb: "sub", args: append([]string{o.verb}, o.args...)}
+	if d.crowded && (len(d.chat.Peers) < 2 && d.one(2) || len(d.chat.Quotas()) == 0 && d.one(3) || d.one(6)) {
+		return d.crowd()
+	}
+	return d.next()
 }
 
-func (d *drawer) subIsInterrupted() bool {
-	return d.chat.Sub != nil && d.chat.Sub.Phase == v1alpha1.ChatInterrupting
+// other is a chat besides the first, and the words that are before what is done to it.
+type other struct {
+	chat  *reference.Chat
+	words []string
+}
+
+func (d *drawer) others() (all []other) {
+	if d.chat.Sub != nil {
+		all = append(all, other{d.chat.Sub, []string{"sub"}})
+	}
+	for _, peer := range d.chat.Peers {
+		all = append(all, other{peer, []string{"peer", peer.Name}})
+	}
+	return all
+}
+
+// with draws an operation on another chat.
+func (d *drawer) with(o other, draw func(*drawer) operation) operation {
+	of := *d
+	of.chat, of.interrupted = o.chat, 0
+	does := draw(&of)
+	d.token = of.token
+	return operation{verb: o.words[0], args: slices.Concat(o.words[1:], []string{does.verb}, does.args)}
+}
+
+// crowd draws what happens in the namespace around the chat.
+func (d *drawer) crowd() operation {
+	if len(d.chat.Peers) < 2 || len(d.chat.Peers) < 3 && d.one(6) {
+		return op("meet", append([]any{d.name("p")}, asAny(d.first().args)...)...)
+	}
+	if d.one(5) {
+		return op("unquota", d.pick(d.chat.Quotas()))
+	}
+	chats, subChats := d.pick([]string{"0", "0", "1", "1", "1", "1", "2", unset}), d.pick([]string{"0", "1", unset, unset})
+	return op("quota", d.pick([]string{"a", "a", "b"}), chats, subChats)
+}
+
+func asAny(words []string) (all []any) {
+	for _, word := range words {
+		all = append(all, word)
+	}
+	return all
 }
 
 // spawn draws a sub-chat.

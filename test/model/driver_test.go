@@ -22,6 +22,10 @@ type driver struct {
 	chat types.NamespacedName
 	// sub does to the sub-chat what operations say; nil if there is none.
 	sub *driver
+	// peers do so to the other chats of the namespace, by the names that operations give them.
+	peers map[string]*driver
+	// quotas of the namespace.
+	quotas map[string]reference.Counts
 	// written are the versions that this driver's own writes made: what it looks at must not be older.
 	written map[string]uint64
 	// edits counts them, so that each says something new.
@@ -45,7 +49,7 @@ func fenceOf(chat *v1alpha1.Chat) fence {
 
 func newDriver(namespace, name string) *driver {
 	return &driver{chat: types.NamespacedName{Namespace: namespace, Name: name}, written: map[string]uint64{},
-		newerThan: -1}
+		peers: map[string]*driver{}, quotas: map[string]reference.Counts{}, newerThan: -1}
 }
 
 // key is the name of an operation's object without the chat's, and back.
@@ -82,7 +86,7 @@ func (d *driver) patch(ctx context.Context, o client.Object, format string, args
 
 // begin creates the chat.
 func (d *driver) begin(ctx context.Context, o operation) error {
-	limits := beginning(o).Limits
+	limits := limitsOf(o)
 	chat := d.bareChat()
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(limits.MaxQueue)), MaxSteps: new(int32(limits.MaxSteps))}
 	if limits.Impatient {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -100,22 +101,47 @@ func (d *driver) members(c *reference.Chat) []member {
 	if d.sub != nil {
 		all = append(all, member{driver: d.sub, model: c.Sub})
 	}
+	for _, peer := range c.Peers {
+		all = append(all, member{driver: d.peers[peer.Name], model: peer})
+	}
 	return all
+}
+
+// others are the sub-chat and the peers.
+func (d *driver) others() []*driver {
+	all := slices.Collect(maps.Values(d.peers))
+	if d.sub != nil {
+		all = append(all, d.sub)
+	}
+	return all
+}
+
+// gaveUp reports whether the operator has given an interruption up by itself.
+func (d *driver) gaveUp() bool {
+	return watched.get(d.chat).gaveUp || slices.ContainsFunc(d.others(), (*driver).gaveUp)
 }
 
 // edited are the chats that an edit lets begin again: this operation, or one while the chat was archived.
 func (d *driver) edited(c *reference.Chat, o operation) (edited []member) {
+	to, does := target(c, o)
 	for _, m := range d.members(c) {
-		does := o
-		if m.driver != d {
-			does = inner(o)
-		}
-		if does.verb == "edit" && m.model.Committed(does.arg(0)) != nil || m.model.Edited() {
+		if m.model == to && does.verb == "edit" && m.model.Committed(does.arg(0)) != nil || m.model.Edited() {
 			m.version = watched.get(m.chat).chat.Status.History.Version
 			edited = append(edited, m)
 		}
 	}
 	return edited
+}
+
+// target is the chat to which the operation does something, and what.
+func target(c *reference.Chat, o operation) (*reference.Chat, operation) {
+	switch o.verb {
+	case "sub":
+		return c.Sub, inner(o)
+	case "peer":
+		return c.Peer(o.arg(0)), inner(inner(o))
+	}
+	return c, o
 }
 
 // expectNewVersions makes sure that edits have been seen: the conversation that begins again from the newest message
@@ -148,18 +174,18 @@ func (d *driver) allEnd(ctx context.Context, c *reference.Chat, patience time.Du
 	return nil
 }
 
-// told says of a difference that it is one of the sub-chat.
+// told says of a difference in which other chat it is.
 func (m member) told(err error) error {
 	if d, ok := errors.AsType[*difference](err); ok && m.model.Name != "" {
-		d.what = "in the sub-chat " + d.what
+		d.what = "in " + m.model.Name + ": " + d.what
 	}
 	return err
 }
 
-// forget drops the accounts of the family.
+// forget drops the accounts of the family and the peers.
 func (d *driver) forget() {
 	watched.forget(d.chat)
-	if d.sub != nil {
-		watched.forget(d.sub.chat)
+	for _, other := range d.others() {
+		other.forget()
 	}
 }

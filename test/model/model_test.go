@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -151,7 +152,11 @@ func describe(ops []operation, err error) string {
 
 // run carries a sequence out on a chat of its own.
 func (r *runner) run(ctx context.Context, ops []operation, patience time.Duration) (int, error) {
-	namespace, err := r.room(ctx)
+	room := r.room
+	if crowded(ops) {
+		room = newNamespace
+	}
+	namespace, err := room(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -165,6 +170,16 @@ func (r *runner) room(ctx context.Context) (string, error) {
 	if r.left--; r.left >= 0 {
 		return r.namespace, nil
 	}
+	name, err := newNamespace(ctx)
+	if err != nil {
+		return "", err
+	}
+	r.namespace, r.left = name, chatsInNamespace-1
+	return name, nil
+}
+
+// newNamespace creates a namespace in which chats find their model.
+func newNamespace(ctx context.Context) (string, error) {
 	name := "t-" + rand.String(8)
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return "", fmt.Errorf("creating a namespace: %w", err)
@@ -173,6 +188,10 @@ func (r *runner) room(ctx context.Context) (string, error) {
 	if err := cluster.Client.Create(ctx, config); err != nil {
 		return "", fmt.Errorf("creating a ChatModelConfig: %w", err)
 	}
-	r.namespace, r.left = name, chatsInNamespace-1
 	return name, nil
+}
+
+// crowded reports whether the sequence needs a namespace of its own: it has quotas.
+func crowded(ops []operation) bool {
+	return slices.ContainsFunc(ops, func(o operation) bool { return o.verb == "quota" })
 }

@@ -89,7 +89,9 @@ var verbs map[string]verb
 
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
-	for _, group := range []map[string]verb{peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs} {
+	for _, group := range []map[string]verb{
+		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs,
+	} {
 		maps.Copy(verbs, group)
 	}
 }
@@ -105,20 +107,41 @@ func always(*reference.Chat, operation) bool { return true }
 
 func nothing(*reference.Chat, operation) {}
 
+// means changes the model as the operation says. Places that have become free are handed out then.
+func means(c *reference.Chat, o operation) {
+	verbs[o.verb].model(c, o)
+	c.HandOut()
+}
+
 // beginning is the model of a new chat.
 func beginning(o operation) *reference.Chat {
+	c := bare(o)
+	greet(c, o)
+	return c
+}
+
+// bare is the model of a new chat before anything is said in it.
+func bare(o operation) *reference.Chat {
+	c := reference.New(limitsOf(o))
+	if slices.Contains(o.args, "suspended") {
+		c.Suspend()
+	}
+	return c
+}
+
+func limitsOf(o operation) reference.Limits {
 	limits := reference.Limits{MaxQueue: 20, MaxSteps: 1200, Impatient: slices.Contains(o.args, "impatient"),
 		StopsAfterClient: slices.Contains(o.args, "stops")}
 	for _, arg := range o.args {
 		_, _ = fmt.Sscanf(arg, "maxQueue=%d", &limits.MaxQueue) // Other arguments do not match.
 		_, _ = fmt.Sscanf(arg, "maxSteps=%d", &limits.MaxSteps)
 	}
-	c := reference.New(limits)
-	if slices.Contains(o.args, "suspended") {
-		c.Suspend()
-	}
+	return limits
+}
+
+// greet lets the chat begin with its prompt, if it has one.
+func greet(c *reference.Chat, o operation) {
 	if slices.Contains(o.args, "prompt") {
 		c.Send("prompt", false)
 	}
-	return c
 }

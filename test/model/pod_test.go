@@ -35,8 +35,8 @@ func (d *driver) attempt(ctx context.Context) (*v1alpha1.Chat, error) {
 
 // look remembers the attempt under way: it may be given up.
 func (d *driver) look() {
-	if d.sub != nil {
-		d.sub.look()
+	for _, other := range d.others() {
+		other.look()
 	}
 	chat := watched.get(d.chat).chat
 	if chat == nil || chat.Status.Generation == nil || fenceOf(chat) == d.answered {

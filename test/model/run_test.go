@@ -66,7 +66,7 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 		if err := d.carryOut(ctx, o, patience); err != nil {
 			return done, d.fault(i+1, since, err)
 		}
-		verbs[o.verb].model(c, o)
+		means(c, o)
 		expectNewVersions(again)
 		done++
 		if o.hasty {
@@ -90,8 +90,13 @@ func run(ctx context.Context, namespace, name string, ops []operation, patience 
 	return done, nil
 }
 
-// remove deletes the chat, which may be at work: those that are, the operator lets only be so many.
+// remove deletes the chat and its peers, which may be at work: those that are, the operator lets only be so many.
 func (d *driver) remove(ctx context.Context) error {
+	for _, peer := range d.peers {
+		if err := peer.remove(ctx); err != nil {
+			return err
+		}
+	}
 	if err := client.IgnoreNotFound(cluster.Client.Delete(ctx, d.bareChat())); err != nil {
 		return fmt.Errorf("deleting the chat: %w", err)
 	}
@@ -107,7 +112,7 @@ func (d *driver) carryOut(ctx context.Context, o operation, patience time.Durati
 // fault is what is wrong after an operation that was carried out since then, unless the machine was too slow to tell:
 // the operator gave an interruption up before the sequence answered it, or the machine stood still.
 func (d *driver) fault(i int, since time.Time, err error) error {
-	if watched.get(d.chat).gaveUp || d.sub != nil && watched.get(d.sub.chat).gaveUp || heart.stoodStill(since) {
+	if d.gaveUp() || heart.stoodStill(since) {
 		return errTooSlow
 	}
 	return at(i, err)
@@ -131,6 +136,9 @@ func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, pat
 		what := d.behind(o)
 		if what == "" {
 			what = d.compare(want, o, settled)
+		}
+		if more := watched.exceeded(d.chat.Namespace); more != "" {
+			return &difference{what: more}
 		}
 		if what == "" {
 			return nil

@@ -52,7 +52,7 @@ func carriedOut(ops []operation) []operation {
 	c, able := beginning(ops[0]), ops[:1:1]
 	for _, o := range ops[1:] {
 		if possible(c, o) {
-			verbs[o.verb].model(c, o)
+			means(c, o)
 			able = append(able, o)
 		}
 	}

@@ -26,6 +26,8 @@ import (
 type store struct {
 	mu    sync.Mutex
 	chats map[types.NamespacedName]*objects
+	// allowed holds the namespaces with quotas.
+	allowed map[string]*allowed
 }
 
 // objects are those of one chat. They are shared and must not be changed.
@@ -51,7 +53,7 @@ func watch(ctx context.Context, cfg *rest.Config) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the watches: %w", err)
 	}
-	s := &store{chats: map[types.NamespacedName]*objects{}}
+	s := &store{chats: map[types.NamespacedName]*objects{}, allowed: map[string]*allowed{}}
 	for _, o := range []client.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}, &v1alpha1.ToolApproval{}} {
 		informer, err := c.GetInformer(ctx, o, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -87,6 +89,7 @@ func (s *store) put(o any, deleted bool) {
 	switch object := object.(type) {
 	case *v1alpha1.Chat:
 		of.gaveUp = of.gaveUp || givesUp(of.chat, object)
+		s.count(of.chat, object)
 		of.chat = object
 		if deleted {
 			of.chat = nil

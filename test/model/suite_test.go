@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package model holds the operator to the reference model of the conversation API. From a seed it draws sequences of
-// what people and generation pods do to a chat, carries each out on a real kube-apiserver with the real controllers,
-// and after each operation waits until what people can see of the chat is what the model says. A sequence that fails is
-// shrunk and printed in a form that can be replayed.
+// what people and generation pods do to a chat, to its sub-chat and to the other chats of its namespace, carries each
+// out on a real kube-apiserver with the real controllers, and after each operation waits until what people can see of
+// the chats is what the model says. Meanwhile managers are killed at random, and a watch counts the chats that begin a
+// step beside each other: no more than the namespace's quotas let. A sequence that fails is shrunk and printed in a
+// form that can be replayed.
 //
 //	go test ./test/model                                   as many sequences as fit into 35 s, from a new seed
 //	go test ./test/model -seed=7 -sequences=1              the sequence of that seed
@@ -25,7 +27,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/testmanager"
 )
 
 var (
@@ -38,6 +39,7 @@ var (
 	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
+	lifeFlag      = flag.Duration("life", 20*time.Second, "how long a manager lives until it is killed; 0: for ever")
 	logsFlag      = flag.Bool("logs", false, "print what the operator logs")
 	replayFlag    = flag.String("replay", "", "operations to carry out instead, separated by semicolons or line ends")
 )
@@ -56,17 +58,11 @@ func TestMain(m *testing.M) {
 			funcr.Options{LogTimestamp: true})
 	}
 	ctrl.SetLogger(logger)
-	os.Exit(testcluster.Run(m, &cluster, startManager, func(ctx context.Context) (end func(), err error) {
+	os.Exit(testcluster.Run(m, &cluster, lives, func(ctx context.Context) (end func(), err error) {
 		watched, err = watch(ctx, cluster.Config)
 		return nil, err
 	}, func(ctx context.Context) (end func(), err error) {
 		heart, end = beats(ctx, cluster.Client)
 		return end, nil
 	}))
-}
-
-// startManager runs the manager's controllers, with one generation pod for all sequences.
-func startManager(ctx context.Context) (end func(), err error) {
-	stop, err := testmanager.Start(ctx, cluster.Config, func(o *testmanager.Options) { o.Controllers.PodCapacity = 1000 })
-	return func() { _ = stop() }, err
 }

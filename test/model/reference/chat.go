@@ -1,10 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference is the conversation API, written down as plainly as possible: one chat in memory, and at most one
-// sub-chat of it, one small function for each thing that a person does to it, and one for each way in which a
-// generation pod answers. There is no API server, no fence, no retry and no crash in it. Whoever wants to know what
-// Parley does with a chat can read it here, and the randomised test in the folder above holds the operator to it.
+// Package reference is the conversation API, written down as plainly as possible: one chat in memory, at most one
+// sub-chat of it and a few other chats of its namespace, one small function for each thing that a person does to them,
+// and one for each way in which a generation pod answers. There is no API server, no fence, no retry and no crash in
+// it. Whoever wants to know what Parley does with a chat can read it here, and the randomised test in the folder above
+// holds the operator to it.
 //
 // It is a second opinion: it is written from what the documentation promises, imports nothing of the operator but the
 // words of its API, and keeps less. Above all it keeps no counters: which calls are outstanding, how many steps a turn
@@ -33,10 +34,13 @@ type Chat struct {
 	asPutAway []string
 	// comingBack is true while a chat that was archived is taken back: no attempt begins.
 	comingBack bool
-	// Name of a sub-chat, Sub the sub-chat of a chat, above the chat above a sub-chat.
+	// Name of a sub-chat or peer, Sub the sub-chat of a chat, above the chat above a sub-chat.
 	Name  string
 	Sub   *Chat
 	above *Chat
+	// Peers are the other chats without a parent that the first chat of a namespace knows.
+	Peers     []*Chat
+	namespace *namespace
 	// Phase is where the chat stands. A new chat is Waiting.
 	Phase v1alpha1.ChatPhase
 	// History is the chain of committed messages, oldest first.
@@ -49,8 +53,8 @@ type Chat struct {
 	// compacting is true from the moment when a compaction is asked for until it is made,
 	// the chat is interrupted or the history changes.
 	compacting bool
-	// failed is the number of the attempt that failed while the chat was suspended.
-	failed int
+	// failed is the number of the attempt that failed, losses how many of the step were lost, while the next has to wait.
+	failed, losses int
 	// Queue holds the names of the messages that wait for the turn to end, next first.
 	Queue []string
 	// Attempt is what a generation pod is at; nil if none has work for this chat.
@@ -134,6 +138,8 @@ type Attempt struct {
 	Action v1alpha1.GenerationAction
 	// Lost is true when its pod has lost it, and no other may begin yet.
 	Lost bool
+	// losses counts the attempts at this step that were lost before.
+	losses int
 	// unasked hands over what a lost attempt had: somebody may yet interrupt it.
 	unasked func()
 }
@@ -146,7 +152,10 @@ type Request struct {
 
 // New is a chat that nobody has said anything in.
 func New(limits Limits) *Chat {
-	return &Chat{Limits: limits, Phase: v1alpha1.ChatWaiting, Requests: map[v1alpha1.RequestKind]Request{}}
+	c := &Chat{Limits: limits, Phase: v1alpha1.ChatWaiting, Requests: map[v1alpha1.RequestKind]Request{},
+		namespace: &namespace{quotas: map[string]Counts{}}}
+	c.enter(c)
+	return c
 }
 
 // Person finds a message that a person wrote and nobody has deleted; nil if there is none.

@@ -12,11 +12,13 @@ import (
 // Spawn creates a sub-chat. A chat has one at a time here.
 func (c *Chat) Spawn(name string, sub *Chat) {
 	sub.Name, sub.above, c.Sub = name, c, sub
+	c.enter(sub)
 	sub.putAway()
 }
 
 // DeleteSub deletes the sub-chat. Nobody waits for it any more.
 func (c *Chat) DeleteSub() {
+	c.namespace.chats = slices.DeleteFunc(c.namespace.chats, func(member *Chat) bool { return member == c.Sub })
 	c.Sub = nil
 	c.putAway()
 	c.Proceed()
@@ -30,9 +32,9 @@ func (c *Chat) family() []*Chat {
 	return []*Chat{c, c.Sub}
 }
 
-// Interrupting reports whether an attempt was told to stop, here or in the sub-chat.
+// Interrupting reports whether an attempt was told to stop, here, in the sub-chat or in a peer.
 func (c *Chat) Interrupting() bool {
-	return slices.ContainsFunc(c.family(), func(m *Chat) bool { return m.Phase == v1alpha1.ChatInterrupting })
+	return slices.ContainsFunc(c.All(), func(m *Chat) bool { return m.Phase == v1alpha1.ChatInterrupting })
 }
 
 // held reports whether no attempt may begin, here or because of the chat above.

@@ -65,43 +65,60 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 
 // FailForNow is an attempt that ends in an error that may pass: another one follows, in a while.
 func (c *Chat) FailForNow() {
+	losses := c.Attempt.losses
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
 	case c.held():
-		c.failed, c.Attempt = c.Attempt.Number, nil
+		c.failed, c.losses, c.Attempt = c.Attempt.Number, losses, nil
 	default:
-		c.again(c.Attempt.Number)
+		c.againLater(losses)
 	}
+}
+
+// againLater makes a step again of which an attempt has failed, after a wait, which leaves its place to others.
+func (c *Chat) againLater(losses int) {
+	failed := c.Attempt.Number
+	c.Attempt = nil
+	c.HandOut()
+	c.again(failed, losses)
 }
 
 // again makes a step again of which an attempt has failed. It does not wait for the sub-chat a second time.
-func (c *Chat) again(failed int) {
+func (c *Chat) again(failed, losses int) {
 	c.goOn()
-	if c.Phase == v1alpha1.ChatRunning && c.waits() {
+	if c.Phase != v1alpha1.ChatRunning {
+		return
+	}
+	if c.Attempt == nil && c.waits() && c.isLet() {
 		c.Attempt = &Attempt{Action: v1alpha1.ActionExecuteTools}
 	}
-	if c.Attempt != nil {
-		c.Attempt.Number = failed + 1
+	if c.Attempt == nil {
+		c.failed, c.losses = failed, losses
+		return
 	}
+	c.Attempt.Number, c.Attempt.losses = failed+1, losses
 }
 
-// Lose is an attempt that its pod has lost: another one tries again, unless the chat is suspended.
+// Lose is an attempt that its pod has lost: another one tries again, the first time at once, unless the chat is
+// suspended.
 func (c *Chat) Lose() {
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
 	case c.held():
 		c.Attempt.Lost = true
+	case c.Attempt.losses > 0:
+		c.againLater(c.Attempt.losses + 1)
 	default:
-		c.Attempt = &Attempt{Number: c.Attempt.Number + 1, Action: c.Attempt.Action}
+		c.again(c.Attempt.Number, 1)
 	}
 }
 
 // HandOver is an attempt that was told to stop and hands over what it has. It is kept, and its calls are given up.
 func (c *Chat) HandOver(name string, calls ...Call) {
 	if c.Phase != v1alpha1.ChatInterrupting { // Nobody has asked for that, or no longer.
-		if c.Lose(); c.Attempt.Lost {
+		if c.Lose(); c.Attempt != nil && c.Attempt.Lost {
 			c.Attempt.unasked = func() { c.handOver(name, calls) }
 		}
 		return

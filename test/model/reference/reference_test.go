@@ -203,6 +203,19 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Messages: map[string]string{"a": "Committed False Interrupted"},
 			},
 		},
+		"a quota that is lowered cuts nobody off, and holds the next step": {
+			func(c *Chat) {
+				c.Meet("other", newChat())
+				c.Send("a", false)
+				c.Peer("other").Send("b", false)
+				c.SetQuota("q", Counts{1, Unlimited})
+				c.Finish("1", own("x"))
+			},
+			View{
+				Phase: "Running", Ready: "Unknown WaitingForCapacity", History: []string{"User a", "Assistant 1"}, Turn: "a",
+				Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+			},
+		},
 		"clearing hides what was said, and is refused when there is nothing to hide": {
 			func(c *Chat) {
 				c.Send("a", false)
@@ -294,5 +307,40 @@ func TestInterruptedSuspendedChatKeepsALostAttemptsReply(t *testing.T) {
 	c.Interrupt("token")
 	if got := c.See(); got.Phase != "Waiting" || !slices.Equal(got.History, []string{"User a", "Assistant partial"}) {
 		t.Errorf("phase %s, history %v", got.Phase, got.History)
+	}
+}
+
+func TestAFreePlaceGoesToTheChatThatHasWaitedLongest(t *testing.T) {
+	c := newChat()
+	c.SetQuota("q", Counts{1, Unlimited})
+	first, second, third := newChat(), newChat(), newChat()
+	for name, peer := range map[string]*Chat{"first": first, "second": second, "third": third} {
+		c.Meet(name, peer)
+	}
+	for _, chat := range []*Chat{c, first, second, third} {
+		chat.Send("hello", false)
+	}
+	first.Suspend() // It leaves the queue, and is behind the others when it comes back.
+	c.HandOut()
+	first.Resume()
+	c.Finish("reply")
+	c.HandOut()
+	for chat, want := range map[*Chat]string{
+		c: "True Answered", second: "Unknown Generating", third: "Unknown WaitingForCapacity",
+		first: "Unknown WaitingForCapacity",
+	} {
+		if got := chat.See().Ready; got != want {
+			t.Errorf("%s says %s, want %s", chat.Name, got, want)
+		}
+	}
+	second.FailForNow() // Until it tries again others may.
+	c.HandOut()
+	if third.Attempt == nil || second.Attempt != nil {
+		t.Error("the place of an attempt that failed was kept")
+	}
+	c.DeleteQuota("q")
+	c.HandOut()
+	if first.Attempt == nil || second.Attempt == nil || second.Attempt.Number != 2 {
+		t.Error("without a quota somebody waits")
 	}
 }

@@ -72,7 +72,7 @@ func (c *Chat) Proceed() {
 	switch {
 	case c.held() || c.Phase != v1alpha1.ChatRunning:
 	case c.Attempt == nil && c.failed > 0:
-		c.again(c.failed)
+		c.again(c.failed, c.losses)
 	case c.Attempt == nil:
 		c.goOn()
 	case c.Attempt.Lost:

@@ -23,7 +23,7 @@ func (c *Chat) begin(m *Message) {
 // goOn takes the next step of the turn, or ends the turn. What Parley can do itself comes before what people must do,
 // and both come before the model is asked again: no provider takes a history in which a call has no result.
 func (c *Chat) goOn() {
-	c.Phase, c.Attempt, c.failed = v1alpha1.ChatRunning, nil, 0
+	c.Phase, c.Attempt, c.failed, c.losses = v1alpha1.ChatRunning, nil, 0, 0
 	c.stopAsking()
 	own, asked := c.outstanding()
 	switch {
@@ -46,9 +46,9 @@ func (c *Chat) goOn() {
 	}
 }
 
-// attempt gives the next step to a generation pod. A chat that is held stays Running without one.
+// attempt gives the next step to a generation pod. A chat that is held, or that no quota lets, stays Running without.
 func (c *Chat) attempt(action v1alpha1.GenerationAction) {
-	if !c.held() && !c.waits() {
+	if !c.held() && !c.waits() && c.isLet() {
 		c.Attempt = &Attempt{Number: 1, Action: action}
 	}
 }
@@ -57,6 +57,7 @@ func (c *Chat) attempt(action v1alpha1.GenerationAction) {
 func (c *Chat) ask(calls []Call) {
 	c.Phase, c.Asked, c.compacting = v1alpha1.ChatRequiresAction, calls, false
 	if c.Limits.Impatient {
+		c.HandOut() // Meanwhile it leaves its place to others.
 		c.cancelCalls()
 		c.goOn()
 	}

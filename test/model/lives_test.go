@@ -1,0 +1,79 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"parley.dev/parley/internal/testing/faultclient"
+	"parley.dev/parley/internal/testing/testmanager"
+)
+
+// manager is one life of a manager process.
+type manager struct {
+	*faultclient.Process
+	end func() error
+}
+
+// startManager runs the manager's controllers, with one generation pod for all sequences of a namespace.
+func startManager(ctx context.Context) (*manager, error) {
+	m := &manager{Process: faultclient.New(faultclient.Options{})}
+	var err error
+	m.end, err = testmanager.Start(ctx, m.Config(cluster.Config), func(o *testmanager.Options) {
+		// A process that has died waits for nothing: what its goroutines still try comes to nothing.
+		o.Manager.GracefulShutdownTimeout = new(time.Second)
+		o.Controllers.PodCapacity = 1000
+	})
+	return m, err
+}
+
+// stop ends the life wherever it is, and waits until nothing of it runs any more.
+func (m *manager) stop() {
+	m.Kill()
+	_ = m.end() // An error says what was cut short.
+}
+
+// lives runs managers one after the other. Each is killed at random, and the next one knows no more than what the API
+// server tells it: who has a place among those that generate, and who waits for one, too.
+func lives(ctx context.Context) (end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	m, err := startManager(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-lifetime():
+			case <-ctx.Done():
+				m.stop()
+				return
+			}
+			m.stop()
+			if m, err = startManager(ctx); err != nil {
+				fmt.Fprintln(os.Stderr, "no manager runs any more:", err)
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}, nil
+}
+
+// lifetime ends when the manager is to be killed: after half to one and a half times as long as -life says.
+func lifetime() <-chan time.Time {
+	if *lifeFlag <= 0 {
+		return nil
+	}
+	return time.After(*lifeFlag/2 + rand.N(*lifeFlag))
+}
