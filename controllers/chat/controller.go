@@ -147,8 +147,9 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error
 
 // requeueAfter is when time alone may change something; zero: never.
 func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
-	// The messages that left the history can be put aside now, and what was decided about sub-chats done.
-	if in := &todo.Status.Internal; in.Superseded != nil || in.AgentsOf != "" {
+	// The messages that left the history can be put aside now, what was decided about sub-chats done, and what was put
+	// off decided.
+	if in := &todo.Status.Internal; in.Superseded != nil || in.AgentsOf != "" || todo.Unfinished {
 		return time.Nanosecond
 	}
 	look := s.lookAgain

@@ -95,6 +95,13 @@ var steering = []scenario{
 		awaits(reason("m1", v1alpha1.ReasonChatArchived)),
 		archives(false), answers(chattest.Says("Here I am.")),
 	}},
+	{name: "what cuts in comes behind what was said to an archived chat before", does: []step{
+		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)),
+		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"),
+		awaits(reason("m1", v1alpha1.ReasonChatArchived)), says("m2", chattest.CutsIn),
+		awaits(reason("m2", v1alpha1.ReasonChatArchived)), fromHere(),
+		archives(false), answers(chattest.Says("Here I am.")),
+	}},
 	{name: "a step that failed for the moment is tried again", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
 		answers(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), awaits(chatSays(v1alpha1.ReasonRetrying)),

@@ -279,6 +279,8 @@ type Plan struct {
 	Notices []Notice
 	// Expires is true when the chat is to be deleted because it has rested for long enough.
 	Expires bool
+	// Unfinished is true when more is left to do as soon as this status is written.
+	Unfinished bool
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
 }

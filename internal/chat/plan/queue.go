@@ -30,8 +30,8 @@ func (p queue) dropGone() error {
 // takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
 func (p queue) takeOpen() error {
 	for _, message := range p.open() {
-		if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
-			return nil // They stay open until the chat is taken back, or there is a model.
+		if p.staysOpen(message) {
+			return nil
 		}
 		switch refused := p.try(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts}); refused {
 		case "":
@@ -49,10 +49,23 @@ func (p queue) takeOpen() error {
 	return nil
 }
 
-// open are the messages that may be taken up. An edit that is left to the next pass comes before them: it would take
-// them along with the rest of the queue.
+// staysOpen reports whether the message and those behind it are taken up later: when the chat is taken back, when there
+// is a model, or by the next pass.
+func (p queue) staysOpen(message Message) bool {
+	if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
+		return true
+	}
+	if (message.Interrupts || p.idle()) && p.turn().unwritten() {
+		p.putOff()
+		return true
+	}
+	return false
+}
+
+// open are the messages that may be taken up. What was put off comes before them, and so does an edit that is left to
+// the next pass: it would take them along with the rest of the queue.
 func (p queue) open() []Message {
-	if p.facts.Truncated != nil && p.facts.Edited != nil {
+	if p.plan.Unfinished || p.facts.Truncated != nil && p.facts.Edited != nil {
 		return nil
 	}
 	return p.facts.Open
@@ -88,6 +101,10 @@ func (p queue) promote() error {
 		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
 		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
 			continue
+		}
+		if p.turn().unwritten() {
+			p.putOff()
+			return nil
 		}
 		if err := p.fire(machine.PromoteQueued, subject{message: message.Name}); err != nil {
 			return err

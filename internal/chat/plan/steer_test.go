@@ -88,14 +88,69 @@ func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
 	newWorld(t).cutIn("a").want("Running v1 a/1 1:GenerateAssistant []")
 }
 
-func TestEveryTurnThatOnePassEndsIsRecorded(t *testing.T) {
-	w := newWorld(t)
-	w.pass(func(f *Facts) {
-		f.Suspended = true
-		f.Open = append(messages(false, "a"), messages(true, "b", "c")...)
-	}).want("Running v3 c/3 - []")
-	if len(w.last.Replaced) != 2 || w.last.Replaced[0].Message != "a" || w.last.Replaced[1].Message != "b" {
-		t.Errorf("ended are %+v", w.last.Replaced)
+func TestATurnIsWrittenBeforeAnotherOneTakesItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		world func(w *world) *world
+		facts func(*world, *Facts)
+		want  string
+		next  func(*Facts)
+		then  string
+	}{
+		"a message, and one that cuts in": {nil, func(_ *world, f *Facts) {
+			f.Open = append(messages(false, "a"), messages(true, "b")...)
+		}, "Running v1 a/1 - []", func(f *Facts) { f.Open = messages(true, "b") },
+			"Running v2 b/2 1:GenerateAssistant []"},
+		"a message whose turn fails at once, since no price is known, and another one": {
+			func(w *world) *world { return withBudget(w.t) },
+			func(_ *world, f *Facts) { f.Open = messages(false, "a", "b") },
+			"Error v1 a/1 - []", func(f *Facts) { f.Open = messages(false, "b") }, "Error v2 b/2 - []"},
+		"an edit, and a message that cuts in": {
+			func(w *world) *world { return w.say("a").answer(chattest.Says("hi")) },
+			func(_ *world, f *Facts) {
+				f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}}
+				f.Open = messages(true, "b")
+			}, "Running v3 a/1 - []", func(f *Facts) { f.Open = messages(true, "b") },
+			"Running v4 b/2 1:GenerateAssistant []"},
+		"the end of a turn with a queue, and an interruption": {
+			func(w *world) *world { return w.say("a").say("b", "c") },
+			func(w *world, f *Facts) {
+				f.Result = chattest.Answer(w.chat, chattest.Says("hi"))
+				f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "t"}}
+			}, "Running v3 b/3 - [c]",
+			func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "t"}} },
+			"Running v4 c/4 1:GenerateAssistant []"},
+		"a queued message that was told to cut in when the one before it begins": {
+			func(w *world) *world { return w.say("a").say("b", "c") },
+			func(w *world, f *Facts) {
+				f.Result, f.Queued[1].Interrupts = chattest.Answer(w.chat, chattest.Says("hi")), true
+			}, "Running v3 b/3 - [c]", func(f *Facts) { f.Queued[0].Interrupts = true },
+			"Running v4 c/4 1:GenerateAssistant []"},
+		"a client's results, and a message that cuts in": {
+			func(w *world) *world { return waits(w.t, pending(v1alpha1.RequiresClient, "x")...) },
+			func(_ *world, f *Facts) {
+				f.Results, f.Open = []*v1alpha1.ChatMessage{brought("x")}, messages(true, "b")
+			}, "Running v3 results/3 - []", func(f *Facts) { f.Open = messages(true, "b") },
+			"Running v4 b/4 1:GenerateAssistant []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			if c.world != nil {
+				w = c.world(w)
+			}
+			was := w.chat.Status.Turn
+			w.pass(func(f *Facts) { c.facts(w, f) }).want(c.want)
+			for _, replaced := range w.last.Replaced {
+				if was == nil || replaced.Message != was.Message || replaced.HistoryVersion != was.HistoryVersion {
+					t.Errorf("the turn of %s, which nobody knows, is replaced", replaced.Message)
+				}
+			}
+			if !w.last.Unfinished {
+				t.Error("nobody comes back for the rest")
+			}
+			if w.pass(c.next).want(c.then); w.last.Unfinished {
+				t.Error("there is no end to it")
+			}
+		})
 	}
 }
 
