@@ -5,6 +5,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -112,16 +114,12 @@ func (d *driver) setQuota(ctx context.Context, o operation) error {
 
 // apply creates the quota, or changes the one that is there.
 func (d *driver) apply(ctx context.Context, quota *v1alpha1.ChatQuota) error {
-	there := d.bareQuota(quota.Name)
-	err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(quota), there)
-	switch {
-	case apierrors.IsNotFound(err):
-		err = cluster.Client.Create(ctx, quota)
-	case err == nil:
-		there.Spec = quota.Spec
-		if err = cluster.Client.Update(ctx, there); err == nil {
-			*quota = *there
-		}
+	err := cluster.Client.Create(ctx, quota.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		numbers, _ := json.Marshal(map[string]*int32{ // Numbers can be written.
+			"chats": quota.Spec.Generating.Chats, "subChats": quota.Spec.Generating.SubChats})
+		err = cluster.Client.Patch(ctx, quota,
+			client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"generating":%s}}`, numbers)))
 	}
 	if err != nil {
 		return fmt.Errorf("applying ChatQuota %s: %w", quota.Name, err)

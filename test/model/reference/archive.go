@@ -36,11 +36,12 @@ func (c *Chat) putAway() {
 	}
 }
 
-// Unarchive takes spec.archived back, and the sub-chat comes back with its parent.
+// Unarchive takes spec.archived back, and the sub-chat comes back with its parent, unless it is to be archived itself.
 func (c *Chat) Unarchive() {
 	c.ToArchive = false
 	for _, member := range c.family() {
 		member.comeBack()
+		member.putAway()
 	}
 }
 
