@@ -22,7 +22,7 @@ const (
 	// full.
 	ReasonQueueFull ConditionReason = "QueueFull"
 	// ReasonChatArchived surfaces in Ready (Unknown) and Reconciling (True) while the chat is archived, or is to be; the
-	// message is taken up once it is taken back.
+	// message, or the edit of a committed one, is taken up once it is taken back.
 	ReasonChatArchived ConditionReason = "ChatArchived"
 	// ReasonSuperseded surfaces in Ready (False) and Stalled (True) when a message before this one was edited or deleted,
 	// so that the conversation continues without it.

@@ -212,12 +212,35 @@ type ChatMessageStatus struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
+	// beforeEdit is what Ready said of the content as it was committed, while an edit waits for the chat to be taken back
+	// from the archive. It says so again if the edit is undone.
+	// +optional
+	BeforeEdit *MessageOutcome `json:"beforeEdit,omitempty"`
+
 	// conditions of the message: Ready, Reconciling, Stalled.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// MessageOutcome is what the condition Ready of a message says.
+type MessageOutcome struct {
+	// status of Ready.
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	// +required
+	Status metav1.ConditionStatus `json:"status"`
+
+	// reason of Ready.
+	// +kubebuilder:validation:MaxLength=1024
+	// +required
+	Reason ConditionReason `json:"reason"`
+
+	// message of Ready.
+	// +kubebuilder:validation:MaxLength=32768
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the

@@ -87,24 +87,37 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 	}
 	switch {
 	case isTurn(chat, s.message):
-		return describeTurn(st, s), chat.Internal.Turn.ContentHash == content.Of(s.message)
+		return unlessEdited(st, s, describeTurn(st, s))
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
 	case st.State == v1alpha1.MessageCommitted:
-		return asBefore(st), st.ContentHash == content.Of(s.message)
+		return unlessEdited(st, s, asBefore(st))
 	}
 	return describePending(st, s)
+}
+
+// unlessEdited is what is said of a message as it was committed. An edit of it begins the conversation anew at any
+// moment, or, in an archived chat, once that is taken back.
+func unlessEdited(st *v1alpha1.ChatMessageStatus, s *scope, committed conditions.Summary) (conditions.Summary, bool) {
+	switch {
+	case st.ContentHash == content.Of(s.message):
+		st.BeforeEdit = nil
+		return committed, true
+	case s.chat.Status.Archived:
+		return conditions.HoldEdit(st, s.chat.Name, committed), true
+	}
+	return committed, false
 }
 
 // describeTurn says how the turn stands that the message began.
 func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 	chat := &s.chat.Status
-	told := toldEnd(chat, st)
+	// The message alone still knows how the turn ended, or why it failed, if it has said so of this turn.
+	told, unknown := saysHow(chat, st), chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil
 	conditions.Commit(st, string(s.chat.UID), chat.Turn, &chat.Internal.Turn)
-	// The message alone still knows how, or why.
-	if told || chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil {
+	if told && (chat.Turn.Result == "" || unknown) {
 		return asBefore(st)
 	}
 	return ofTurn(chat)
@@ -139,11 +152,9 @@ func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
 	return conditions.OfTurn(chat.Turn, chat.LastError)
 }
 
-// toldEnd reports whether the message says already how the turn ended, and the chat, in an older view, does not.
-func toldEnd(chat *v1alpha1.ChatStatus, st *v1alpha1.ChatMessageStatus) bool {
-	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
-	return chat.Turn.Result == "" && conditions.Compare(chat.Turn, &chat.Internal.Turn, st) == 0 && ready != nil &&
-		ready.Status != metav1.ConditionUnknown
+// saysHow reports whether the message says already how the chat's turn ended.
+func saysHow(chat *v1alpha1.ChatStatus, st *v1alpha1.ChatMessageStatus) bool {
+	return conditions.Compare(chat.Turn, &chat.Internal.Turn, st) == 0 && asBefore(st).Ready != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
@@ -167,8 +178,12 @@ func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
 	})
 }
 
-// asBefore is what the status says already, for a message that was changed in another way than its content.
+// asBefore is what the status says already, for a message that was changed in another way than its content. Of one that
+// was edited it is what was said before.
 func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
+	if before := st.BeforeEdit; before != nil {
+		return conditions.Summary{Ready: before.Status, Reason: before.Reason, Message: before.Message}
+	}
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return conditions.Working(v1alpha1.ReasonBeingAnswered, "")

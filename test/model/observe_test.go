@@ -94,7 +94,7 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 	}
 	text := reference.Words(ready.Status, ready.Reason)
 	if observed != generation {
-		text += reference.OfAnOlderGeneration
+		text += " of an older generation"
 	}
 	if meta.IsStatusConditionTrue(list, v1alpha1.ConditionReconciling) != (ready.Status == metav1.ConditionUnknown) ||
 		meta.IsStatusConditionTrue(list, v1alpha1.ConditionStalled) != (ready.Status == metav1.ConditionFalse) {

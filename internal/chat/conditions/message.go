@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
 )
 
 // Commit records in a User message's status the place in the history that the turn record gives it.
@@ -45,11 +47,20 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 
 // Supersede records in a User message's status that it is not, or no longer, part of the conversation.
 func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
-	m.Status.State = v1alpha1.MessageSuperseded
+	m.Status.State, m.Status.BeforeEdit = v1alpha1.MessageSuperseded, nil
 	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
 		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or create "+
 			"it again to ask anew"),
 		m.Generation, now)
+}
+
+// HoldEdit says of a committed message that an edit of it has to wait, since the chat is archived. What is said of it
+// as it was committed is kept: the edit may be undone.
+func HoldEdit(st *v1alpha1.ChatMessageStatus, chat string, committed Summary) Summary {
+	st.BeforeEdit = &v1alpha1.MessageOutcome{Status: committed.Ready, Reason: committed.Reason,
+		Message: clip.Bytes(printable.Text(committed.Message), maxConditionMessage)}
+	return Working(v1alpha1.ReasonChatArchived, "Chat "+chat+
+		" is archived: the edit counts once spec.archived is false there, and the conversation begins anew from this message")
 }
 
 // Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the

@@ -183,7 +183,7 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Phase: "Error", Ready: "True Archived", History: []string{"User a", "Assistant 1", "User b"}, Turn: "b Failed",
 				Error: "RateLimited",
 				Messages: map[string]string{
-					"a": "Committed True Answered of an older generation", "b": "Committed False RateLimited",
+					"a": "Committed Unknown ChatArchived", "b": "Committed False RateLimited",
 					"c": "Pending Unknown ChatArchived",
 				},
 			},

@@ -64,9 +64,6 @@ func (c *Chat) See() View {
 	}
 	for _, m := range c.people {
 		v.Messages[m.Name] = Words(m.State, m.ready())
-		if m.Edited {
-			v.Messages[m.Name] += OfAnOlderGeneration
-		}
 	}
 	for _, a := range c.approvals {
 		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1alpha1.ReasonNotPending)
@@ -92,9 +89,6 @@ func Waits(name string, cutsIn bool) string {
 	}
 	return name
 }
-
-// OfAnOlderGeneration is what a status shows that does not say anything of the newest change yet.
-const OfAnOlderGeneration = " of an older generation"
 
 // Words joins what is not empty.
 func Words(words ...any) string {
@@ -136,6 +130,9 @@ func (c *Chat) ready() string {
 
 // ready is status and reason of the condition Ready of a person's message.
 func (m *Message) ready() string {
+	if m.Edited { // It counts as it was until the chat is taken back.
+		return Words(metav1.ConditionUnknown, v1alpha1.ReasonChatArchived)
+	}
 	switch m.State {
 	case v1alpha1.MessageQueued:
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonQueued)
