@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley.dev/parley/internal/testing/faultclient"
@@ -21,9 +22,16 @@ type manager struct {
 	end func() error
 }
 
+// begun is when the manager began that runs now, in nanoseconds of the Unix epoch.
+var begun atomic.Int64
+
+// age is for how long the manager has run.
+func age() time.Duration { return time.Since(time.Unix(0, begun.Load())) }
+
 // startManager runs the manager's controllers, with one generation pod for all sequences of a namespace.
 func startManager(ctx context.Context) (*manager, error) {
 	m := &manager{Process: faultclient.New(faultclient.Options{})}
+	begun.Store(time.Now().UnixNano())
 	var err error
 	m.end, err = testmanager.Start(ctx, m.Config(cluster.Config), func(o *testmanager.Options) {
 		// A process that has died waits for nothing: what its goroutines still try comes to nothing.

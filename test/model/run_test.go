@@ -146,7 +146,11 @@ func (d *driver) agree(ctx context.Context, c *reference.Chat, settled bool, pat
 		select {
 		case <-o.changed:
 		case <-deadline:
-			return &difference{what: what}
+			if left := patience - age(); left > 0 { // What the one before it did not do, the next one must.
+				deadline = time.After(left)
+				continue
+			}
+			return &difference{what: fmt.Sprintf("%s\nby a manager that began %s before", what, age().Round(time.Second))}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

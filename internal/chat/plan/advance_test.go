@@ -66,7 +66,13 @@ func (w *world) pass(change func(*Facts)) *world {
 			change(&w.f)
 		}
 	}
-	w.last, w.chat = w.decide(), w.chat.DeepCopy()
+	w.last = w.decide()
+	for _, replaced := range w.last.Replaced {
+		if was := recordOf(&w.chat.Status); was.TurnStatus == nil || !sameTurn(was, replaced) {
+			w.t.Errorf("the turn of %s is replaced, and no status has said it", replaced.Message)
+		}
+	}
+	w.chat = w.chat.DeepCopy()
 	w.chat.Status = w.last.Status
 	st := &w.chat.Status
 	if st.Turn == nil && !reflect.ValueOf(st.Internal.Turn).IsZero() ||
