@@ -179,6 +179,7 @@ func (d *drawer) next() operation {
 		{5, d.spawn},
 		{2, func() operation { return op("despawn") }},
 		{2, func() operation { return op("maxqueue", d.IntN(4)) }},
+		{2, func() operation { return op("anew", asAny(d.first().args)...) }},
 		{2, func() operation { return op("label", d.name("l")) }},
 		{2, func() operation { return op("reapply") }},
 		{4, func() operation { return op("late", d.name("r")) }},

@@ -104,6 +104,35 @@ func (d *driver) begin(ctx context.Context, o operation) error {
 	return d.create(ctx, chat)
 }
 
+// anew deletes the chat and creates another one of its name at once. Messages that do not say yet that they are the old
+// one's would be the new one's.
+func (d *driver) anew(ctx context.Context, o operation) error {
+	for now := watched.get(d.chat); !allTaken(now); now = watched.get(d.chat) {
+		select {
+		case <-now.changed:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until all messages name their chat: %w", ctx.Err())
+		}
+	}
+	if err := cluster.Client.Delete(ctx, d.bareChat()); err != nil {
+		return fmt.Errorf("deleting the chat: %w", err)
+	}
+	other := newDriver(d.chat.Namespace, d.chat.Name)
+	other.peers, other.quotas = d.peers, d.quotas
+	*d = *other
+	return d.begin(ctx, o)
+}
+
+// allTaken reports whether each message of people says which chat it is of.
+func allTaken(o objects) bool {
+	for _, m := range o.messages {
+		if m.Spec.Generation == nil && m.Status.ChatUID == "" {
+			return false
+		}
+	}
+	return true
+}
+
 func (d *driver) send(ctx context.Context, key string, whenBusy v1alpha1.WhenBusy) error {
 	m := d.message(key)
 	m.Spec.WhenBusy = whenBusy

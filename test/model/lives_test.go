@@ -47,35 +47,42 @@ func (m *manager) stop() {
 	_ = m.end() // An error says what was cut short.
 }
 
-// lives runs managers one after the other. Each is killed at random, and the next one knows no more than what the API
-// server tells it: who has a place among those that generate, and who waits for one, too.
+// lives runs as many managers at once as -managers says, each until it is killed at random, and then the next one. That
+// knows no more than what the API server tells it, also of who has a place among those that generate, and who waits.
 func lives(ctx context.Context) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	m, err := startManager(ctx)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
 	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			select {
-			case <-lifetime():
-			case <-ctx.Done():
-				m.stop()
-				return
-			}
-			m.stop()
-			if m, err = startManager(ctx); err != nil {
-				fmt.Fprintln(os.Stderr, "no manager runs any more:", err)
-				return
-			}
-		}
-	})
-	return func() {
+	end = func() {
 		cancel()
 		running.Wait()
-	}, nil
+	}
+	for range *managersFlag {
+		m, err := startManager(ctx)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		running.Go(func() { m.succeed(ctx) })
+	}
+	return end, nil
+}
+
+// succeed lets the manager live, and then one after the other, until the context ends.
+func (m *manager) succeed(ctx context.Context) {
+	for {
+		select {
+		case <-lifetime():
+		case <-ctx.Done():
+			m.stop()
+			return
+		}
+		m.stop()
+		var err error
+		if m, err = startManager(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "a manager does not begin:", err)
+			return
+		}
+	}
 }
 
 // lifetime ends when the manager is to be killed: after half to one and a half times as long as -life says.

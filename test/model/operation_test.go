@@ -115,17 +115,8 @@ func means(c *reference.Chat, o operation) {
 
 // beginning is the model of a new chat.
 func beginning(o operation) *reference.Chat {
-	c := bare(o)
-	greet(c, o)
-	return c
-}
-
-// bare is the model of a new chat before anything is said in it.
-func bare(o operation) *reference.Chat {
 	c := reference.New(limitsOf(o))
-	if slices.Contains(o.args, "suspended") {
-		c.Suspend()
-	}
+	begins(c, o)
 	return c
 }
 
@@ -139,8 +130,11 @@ func limitsOf(o operation) reference.Limits {
 	return limits
 }
 
-// greet lets the chat begin with its prompt, if it has one.
-func greet(c *reference.Chat, o operation) {
+// begins lets a chat begin as it was created: suspended, or with a prompt.
+func begins(c *reference.Chat, o operation) {
+	if slices.Contains(o.args, "suspended") {
+		c.Suspend()
+	}
 	if slices.Contains(o.args, "prompt") {
 		c.Send("prompt", false)
 	}

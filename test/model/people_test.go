@@ -129,6 +129,14 @@ var steerVerbs = map[string]verb{
 			return d.patch(ctx, d.bareChat(), `{"metadata":{"labels":{"label":%q}}}`, o.arg(0))
 		},
 	},
+	"anew": {
+		able: func(c *reference.Chat, _ operation) bool { return c.MayBeginAnew() },
+		model: func(c *reference.Chat, o operation) {
+			c.Anew(limitsOf(o))
+			begins(c, o)
+		},
+		real: func(ctx context.Context, d *driver, o operation) error { return d.anew(ctx, o) },
+	},
 	"reapply": {
 		able: always, model: nothing,
 		real: func(ctx context.Context, d *driver, _ operation) error { return d.reapply(ctx) },

@@ -31,9 +31,9 @@ var quotaVerbs = map[string]verb{
 			return c.Name == "" && o.arg(0) != "" && c.Peer(o.arg(0)) == nil
 		},
 		model: func(c *reference.Chat, o operation) {
-			peer := bare(o)
+			peer := reference.New(limitsOf(o))
 			c.Meet(o.arg(0), peer)
-			greet(peer, o)
+			begins(peer, o)
 		},
 		real: func(ctx context.Context, d *driver, o operation) error { return d.meet(ctx, o) },
 	},
@@ -184,7 +184,7 @@ func (s *store) exceeded(namespace string) string {
 // The caller holds mu.
 func (s *store) count(before, chat *v1alpha1.Chat) {
 	a := s.allowed[chat.Namespace]
-	if a == nil || chat.Status.Generation == nil ||
+	if a == nil || *managersFlag > 1 || chat.Status.Generation == nil ||
 		before != nil && before.UID == chat.UID && before.Status.Generation != nil && fenceOf(before) == fenceOf(chat) {
 		return
 	}

@@ -40,6 +40,7 @@ var (
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
 	lifeFlag      = flag.Duration("life", 20*time.Second, "how long a manager lives until it is killed; 0: for ever")
+	managersFlag  = flag.Int("managers", 1, "number of managers at once; with several the quotas are not counted")
 	logsFlag      = flag.Bool("logs", false, "print what the operator logs")
 	replayFlag    = flag.String("replay", "", "operations to carry out instead, separated by semicolons or line ends")
 )
