@@ -4,9 +4,9 @@
 // Package model holds the operator to the reference model of the conversation API. From a seed it draws sequences of
 // what people and generation pods do to a chat, to its sub-chat and to the other chats of its namespace, carries each
 // out on a real kube-apiserver with the real controllers, and after each operation waits until what people can see of
-// the chats is what the model says. Meanwhile managers are killed at random, and a watch counts the chats that begin a
-// step beside each other: no more than the namespace's quotas let. A sequence that fails is shrunk and printed in a
-// form that can be replayed.
+// the chats is what the model says. A watch counts the chats that begin a step beside each other: no more than the
+// namespace's quotas let. With -life managers are killed at random meanwhile. A sequence that fails is shrunk and
+// printed in a form that can be replayed.
 //
 //	go test ./test/model                                   as many sequences as fit into 35 s, from a new seed
 //	go test ./test/model -seed=7 -sequences=1              the sequence of that seed
@@ -39,8 +39,8 @@ var (
 	patienceFlag  = flag.Duration("patience", 20*time.Second, "how long the operator may take to get where the model is")
 	shrinkFlag    = flag.Duration("shrink", time.Minute, "time for shrinking a sequence that fails")
 	failuresFlag  = flag.Int("failures", 3, "number of failures after which no further sequence begins")
-	lifeFlag      = flag.Duration("life", 20*time.Second, "how long a manager lives until it is killed; 0: for ever")
-	managersFlag  = flag.Int("managers", 1, "number of managers at once; with several the quotas are not counted")
+	lifeFlag      = flag.Duration("life", 0, "how long a manager lives on average until it is killed; 0: for ever")
+	managersFlag  = flag.Int("managers", 1, "number of managers at once; with several there are no quotas")
 	logsFlag      = flag.Bool("logs", false, "print what the operator logs")
 	replayFlag    = flag.String("replay", "", "operations to carry out instead, separated by semicolons or line ends")
 )
