@@ -127,10 +127,11 @@ agent-sandbox:
 	@$(GO_BUILD) -modfile=hack/agent-sandbox/go.mod -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions, docs/status.md and docs/tools.md.
+generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md and docs/gateway-openapi.json.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	go run ./internal/chat/machine/gen -o docs/status.md
 	go run -tags $(GOTAGS) ./internal/tools/gen -o docs/tools.md
+	go run ./internal/gateway/rest/gen -o docs/gateway-openapi.json
 
 .PHONY: fmt
 fmt: ## Format the code.

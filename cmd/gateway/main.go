@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
+	operations "parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/token"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry"
@@ -141,6 +142,8 @@ func (c *config) callers(flags *flag.FlagSet) {
 	flags.IntVar(&c.limits.Streams, "max-streams", gateway.DefaultStreams, "how many streams are open at the same time")
 	flags.IntVar(&c.limits.StreamsPerCaller, "max-streams-per-caller", gateway.DefaultStreamsPerCaller,
 		"how many streams one caller has open at the same time")
+	flags.IntVar(&c.limits.Requests, "max-requests", operations.DefaultRequests,
+		"how many requests that are no streams are under way at the same time")
 	flags.Int64Var(&c.limits.StreamMemory, "stream-memory", gateway.DefaultStreamMemory,
 		"bytes of messages that all streams hold together, besides 64 MiB that they share")
 }
@@ -155,6 +158,10 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	if err != nil {
 		return nil, err
 	}
+	callers, err := operations.NewClient(cluster)
+	if err != nil {
+		return nil, err
+	}
 	c.auth.Now = time.Now
 	get := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 		return chats.Messages(namespace).Get(ctx, name)
@@ -165,6 +172,7 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = generationPods }),
 		GetMessage: get,
+		Callers:    callers,
 		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
 		RelayPort:  c.relayPort,
 		RelayToken: mintFor(core, c.namespace, c.account),

@@ -140,6 +140,12 @@ func (r Resource[T, L]) MergePatch(ctx context.Context, name string, patch any) 
 	return out, err
 }
 
+// Delete deletes an object.
+func (r Resource[T, L]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	return r.rest.Delete().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).
+		Body(&options).Do(ctx).Error()
+}
+
 // List reads the objects that the options select, such as by metav1.ListOptions.FieldSelector.
 func (r Resource[T, L]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
 	out := new(L)

@@ -34,6 +34,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
+	operations "parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
@@ -91,9 +92,14 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	if err != nil {
 		t.Fatal(err)
 	}
+	callers, err := operations.NewClient(cluster.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	in.gateway, err = New(Config{
-		Chats: api.Chats("").ListerWatcher(""),
-		Notes: api.Messages("").ListerWatcher(NoteSelector),
+		Callers: callers,
+		Chats:   api.Chats("").ListerWatcher(""),
+		Notes:   api.Messages("").ListerWatcher(NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {

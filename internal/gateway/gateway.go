@@ -17,16 +17,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/tokencache"
 )
@@ -49,6 +50,8 @@ type Checker interface {
 	Check(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
 	// Recheck asks whether somebody who listens still may.
 	Recheck(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
+	// Permit is why no request is made at the API server with this token; nil if one may be.
+	Permit(token string) *refusal.Error
 }
 
 // Config is what a gateway is made of.
@@ -63,6 +66,8 @@ type Config struct {
 	GetMessage GetMessage
 	// Checker decides who may listen.
 	Checker Checker
+	// Callers asks the API server with the tokens of callers: see rest.NewClient.
+	Callers *apiclient.Client
 	// RelayPort is the port of the relays on the generation pods.
 	RelayPort int
 	// RelayToken gets the token that proves to the relay of one pod that this is the gateway.
@@ -144,7 +149,7 @@ func (g *Gateway) Synced() bool {
 	return g.chats.added.HasSynced() && g.notes.added.HasSynced() && g.pods.HasSynced()
 }
 
-// Handler serves the streams, /healthz and /readyz.
+// Handler serves the streams, what callers do with chats, /healthz and /readyz.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -156,8 +161,29 @@ func (g *Gateway) Handler() http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", g.handle(g.openChat))
-	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", g.handle(g.openList))
+	operations, watched := g.operations(), g.handle(g.openList)
+	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") {
+			watched(w, r)
+			return
+		}
+		operations.ServeHTTP(w, r)
+	})
+	mux.Handle("/v1alpha1/", operations)
 	return mux
+}
+
+// operations serves what is no stream.
+func (g *Gateway) operations() http.Handler {
+	handler, _ := rest.New(rest.Options{
+		Client: g.config.Callers, Requests: g.config.Limits.Requests, Now: g.config.Now,
+		Permit: func(token string) *refusal.Error { return g.config.Checker.Permit(token) },
+		Refused: func(ctx context.Context, refused *refusal.Error) {
+			g.config.Metrics.Refused(refused.Reason)
+			g.report(ctx, refused)
+		},
+	})
+	return handler
 }
 
 // feed tells a story to one client until ctx is done, the client takes no more,
@@ -188,7 +214,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 		return badRequest("a stream is asked for without a body")
 	}
 	access := auth.Access{Namespace: r.PathValue("namespace"), Chat: r.PathValue("chat")}
-	token := bearerToken(r)
+	token := refusal.BearerToken(r.Header.Get("Authorization"))
 	grant, refused := g.config.Checker.Check(r.Context(), token, access)
 	if refused != nil {
 		return refused
@@ -321,14 +347,6 @@ func position(r *http.Request) (follow.Position, error) {
 	default:
 		return follow.Position{}, fmt.Errorf("from must be now or left out, not %.100q", from)
 	}
-}
-
-func bearerToken(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
 }
 
 // isTimeout reports whether a write failed because the client took too long.

@@ -24,6 +24,8 @@ type Limits struct {
 	// StreamMemory is how many bytes of messages streams hold together, besides the 64 MiB of the newest ones that they
 	// share. Default DefaultStreamMemory.
 	StreamMemory int64
+	// Requests is how many requests that are no streams are under way at the same time. Default rest.DefaultRequests.
+	Requests int
 }
 
 // Defaults of Limits, for 512 MiB of memory: a stream costs some 80 KiB besides messages.

@@ -15,8 +15,8 @@ import (
 
 // openList begins the story of a namespace's chats.
 func (g *Gateway) openList(r *http.Request, access auth.Access) (feed, *refusal.Error) {
-	if query := r.URL.Query(); !query.Has("watch") || !slices.Contains([]string{"", "1", "true"}, query.Get("watch")) {
-		return feed{}, badRequest("the list of chats is served as a stream alone: ask with ?watch")
+	if !slices.Contains([]string{"", "1", "true"}, r.URL.Query().Get("watch")) {
+		return feed{}, badRequest("watch must be true, 1 or empty; without it the list comes once")
 	}
 	from, err := chatlist.ParsePosition(lastEventID(r))
 	if err != nil {

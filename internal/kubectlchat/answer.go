@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/compose"
 )
 
 func newAnswer(o *options) *cobra.Command {
@@ -50,11 +50,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	if err != nil {
 		return err
 	}
-	message, err := s.objects.messages().Create(ctx, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-results-", Namespace: s.objects.namespace},
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleTool,
-			Parts: results},
-	})
+	message, err := s.objects.messages().Create(ctx, compose.Results(s.objects.namespace, chat, "", results))
 	if err != nil {
 		return fmt.Errorf("creating the message: %w", err)
 	}
@@ -76,7 +72,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 }
 
 // resultsOf reads CALL=JSON arguments, which must answer each of the calls once.
-func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.MessagePart, error) {
+func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
 	outputs := map[string]string{}
 	for _, arg := range args {
 		call, output := callIn(calls, arg)
@@ -92,21 +88,19 @@ func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]
 		}
 		outputs[call] = output
 	}
-	var parts []v1alpha1.MessagePart
+	var results []v1alpha1.ToolResult
 	var missing []v1alpha1.PendingToolCall
 	for i := range calls {
 		output, given := outputs[calls[i].ID]
 		if !given {
 			missing = append(missing, calls[i])
 		}
-		parts = append(parts,
-			v1alpha1.MessagePart{Type: v1alpha1.PartToolResult,
-				ToolResult: &v1alpha1.ToolResult{ID: calls[i].ID, Output: output}})
+		results = append(results, v1alpha1.ToolResult{ID: calls[i].ID, Output: output})
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("all calls must be answered at once: %s has no result yet", namesOf(missing))
 	}
-	return parts, nil
+	return results, nil
 }
 
 // callIn finds the call that an argument begins with. The id of a call may have an equals sign in it.

@@ -9,6 +9,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/compose"
 )
 
 // objects are Parley's in one namespace.
@@ -29,10 +30,9 @@ func (o objects) approvals() apiclient.Resource[v1alpha1.ToolApproval, v1alpha1.
 	return o.client.Approvals(o.namespace)
 }
 
-// annotate sets an annotation of a chat.
-func (o objects) annotate(ctx context.Context, chat, key, value string) error {
-	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}}
-	if _, err := o.chats().MergePatch(ctx, chat, patch); err != nil {
+// request asks a chat for something once, by an annotation.
+func (o objects) request(ctx context.Context, chat string, kind v1alpha1.RequestKind, token string) error {
+	if _, err := o.chats().MergePatch(ctx, chat, compose.Request(kind, token)); err != nil {
 		return fmt.Errorf("annotating chat %s: %w", chat, err)
 	}
 	return nil
@@ -40,8 +40,7 @@ func (o objects) annotate(ctx context.Context, chat, key, value string) error {
 
 // cutIn lets a message cut in.
 func (o objects) cutIn(ctx context.Context, message string) (*v1alpha1.ChatMessage, error) {
-	patch := map[string]any{"spec": map[string]any{"whenBusy": v1alpha1.WhenBusyInterrupt}}
-	changed, err := o.messages().MergePatch(ctx, message, patch)
+	changed, err := o.messages().MergePatch(ctx, message, compose.Promotion())
 	if err != nil {
 		return nil, fmt.Errorf("changing ChatMessage %s: %w", message, err)
 	}

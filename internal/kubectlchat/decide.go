@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/compose"
 )
 
 // decided is what a decision did to a call.
@@ -62,9 +62,7 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	approval, err := s.objects.createApproval(ctx, &v1alpha1.ToolApproval{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-", Namespace: s.objects.namespace}, Spec: spec,
-	})
+	approval, err := s.objects.createApproval(ctx, compose.Decision(s.objects.namespace, chat, "", spec))
 	if err != nil {
 		return err
 	}

@@ -184,8 +184,8 @@ func TestResultsMustAnswerEachCallOnceWithJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			parts, err := resultsOf("triage", calls, c.args)
 			if c.want == "" {
-				if err != nil || len(parts) != 2 || parts[0].ToolResult.Output != "4711" ||
-					parts[1].ToolResult.Output != `{"to":"a=b"}` {
+				if err != nil || len(parts) != 2 || parts[0].Output != "4711" ||
+					parts[1].Output != `{"to":"a=b"}` {
 					t.Errorf("got %+v, %v", parts, err)
 				}
 				return

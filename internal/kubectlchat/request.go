@@ -103,7 +103,7 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 		return err
 	}
 	token := time.Now().UTC().Format(time.RFC3339Nano)
-	if err := s.objects.annotate(ctx, chat, r.kind.Annotation(), token); err != nil {
+	if err := s.objects.request(ctx, chat, r.kind, token); err != nil {
 		return err
 	}
 	if !w.wait {

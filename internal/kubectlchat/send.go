@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/compose"
 )
 
 type sendOptions struct {
@@ -88,11 +88,8 @@ func (o objects) create(ctx context.Context, chat, text string, so sendOptions) 
 	if so.interrupt {
 		whenBusy = v1alpha1.WhenBusyInterrupt
 	}
-	m, err := o.messages().Create(ctx, &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: chat + "-message-", Namespace: o.namespace},
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
-			Content: text, WhenBusy: whenBusy, Visibility: v1alpha1.MessageVisibility(so.visibility)},
-	})
+	m, err := o.messages().Create(ctx, compose.Message(o.namespace, chat, "", v1alpha1.ChatMessageSpec{
+		Content: text, WhenBusy: whenBusy, Visibility: v1alpha1.MessageVisibility(so.visibility)}))
 	if err != nil {
 		return nil, fmt.Errorf("creating the message: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -112,6 +113,27 @@ func New(tokens authenticationclient.TokenReviewInterface, access authorizationc
 		newcomers: newLane(max(1, options.Reviews-kept)), known: newLane(kept),
 		users: newAnswers[user](options.Now), grants: newAnswers[bool](options.Now),
 	}
+}
+
+// Permit is why no request is made at the API server in the name of a token's owner; nil if one may be. Whether the
+// token is good, and for what, the API server says then.
+func (c *Checker) Permit(bearer string) *refusal.Error {
+	claims, isJWT := token.Read(bearer)
+	switch {
+	case bearer == "" || len(bearer) > token.MaxBytes:
+		_, _, refused := c.examine(bearer)
+		return refused
+	case !c.options.APIServerTokens:
+		return notPermitted("this gateway serves streams alone (--accept-api-server-tokens=false): use the API server")
+	case isJWT && claims.For(token.Audience) && len(claims.Audiences) == 1:
+		return notPermitted(fmt.Sprintf("a token of the audience %s is good for listening alone: use one that the API "+
+			"server accepts", token.Audience))
+	}
+	return nil
+}
+
+func notPermitted(message string) *refusal.Error {
+	return &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden, Message: message}
 }
 
 // Check asks whether somebody who comes may listen.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,12 +25,14 @@ const (
 	NotFound = "NotFound"
 	// TooManyStreams means that the caller has as many streams as one may have (429).
 	TooManyStreams = "TooManyStreams"
-	// GatewayFull means that the gateway has as many streams as it may have (503).
+	// GatewayFull means that the gateway has as many streams, or requests under way, as it may have (503).
 	GatewayFull = "GatewayFull"
 	// Overloaded means that too many callers are being reviewed (503).
 	Overloaded = "Overloaded"
 	// APIServerUnavailable means that the API server does not say who may listen (503).
 	APIServerUnavailable = "APIServerUnavailable"
+	// TooLarge means that the request is larger than what the API server takes (413).
+	TooLarge = "RequestEntityTooLarge"
 	// Starting means that the gateway does not know the cluster's chats yet (503).
 	Starting = "Starting"
 )
@@ -55,6 +58,15 @@ func (e *Error) Unwrap() error { return e.Cause }
 // Denied reports whether the answer is no, and not only late.
 func (e *Error) Denied() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
+}
+
+// BearerToken is the token of a header Authorization; empty if that holds none.
+func BearerToken(authorization string) string {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // Body is the body of the answer, a JSON object.

@@ -1,0 +1,55 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/internal/apiclient"
+)
+
+// userAgent names the gateway in the API server's logs, beside the caller whose token it is.
+const userAgent = "parley-gateway-caller"
+
+// NewClient makes a client of the API server that cfg names, which has no credentials but those that the context of a
+// request brings.
+func NewClient(cfg *rest.Config) (*apiclient.Client, error) {
+	anonymous := rest.AnonymousClientConfig(cfg)
+	anonymous.Wrap(func(next http.RoundTripper) http.RoundTripper { return &asCaller{next} })
+	return apiclient.New(anonymous, userAgent)
+}
+
+type tokenKey struct{}
+
+func withToken(ctx context.Context, token string) context.Context {
+	return context.WithValue(ctx, tokenKey{}, token)
+}
+
+// asCaller sends requests with the token of the context's caller.
+type asCaller struct{ next http.RoundTripper }
+
+// RoundTrip sends nothing without a token, and follows nobody who would send the token elsewhere.
+func (t *asCaller) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, _ := r.Context().Value(tokenKey{}).(string)
+	if token == "" {
+		return nil, errors.New("a request for nobody is not sent")
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server: %w", err)
+	}
+	if answer.StatusCode >= http.StatusMultipleChoices && answer.StatusCode < http.StatusBadRequest &&
+		answer.StatusCode != http.StatusNotModified {
+		_ = answer.Body.Close() // It is not read.
+		return nil, fmt.Errorf("the API server sends elsewhere (%s), which is not followed", answer.Status)
+	}
+	return answer, nil
+}

@@ -1,0 +1,154 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/compose"
+	"parley.dev/parley/internal/gateway/refusal"
+)
+
+// OfMessage is the message that a request is about.
+type OfMessage struct {
+	OfChat
+
+	Message string `path:"message" pattern:"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" maxLength:"253" doc:"The name of the ChatMessage."`
+}
+
+// NewMessage says something to a chat.
+type NewMessage struct {
+	OfChat
+
+	Body struct {
+		Name            string                     `json:"name,omitempty" maxLength:"253" doc:"Its name. A second request with it says nothing again (409). Default: the API server makes one up."`
+		Content         string                     `json:"content,omitempty" doc:"What is said, as spec.content of a ChatMessage."`
+		Parts           []Fields                   `json:"parts,omitempty" doc:"In place of content: as spec.parts of a ChatMessage, for files."`
+		WhenBusy        v1alpha1.WhenBusy          `json:"whenBusy,omitempty" doc:"As spec.whenBusy."`
+		Visibility      v1alpha1.MessageVisibility `json:"visibility,omitempty" doc:"As spec.visibility."`
+		ModelConfig     string                     `json:"modelConfig,omitempty" doc:"As spec.modelConfigRef.name."`
+		ReasoningEffort v1alpha1.ReasoningEffort   `json:"reasoningEffort,omitempty" doc:"As spec.reasoningEffort."`
+	}
+}
+
+// ChangeMessage edits a message. The chat goes on from there.
+type ChangeMessage struct {
+	OfMessage
+
+	Body struct {
+		ResourceVersion string   `json:"resourceVersion,omitempty" doc:"Of the ChatMessage that the change is of: if it was changed since, nothing happens (409)."`
+		Content         string   `json:"content,omitempty" doc:"What it says now."`
+		Parts           []Fields `json:"parts,omitempty" doc:"In place of content."`
+	}
+}
+
+// OneMessage is a message.
+type OneMessage struct {
+	Body *Message
+}
+
+func (a *api) messages() {
+	const path = "/namespaces/{namespace}/chats/{chat}/messages"
+	register(a, operation("sendMessage", http.MethodPost, path, "Send a message",
+		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat tells what becomes of it.",
+		http.StatusCreated), a.sendMessage)
+	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
+		a.getMessage)
+	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
+		"What followed it is superseded, and the chat goes on from there.", http.StatusOK), a.editMessage)
+	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
+		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
+	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",
+		"Let a message that waits be next", "The turn under way is stopped, and what was said so far kept.", http.StatusOK),
+		a.promoteMessage)
+}
+
+func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, error) {
+	b := &in.Body
+	spec := v1alpha1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
+		ReasoningEffort: b.ReasoningEffort}
+	if b.ModelConfig != "" {
+		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: b.ModelConfig}
+	}
+	if err := into("parts", b.Parts, &spec.Parts); err != nil {
+		return nil, err
+	}
+	sent, err := a.options.Client.Messages(in.Namespace).Create(ctx,
+		compose.Message(in.Namespace, in.Chat, b.Name, spec))
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	return &OneMessage{shownMessage(sent)}, nil
+}
+
+// message reads a message of the chat. Of another chat's it says that there is none.
+func (a *api) message(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
+	m, err := a.options.Client.Messages(of.Namespace).Get(ctx, of.Message)
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	if m.Spec.ChatRef.Name != of.Chat {
+		return nil, refused{why: &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+			Message: "chat " + of.Chat + " has no message " + of.Message}}
+	}
+	return m, nil
+}
+
+func (a *api) getMessage(ctx context.Context, in *OfMessage) (*OneMessage, error) {
+	m, err := a.message(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return &OneMessage{shownMessage(m)}, nil
+}
+
+func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
+	said := map[string]any{"content": nil, "parts": nil}
+	if in.Body.Content != "" {
+		said["content"] = in.Body.Content
+	}
+	if len(in.Body.Parts) > 0 {
+		if err := into("parts", in.Body.Parts, &[]v1alpha1.MessagePart{}); err != nil {
+			return nil, err
+		}
+		said["parts"] = in.Body.Parts
+	}
+	return a.patchMessage(ctx, &in.OfMessage, map[string]any{"spec": said}, in.Body.ResourceVersion)
+}
+
+func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*OneMessage, error) {
+	return a.patchMessage(ctx, in, compose.Promotion(), "")
+}
+
+// patchMessage changes the very message that was looked at.
+func (a *api) patchMessage(ctx context.Context, of *OfMessage, patch map[string]any, version string) (*OneMessage,
+	error) {
+	m, err := a.message(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	only := map[string]any{"uid": m.UID}
+	if version != "" {
+		only["resourceVersion"] = version
+	}
+	patch["metadata"] = only
+	changed, err := a.options.Client.Messages(of.Namespace).MergePatch(ctx, of.Message, patch)
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	return &OneMessage{shownMessage(changed)}, nil
+}
+
+func (a *api) deleteMessage(ctx context.Context, in *OfMessage) (*struct{}, error) {
+	m, err := a.message(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return nil, from(ctx, a.options.Client.Messages(in.Namespace).Delete(ctx, in.Message,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}))
+}

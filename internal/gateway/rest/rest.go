@@ -1,0 +1,134 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/gateway/refusal"
+)
+
+const (
+	// maxBody is the most bytes of a request's body: what one ChatMessage holds, with the quotes that JSON adds.
+	maxBody = 3 << 20
+	// bodyTimeout bounds how long a body takes to come.
+	bodyTimeout = 20 * time.Second
+	// DefaultRequests is how many requests are under way at the same time, for 512 MiB of memory.
+	DefaultRequests = 32
+)
+
+var bodyType = reflect.TypeFor[refusal.Body]()
+
+// Options of the operations. Client and Permit are required.
+type Options struct {
+	// Client asks the API server with the token of the caller: see NewClient.
+	Client *apiclient.Client
+	// Permit is why no request is made with this token; nil if one may be.
+	Permit func(token string) *refusal.Error
+	// Requests is how many are under way at the same time. Default DefaultRequests.
+	Requests int
+	// Refused is told of every refusal.
+	Refused func(ctx context.Context, refused *refusal.Error)
+	// Now tells the time.
+	Now func() time.Time
+}
+
+// api is what the operations share.
+type api struct {
+	options Options
+	seats   chan struct{}
+	huma    huma.API
+}
+
+// New serves the operations, and their description in OpenAPI, below /v1alpha1/.
+func New(o Options) (http.Handler, *huma.OpenAPI) {
+	if o.Requests <= 0 {
+		o.Requests = DefaultRequests
+	}
+	huma.NewError = unfit
+	mux := http.NewServeMux()
+	a := &api{options: o, seats: make(chan struct{}, o.Requests), huma: humago.New(mux, configuration())}
+	a.huma.UseMiddleware(a.admit)
+	a.chats()
+	a.messages()
+	a.steering()
+	a.surroundings()
+	return mux, a.huma.OpenAPI()
+}
+
+// configuration serves JSON alone, and no page that loads scripts from elsewhere.
+func configuration() huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{Title: "Parley gateway", Version: "v1alpha1",
+				Description: "Reads and changes chats with the token of the caller. Streams are described in docs/stream.md.",
+				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
+			Components: &huma.Components{
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}},
+			},
+			Security: []map[string][]string{{"token": {}}},
+		},
+		OpenAPIPath: "/v1alpha1/openapi",
+		Formats: map[string]huma.Format{
+			"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat,
+		},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+// admit lets a caller with a token in, and takes it along.
+func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
+	token := refusal.BearerToken(ctx.Header("Authorization"))
+	if no := a.options.Permit(token); no != nil {
+		a.refuse(ctx, no)
+		return
+	}
+	select {
+	case a.seats <- struct{}{}:
+		defer func() { <-a.seats }()
+	default:
+		a.refuse(ctx, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+			RetryAfter: time.Second, Message: "the gateway has as many requests under way as it may have, try again"})
+		return
+	}
+	ctx.SetHeader("Cache-Control", "no-store")
+	next(huma.WithContext(ctx, withToken(ctx.Context(), token)))
+}
+
+// refuse answers what no operation sees.
+func (a *api) refuse(ctx huma.Context, no *refusal.Error) {
+	a.options.Refused(ctx.Context(), no)
+	_, w := humago.Unwrap(ctx)
+	no.Write(w)
+}
+
+// operation is a description that all share.
+func operation(id, method, path, summary, description string, status int) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: method, Path: "/v1alpha1" + path, Summary: summary, Description: description,
+		DefaultStatus: status, MaxBodyBytes: maxBody, BodyReadTimeout: bodyTimeout,
+	}
+}
+
+// register serves an operation. What the gateway refuses is counted; what the API server does, that counts itself.
+func register[I, O any](a *api, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if no, ok := errors.AsType[refused](err); ok && !no.byAPIServer {
+			a.options.Refused(ctx, no.why)
+		}
+		return out, err
+	})
+}

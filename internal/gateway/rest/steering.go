@@ -1,0 +1,165 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/compose"
+)
+
+// maxWait is how long a request waits at most for what becomes of what it asks for.
+const maxWait = 20
+
+// NewRequest asks a chat for something once.
+type NewRequest struct {
+	OfChat
+
+	Wait int32 `query:"wait" minimum:"0" maximum:"20" default:"10" doc:"How many seconds to wait until the chat has acted."`
+	Body struct {
+		Kind  v1alpha1.RequestKind `json:"kind" enum:"Interrupt,Clear,Compact,Title,RefreshContext" doc:"What the chat is to do."`
+		Token string               `json:"token,omitempty" maxLength:"128" doc:"Names the request: a second one with it asks for nothing again. Default: the time."`
+	}
+}
+
+// Requested is what became of a request.
+type Requested struct {
+	Body struct {
+		Kind    v1alpha1.RequestKind    `json:"kind" doc:"What was asked for."`
+		Token   string                  `json:"token" doc:"Its name, in status.requests of the Chat."`
+		Outcome v1alpha1.RequestOutcome `json:"outcome,omitempty" doc:"Done or Refused; absent: the chat has not acted yet."`
+		Message string                  `json:"message,omitempty" doc:"Why it was refused."`
+	}
+}
+
+// NewApproval decides about a call that waits for approval.
+type NewApproval struct {
+	OfChat
+
+	Body struct {
+		Name       string                    `json:"name,omitempty" maxLength:"253" doc:"The name of the ToolApproval. Default: the API server makes one up."`
+		ToolCallID string                    `json:"toolCallID" minLength:"1" doc:"The call, from status.requiresAction of the Chat."`
+		Decision   v1alpha1.ApprovalDecision `json:"decision" enum:"Approve,Deny" doc:"Whether it may run."`
+		Comment    string                    `json:"comment,omitempty" doc:"Why; the model reads it when the call is denied."`
+		Content    string                    `json:"content,omitempty" doc:"The input that the call asks for: a JSON object."`
+	}
+}
+
+// OneApproval is a ToolApproval.
+type OneApproval struct {
+	Body *Approval
+}
+
+// NewResults answers calls that wait for a client.
+type NewResults struct {
+	OfChat
+
+	Body struct {
+		Name    string       `json:"name,omitempty" maxLength:"253" doc:"The name of the ChatMessage. Default: the API server makes one up."`
+		Results []ToolResult `json:"results" minItems:"1" maxItems:"64" doc:"One for each call that waits for a client."`
+	}
+}
+
+// ToolResult is the result of one call.
+type ToolResult struct {
+	ID      string `json:"id" minLength:"1" doc:"The call."`
+	Output  string `json:"output" doc:"What came of it: JSON, or a text."`
+	IsError bool   `json:"isError,omitempty" doc:"Whether it failed."`
+}
+
+func (a *api) steering() {
+	const path = "/namespaces/{namespace}/chats/{chat}"
+	register(a, operation("makeRequest", http.MethodPost, path+"/requests", "Ask a chat for something once",
+		"To stop its turn, to begin a new context, to compact that, for another title, or to read the context of the "+
+			"workspace again.",
+		http.StatusOK), a.makeRequest)
+	register(a, operation("decideCall", http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
+		"The stream tells when it counts.", http.StatusCreated), a.decideCall)
+	register(a, operation("answerCalls", http.MethodPost, path+"/results",
+		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), a.answerCalls)
+}
+
+func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, error) {
+	token := in.Body.Token
+	if token == "" {
+		token = a.options.Now().UTC().Format(time.RFC3339Nano)
+	}
+	chats := a.options.Client.Chats(in.Namespace)
+	chat, err := chats.MergePatch(ctx, in.Chat, compose.Request(in.Body.Kind, token))
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	out := &Requested{}
+	out.Body.Kind, out.Body.Token = in.Body.Kind, token
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+	defer cancel()
+	handled, err := a.handled(ctx, chat, in.Body.Kind, token)
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	if handled != nil {
+		out.Body.Outcome, out.Body.Message = handled.Outcome, handled.Message
+	}
+	return out, nil
+}
+
+// handled waits for what becomes of a request. It is nil if the time is over before; the caller may look again.
+func (a *api) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
+	*v1alpha1.HandledRequest, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	events, err := a.options.Client.Chats(chat.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + chat.Name, ResourceVersion: chat.ResourceVersion})
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		now, ok := event.Object.(*v1alpha1.Chat)
+		if !ok {
+			return nil, nil // The API server ends the watch.
+		}
+		i := slices.IndexFunc(now.Status.Requests,
+			func(h v1alpha1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
+		if i >= 0 {
+			return &now.Status.Requests[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func (a *api) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, error) {
+	b := &in.Body
+	approval, err := a.options.Client.Approvals(in.Namespace).Create(ctx,
+		compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
+			ToolCallID: b.ToolCallID, Decision: b.Decision, Comment: b.Comment, Content: b.Content}))
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	return &OneApproval{shownApproval(approval)}, nil
+}
+
+func (a *api) answerCalls(ctx context.Context, in *NewResults) (*OneMessage, error) {
+	results := make([]v1alpha1.ToolResult, 0, len(in.Body.Results))
+	for _, r := range in.Body.Results {
+		results = append(results, v1alpha1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError})
+	}
+	message, err := a.options.Client.Messages(in.Namespace).Create(ctx,
+		compose.Results(in.Namespace, in.Chat, in.Body.Name, results))
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	return &OneMessage{shownMessage(message)}, nil
+}

@@ -1,0 +1,87 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// ModelConfigs are what may answer chats of a namespace.
+type ModelConfigs struct {
+	Body struct {
+		ModelConfigs []ModelConfig `json:"modelConfigs" doc:"The ChatModelConfigs, by name."`
+	}
+}
+
+// ModelConfig is what a list shows of a ChatModelConfig.
+type ModelConfig struct {
+	Name     string `json:"name" doc:"Its name."`
+	Provider string `json:"provider" doc:"Who serves the model."`
+	Model    string `json:"model" doc:"The model, as its provider calls it."`
+	Default  bool   `json:"default,omitempty" doc:"Whether it answers chats that name none."`
+	Disabled bool   `json:"disabled,omitempty" doc:"Whether it answers nobody."`
+	Ready    bool   `json:"ready" doc:"Whether it can answer."`
+}
+
+// ChatClasses are the classes of a namespace.
+type ChatClasses struct {
+	Body struct {
+		ChatClasses []ChatClass `json:"chatClasses" doc:"The ChatClasses, by name."`
+	}
+}
+
+// ChatClass is what a list shows of a ChatClass.
+type ChatClass struct {
+	Name        string `json:"name" doc:"Its name."`
+	Description string `json:"description,omitempty" doc:"What its chats are for."`
+	Default     bool   `json:"default,omitempty" doc:"Whether chats have it that name none."`
+	Ready       bool   `json:"ready" doc:"Whether it is in force."`
+}
+
+func (a *api) surroundings() {
+	register(a, operation("listModelConfigs", http.MethodGet, "/namespaces/{namespace}/modelconfigs",
+		"List what may answer chats", "", http.StatusOK), a.listModelConfigs)
+	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
+		"List the classes that chats may have", "", http.StatusOK), a.listChatClasses)
+}
+
+func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
+	list, err := a.options.Client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	out := &ModelConfigs{}
+	out.Body.ModelConfigs = make([]ModelConfig, 0, len(list.Items))
+	for i := range list.Items {
+		c := &list.Items[i]
+		out.Body.ModelConfigs = append(out.Body.ModelConfigs, ModelConfig{
+			Name: c.Name, Provider: string(c.Spec.Provider), Model: c.Spec.Model, Default: c.Spec.Default,
+			Disabled: c.Spec.Disabled, Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady),
+		})
+	}
+	return out, nil
+}
+
+func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
+	list, err := a.options.Client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	out := &ChatClasses{}
+	out.Body.ChatClasses = make([]ChatClass, 0, len(list.Items))
+	for i := range list.Items {
+		c := &list.Items[i]
+		out.Body.ChatClasses = append(out.Body.ChatClasses, ChatClass{
+			Name: c.Name, Description: c.Spec.Description, Default: c.Spec.Default,
+			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady),
+		})
+	}
+	return out, nil
+}
