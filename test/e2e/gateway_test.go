@@ -22,14 +22,14 @@ import (
 	"parley.dev/parley/internal/testing/localnode"
 )
 
-// program is one that knows nothing of Kubernetes but a token, and talks to the gateway.
-type program struct {
+// gatewayClient is one that knows nothing of Kubernetes but a token, and talks to the gateway.
+type gatewayClient struct {
 	*world
 	url, token string
 }
 
-// program forwards a port to the gateway, as docs/stream.md says.
-func (w *world) program() *program {
+// byGateway forwards a port to the gateway, as docs/stream.md says.
+func (w *world) byGateway() *gatewayClient {
 	w.t.Helper()
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,
 		"--namespace", "parley-system", "port-forward", "service/parley-gateway", ":80")
@@ -55,11 +55,11 @@ func (w *world) program() *program {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &program{w, "http://127.0.0.1:" + port + "/v1alpha1/namespaces/" + w.ns, cfg.BearerToken}
+	return &gatewayClient{w, "http://127.0.0.1:" + port + "/v1alpha1/namespaces/" + w.ns, cfg.BearerToken}
 }
 
 // does makes a request, which must be answered with the status, and returns the fields of the answer.
-func (p *program) does(status int, method, path, body string) (fields map[string]any) {
+func (p *gatewayClient) does(status int, method, path, body string) (fields map[string]any) {
 	p.t.Helper()
 	response := p.ask(method, path, body)
 	defer func() { _ = response.Body.Close() }()
@@ -76,7 +76,7 @@ func (p *program) does(status int, method, path, body string) (fields map[string
 	return fields
 }
 
-func (p *program) ask(method, path, body string) *http.Response {
+func (p *gatewayClient) ask(method, path, body string) *http.Response {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *program) ask(method, path, body string) *http.Response {
 }
 
 // hears follows the chat until an event of the stream says the words.
-func (p *program) hears(chat, words string) {
+func (p *gatewayClient) hears(chat, words string) {
 	p.t.Helper()
 	response := p.ask("GET", "/chats/"+chat+"/stream", "")
 	defer func() { _ = response.Body.Close() }()
@@ -113,17 +113,16 @@ func TestAProgramTalksToAChatByTheGatewayAlone(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello.")}}},
-		{Times: 1, Reply: modelserver.Reply{DelayBetween: modelserver.Duration(100 * time.Millisecond),
-			Steps: []modelserver.Step{modelserver.Say(strings.Split(strings.Repeat("word ", 300), " ")...)}}},
+		{Times: 1, Reply: words(300, 100*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
 	}})
-	p := w.program()
+	p := w.byGateway()
 	p.does(http.StatusCreated, "POST", "/chats", `{"name":"c","spec":{"prompt":"Hi."}}`)
 	p.hears("c", "Hello.")
 	w.ready("c", 2)
 	p.does(http.StatusCreated, "POST", "/chats/c/messages", `{"name":"long","content":"Tell me a long story."}`)
 	p.does(http.StatusConflict, "POST", "/chats/c/messages", `{"name":"long","content":"Tell me a long story."}`)
-	p.hears("c", "word word")
+	p.hears("c", "wordc")
 	p.does(http.StatusCreated, "POST", "/chats/c/messages", `{"name":"next","content":"And then?"}`)
 	if got := p.does(http.StatusOK, "POST", "/chats/c/requests", `{"kind":"Interrupt"}`); got["outcome"] != "Done" {
 		t.Errorf("the interrupt is %v", got)

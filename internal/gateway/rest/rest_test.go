@@ -55,7 +55,7 @@ func createClusterRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, document := range strings.Split(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 			return err

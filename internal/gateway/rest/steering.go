@@ -16,9 +16,6 @@ import (
 	"parley.dev/parley/internal/compose"
 )
 
-// maxWait is how long a request waits at most for what becomes of what it asks for.
-const maxWait = 20
-
 // NewRequest asks a chat for something once.
 type NewRequest struct {
 	OfChat
