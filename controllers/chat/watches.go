@@ -41,6 +41,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.Chat{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 				predicate.AnnotationChangedPredicate{}))).
+		Watches(&v1alpha1.Chat{}, requeue.News(hasWork, &handler.EnqueueRequestForObject{}),
+			builder.WithPredicates(requeue.Listed())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
 			builder.WithPredicates(concernsRelatives())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
@@ -69,10 +71,17 @@ type enqueuer struct {
 	memory *memory
 }
 
+// hasWork reports whether the chat may have something to do. What messages have for it, they say themselves.
+func hasWork(o client.Object) bool {
+	chat, ok := o.(*v1alpha1.Chat)
+	return ok && (chat.Status.Phase != v1alpha1.ChatWaiting || chat.Status.ObservedGeneration != chat.Generation ||
+		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
+}
+
 // messageHandler enqueues a message's chat, and the chat whose result the message is named like. When one is deleted,
 // the chat's history has to be looked at, and it may be the result that the chat waits for.
 func (e *enqueuer) messageHandler() handler.EventHandler {
-	enqueue := handler.EnqueueRequestsFromMapFunc(chatOfMessage)
+	enqueue := requeue.News(index.Unsettled, handler.EnqueueRequestsFromMapFunc(chatOfMessage))
 	return handler.Funcs{
 		CreateFunc: enqueue.Create, UpdateFunc: enqueue.Update, GenericFunc: enqueue.Generic,
 		DeleteFunc: func(ctx context.Context, deletion event.DeleteEvent,

@@ -16,9 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/telemetry"
 )
@@ -43,6 +45,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("chatmessage").
 		For(&v1alpha1.ChatMessage{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
+		Watches(&v1alpha1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
+			builder.WithPredicates(requeue.Listed())).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)

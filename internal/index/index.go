@@ -101,6 +101,9 @@ func unsettledByChat(o client.Object) []string {
 	return []string{message.Spec.ChatRef.Name, AnyChat}
 }
 
+// Unsettled reports whether it is a message of a person whose status has not said its last word.
+func Unsettled(o client.Object) bool { return unsettledByChat(o) != nil }
+
 func messagesByChat(o client.Object) []string {
 	message, ok := o.(*v1alpha1.ChatMessage)
 	if !ok {
