@@ -148,7 +148,7 @@ func target(c *reference.Chat, o operation) (*reference.Chat, operation) {
 // looks as it did before, but for its version.
 func expectNewVersions(edited []member) {
 	for _, m := range edited {
-		if !m.model.Edited() {
+		if !m.model.Edited() && !m.model.Archived { // Else the edited message was deleted before anybody took it up.
 			m.newerThan = m.version
 		}
 	}
