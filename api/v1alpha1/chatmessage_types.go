@@ -70,7 +70,8 @@ const (
 )
 
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || has(self.content) != has(self.parts)",message="exactly one of content and parts must be set"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() == 1",message="exactly one of content, parts and history must be set"
+// +kubebuilder:validation:XValidation:rule="!has(self.history) || (!has(self.generation) && self.role == 'User' && (!has(self.visibility) || self.visibility != 'People'))",message="history belongs to User messages, and to no notes: leave role and visibility out"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || self.content.matches(r'[^\\s\\pZ\\pC]')",message="content is blank: say something"
 // +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
@@ -114,6 +115,15 @@ type ChatMessageSpec struct {
 	// +listType=atomic
 	// +optional
 	Parts []MessagePart `json:"parts,omitempty"`
+
+	// history is what was said before, in a conversation that was led elsewhere, in place of content: the chat goes on
+	// from it. The model answers if it ends with words of a User or results of tools; after those of an Assistant the turn
+	// ends at once, and the next message is answered. At most 1 MiB.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1024
+	// +listType=atomic
+	// +optional
+	History []PriorMessage `json:"history,omitempty"`
 
 	// whenBusy is what the message does to a turn that is under way: Queue waits for its end, Interrupt stops it. A queued
 	// message that is changed to Interrupt cuts in. Default Queue.

@@ -13,7 +13,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Hash of what a User message says: its content, and the texts and files of its parts. It is 32 hexadecimal digits.
+// Hash of what a User message says: its content, the texts and files of its parts, and its history. It is 32
+// hexadecimal digits.
 func Hash(spec *v1alpha1.ChatMessageSpec) string {
 	h := sha256.New()
 	_, _ = h.Write([]byte(spec.Content)) // A hash takes everything.
@@ -26,6 +27,10 @@ func Hash(spec *v1alpha1.ChatMessageSpec) string {
 			_, _ = h.Write([]byte{1})
 			_ = json.NewEncoder(h).Encode(file) // A file's fields always encode.
 		}
+	}
+	for i := range spec.History {
+		_, _ = h.Write([]byte{2})
+		_ = json.NewEncoder(h).Encode(&spec.History[i]) // Its fields always encode.
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -35,6 +35,12 @@ func Of(spec *v1alpha1.ChatMessageSpec) string {
 			said = append(said, clip.Bytes(*part.Text, looked))
 		}
 	}
+	for i := range spec.History {
+		if prior := &spec.History[i]; prior.Role == v1alpha1.RoleUser && prior.Content != "" {
+			said = append(said, clip.Bytes(prior.Content, looked))
+			break
+		}
+	}
 	return OfText(strings.Join(said, "\n"))
 }
 

@@ -24,6 +24,7 @@ func StripMessage(o any) (any, error) {
 		message.Labels = nil
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
+		message.Spec.History = lastOf(message.Spec.History)
 		if g := message.Spec.Generation; g != nil {
 			g.Warnings = nil
 			for i := range g.Agents { // How many there are tells that there is something to do.
@@ -123,6 +124,14 @@ func StripOther(o any) (any, error) {
 		sandbox.Spec = sandboxes.SandboxSpec{OperatingMode: sandbox.Spec.OperatingMode}
 	}
 	return o, nil
+}
+
+// lastOf keeps of a history who spoke last: that says whether somebody has to answer.
+func lastOf(history []v1alpha1.PriorMessage) []v1alpha1.PriorMessage {
+	if len(history) == 0 {
+		return nil
+	}
+	return []v1alpha1.PriorMessage{{Role: history[len(history)-1].Role}}
 }
 
 // withoutContent is the parts of an interrupted step, which may be none,

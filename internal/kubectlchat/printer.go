@@ -144,6 +144,8 @@ func (p *printer) committed(m *follow.MessageCommitted, everything bool) {
 		p.generated(m)
 	case everything && m.Message.Visibility == v1alpha1.VisibleToModel:
 		p.note("a message for the model alone: %s", m.Message.Name)
+	case everything && len(m.Message.History) > 0:
+		p.earlier(m.Message.History)
 	case everything:
 		p.asked(m.Message.Content + textOf(m))
 		if by := m.Message.EditedBy; by != "" && by != m.Message.CreatedBy {

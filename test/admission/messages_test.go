@@ -5,6 +5,7 @@ package admission
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -164,5 +165,37 @@ func TestApprovingAndChattingAreSeparateRights(t *testing.T) {
 		{manager, "approves", creates(approve(s.chat.Name)), noRight},
 		{owner, "approves", creates(approve(s.chat.Name)), ""},
 		{owner, "changes a decision", patches(s.approval, `{"spec":{"decision":"Deny"}}`), "a decision cannot change"},
+	})
+}
+
+func TestAnEarlierConversationIsWhatItSaysItIs(t *testing.T) {
+	s := newScene(t)
+	prior := func(history ...v1alpha1.PriorMessage) client.Object {
+		m := say(s.chat.Name)
+		m.Spec.Content, m.Spec.History = "", history
+		return m
+	}
+	call, output := []v1alpha1.PriorToolCall{{ID: "a", Name: "look"}}, []v1alpha1.ToolResult{{ID: "a", Output: "it"}}
+	file := []v1alpha1.PriorFile{{Name: "a.txt", MediaType: "text/plain", Data: "YQ=="}}
+	const misplaced, large = "in history, files belong to User messages", "may have at most 1048576 characters"
+	try(t, []write{
+		{chatter, "tells what was said elsewhere", creates(prior(
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "Look.", Files: file},
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, ToolCalls: call},
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleTool, ToolResults: output})), ""},
+		{chatter, "lets a user call",
+			creates(prior(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, ToolCalls: call})), misplaced},
+		{chatter, "lets a model give files",
+			creates(prior(v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, Files: file})), misplaced},
+		{chatter, "lets a model give results",
+			creates(prior(v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, ToolResults: output})), misplaced},
+		{chatter, "lets results be words",
+			creates(prior(v1alpha1.PriorMessage{Role: v1alpha1.RoleTool, Content: "it"})), misplaced},
+		{chatter, "tells more than a message holds", creates(prior(
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: strings.Repeat("a", 1<<19)},
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant, ToolCalls: []v1alpha1.PriorToolCall{
+				{ID: "a", Name: "look", Input: strings.Repeat("a", 1<<19+1)}}})), large},
+		{gateway, "tells what was said elsewhere",
+			creates(prior(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"})), noRight},
 	})
 }

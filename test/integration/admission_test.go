@@ -43,11 +43,23 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		want   string
 	}{
 		"a message without content": {message(func(*v1alpha1.ChatMessageSpec) {}),
-			"exactly one of content and parts must be set"},
+			"exactly one of content, parts and history must be set"},
 		"a message with both": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Content = "a"
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("a")}}
-		}), "exactly one of content and parts must be set"},
+		}), "exactly one of content, parts and history must be set"},
+		"a message with a history, too": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Content, s.History = "a", []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
+		}), "exactly one of content, parts and history must be set"},
+		"a history for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Visibility, s.History = v1alpha1.VisibleToPeople, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
+		}), "history belongs to User messages, and to no notes"},
+		"results with a history": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.Role, s.History = v1alpha1.RoleTool, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "b"}}
+		}), "history belongs to User messages, and to no notes"},
+		"a history with words of a system": {message(func(s *v1alpha1.ChatMessageSpec) {
+			s.History = []v1alpha1.PriorMessage{{Role: v1alpha1.RoleSystem, Content: "b"}}
+		}), "role in history must be User, Assistant or Tool"},
 		"results for the model alone": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToModel
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}

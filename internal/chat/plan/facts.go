@@ -171,6 +171,8 @@ type Message struct {
 	Interrupts bool
 	// ContentHash is of what the message says.
 	ContentHash string
+	// LastRole is who speaks last in it: an Assistant in a history that needs no answer.
+	LastRole v1alpha1.MessageRole
 	// ModelConfig is the ChatModelConfig that the message names for its turn; empty: the chat's.
 	ModelConfig string
 	// Effort that the message asks for.

@@ -16,7 +16,7 @@ import (
 func MessageOf(m *v1alpha1.ChatMessage) Message {
 	facts := Message{
 		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: content.Of(m),
-		Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
+		LastRole: m.Spec.LastRole(), Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
 		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {

@@ -41,7 +41,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 		switch {
 		case m.Spec.Role == v1alpha1.RoleUser:
 			t.Turn = turnOf(m)
-			t.Unanswered = true
+			t.Unanswered = m.Spec.LastRole() != v1alpha1.RoleAssistant
 		case t.Turn.TurnStatus == nil:
 		case m.Spec.Role == v1alpha1.RoleSystem: // The turn stands as it stood.
 			t.Context = &v1alpha1.ContextStatus{Compacted: true}
@@ -130,7 +130,7 @@ func turnOf(m *v1alpha1.ChatMessage) TurnRecord {
 		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ReasoningEffort: m.Spec.ReasoningEffort,
 	}, v1alpha1.TurnInternalStatus{
 		ResumedVersion: m.Status.ResumedVersion, ContentHash: m.Status.ContentHash,
-		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: v1alpha1.RoleUser,
+		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: m.Spec.LastRole(),
 	}}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		t.ModelConfig = ref.Name

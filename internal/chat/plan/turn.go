@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func (p turn) proceed() error {
-	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" && !p.plan.Unfinished {
 		if err := p.nextAction(); err != nil {
 			return err
 		}
@@ -37,6 +38,10 @@ func (p turn) nextAction() error {
 		p.held = p.try(machine.EnterRequiresAction, subject{})
 		return nil
 	case finishTurn:
+		if p.unwritten() && len(p.status().Queue) > 0 { // Its end would put the next turn in its place.
+			p.putOff()
+			return nil
+		}
 		return p.fire(machine.FinishTurn, subject{ending: endings[next.ending]})
 	default:
 		return p.assign(v1alpha1.GenerationAction(next.action))
@@ -121,7 +126,7 @@ func (p turn) begin(message string) {
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
 	}, v1alpha1.TurnInternalStatus{
-		ContentHash: begins.ContentHash, CallsGivenUpBefore: before, LastRole: v1alpha1.RoleUser,
+		ContentHash: begins.ContentHash, CallsGivenUpBefore: before, LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
 	}})
 	st.History.Head = message
 	st.History.Length++

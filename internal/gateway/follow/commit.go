@@ -118,6 +118,7 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) Message {
 	m := Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
 		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
+		History:            msg.Spec.History,
 		CreatedAt:          msg.CreationTimestamp,
 		CallsGivenUpBefore: msg.Status.CallsGivenUpBefore,
 		CreatedBy:          msg.Annotations[v1alpha1.AnnotationCreatedBy],

@@ -63,6 +63,8 @@ type Message struct {
 	Role    v1alpha1.MessageRole   `json:"role"`
 	Content string                 `json:"content,omitempty"`
 	Parts   []v1alpha1.MessagePart `json:"parts,omitempty"`
+	// History is what was said before, in a conversation that was led elsewhere.
+	History []v1alpha1.PriorMessage `json:"history,omitempty"`
 	// Attempt that yielded a generated message, on the history version before the message's own.
 	Attempt      int32                      `json:"attempt,omitempty"`
 	Action       v1alpha1.GenerationAction  `json:"action,omitempty"`

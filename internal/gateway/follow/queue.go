@@ -75,6 +75,11 @@ func opening(msg *v1alpha1.ChatMessage) string {
 			}
 		}
 	}
+	for i := range msg.Spec.History {
+		if said := line(msg.Spec.History[i].Content); said != "" {
+			return said
+		}
+	}
 	return ""
 }
 

@@ -29,6 +29,7 @@ type NewMessage struct {
 		Name            string                     `json:"name,omitempty" maxLength:"253" doc:"Its name. A second request with it says nothing again (409). Default: the API server makes one up."`
 		Content         string                     `json:"content,omitempty" doc:"What is said, as spec.content of a ChatMessage."`
 		Parts           []Fields                   `json:"parts,omitempty" doc:"In place of content: as spec.parts of a ChatMessage, for files."`
+		History         []Fields                   `json:"history,omitempty" doc:"In place of content: as spec.history of a ChatMessage, what was said before, elsewhere."`
 		WhenBusy        v1alpha1.WhenBusy          `json:"whenBusy,omitempty" doc:"As spec.whenBusy."`
 		Visibility      v1alpha1.MessageVisibility `json:"visibility,omitempty" doc:"As spec.visibility."`
 		ModelConfig     string                     `json:"modelConfig,omitempty" doc:"As spec.modelConfigRef.name."`
@@ -78,6 +79,9 @@ func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, err
 	if err := into("parts", b.Parts, &spec.Parts); err != nil {
 		return nil, err
 	}
+	if err := into("history", b.History, &spec.History); err != nil {
+		return nil, err
+	}
 	sent, err := a.options.Client.Messages(in.Namespace).Create(ctx,
 		compose.Message(in.Namespace, in.Chat, b.Name, spec))
 	if err != nil {
@@ -108,7 +112,7 @@ func (a *api) getMessage(ctx context.Context, in *OfMessage) (*OneMessage, error
 }
 
 func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
-	said := map[string]any{"content": nil, "parts": nil}
+	said := map[string]any{"content": nil, "parts": nil, "history": nil}
 	if in.Body.Content != "" {
 		said["content"] = in.Body.Content
 	}

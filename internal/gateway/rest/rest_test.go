@@ -245,6 +245,14 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 	if parts.field("spec", "content") != nil || len(parts.field("spec", "parts").([]any)) != 1 {
 		t.Errorf("edited %s", parts.text)
 	}
+	earlier := d.does(http.StatusCreated, "POST", "/chats/c/messages",
+		`{"name":"h","history":[{"role":"User","content":"Hi."},{"role":"Assistant","content":"Ho."}]}`)
+	if len(earlier.field("spec", "history").([]any)) != 2 {
+		t.Errorf("sent %s", earlier.text)
+	}
+	if got := d.does(http.StatusOK, "PATCH", "/chats/c/messages/h", `{"content":"Ha."}`); got.field("spec", "history") != nil {
+		t.Errorf("edited %s", got.text)
+	}
 	if got := d.does(http.StatusOK, "POST", "/chats/c/messages/m/promote", ""); got.field("spec", "whenBusy") !=
 		"Interrupt" {
 		t.Errorf("promoted %s", got.text)

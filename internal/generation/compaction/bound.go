@@ -111,6 +111,24 @@ func size(m *v1alpha1.ChatMessage) int {
 			n += min(len(p.File.Data), fileBytes)
 		}
 	}
+	for i := range m.Spec.History {
+		n += priorSize(&m.Spec.History[i])
+	}
+	return n
+}
+
+// priorSize is the number of bytes that a message of an earlier conversation adds.
+func priorSize(m *v1alpha1.PriorMessage) int {
+	n := len(m.Content)
+	for i := range m.Files {
+		n += min(len(m.Files[i].Data), fileBytes)
+	}
+	for i := range m.ToolCalls {
+		n += len(m.ToolCalls[i].Name) + len(m.ToolCalls[i].Input)
+	}
+	for i := range m.ToolResults {
+		n += len(m.ToolResults[i].Output)
+	}
 	return n
 }
 

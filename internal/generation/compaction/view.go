@@ -67,7 +67,7 @@ func Replies(visible []v1alpha1.ChatMessage) (replies int64, compacted bool) {
 // Unanswered is how many messages at the end of a history nobody has answered yet.
 func Unanswered(messages []v1alpha1.ChatMessage) (n int) {
 	for i := range slices.Backward(messages) {
-		if messages[i].Spec.Role != v1alpha1.RoleUser {
+		if messages[i].Spec.LastRole() != v1alpha1.RoleUser {
 			break
 		}
 		n++

@@ -103,6 +103,7 @@ func Origin(provider v1alpha1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
+	in.History = told(in.History)
 	b := &builder{Input: in, paired: pair(in.History, in.Dialect), files: fileBudget(in.History, in.Files, in.Dialect)}
 	for i := range in.History {
 		b.message(i, &in.History[i])

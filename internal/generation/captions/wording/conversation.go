@@ -62,6 +62,9 @@ func Text(spec *v1alpha1.ChatMessageSpec) string {
 			said = append(said, *part.Text)
 		}
 	}
+	for i := range spec.History {
+		said = append(said, spec.History[i].Content)
+	}
 	return strings.TrimSpace(strings.Join(said, "\n"))
 }
 
