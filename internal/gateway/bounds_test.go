@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/seats"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
@@ -91,7 +92,7 @@ func TestTooLongAHeaderIsRefused(t *testing.T) {
 }
 
 func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
-	in := install(t, func(g *Gateway) { g.seats.limits = Limits{Streams: 3, StreamsPerCaller: 2} })
+	in := install(t, func(g *Gateway) { g.seats = seats.New(3, 2) })
 	in.converse("chat")
 	in.create(in.bindingOf("second"))
 	other := in.tokenOf("second")

@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/internal/gateway/seats"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/tokencache"
 )
@@ -50,8 +51,8 @@ type Checker interface {
 	Check(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
 	// Recheck asks whether somebody who listens still may.
 	Recheck(ctx context.Context, token string, access auth.Access) (auth.Grant, *refusal.Error)
-	// Permit is why no request is made at the API server with this token; nil if one may be.
-	Permit(token string) *refusal.Error
+	// Permit says who makes requests at the API server with this token, or why none is made.
+	Permit(ctx context.Context, token string) (caller string, refused *refusal.Error)
 }
 
 // Config is what a gateway is made of.
@@ -90,7 +91,7 @@ type Gateway struct {
 	messages *messages
 	notes    *notes
 	relays   *relays
-	seats    *seats
+	seats    *seats.Seats
 	memory   *memory
 	warned   rate.Sometimes
 
@@ -127,7 +128,7 @@ func New(config Config) (*Gateway, error) {
 		messages:  messages,
 		notes:     notes,
 		relays:    relays,
-		seats:     newSeats(limits),
+		seats:     seats.New(limits.Streams, limits.StreamsPerCaller),
 		memory:    newMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
 		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout, arrival: arrivalPatience,
@@ -177,7 +178,9 @@ func (g *Gateway) Handler() http.Handler {
 func (g *Gateway) operations() http.Handler {
 	handler, _ := rest.New(rest.Options{
 		Client: g.config.Callers, Requests: g.config.Limits.Requests, Now: g.config.Now,
-		Permit: func(token string) *refusal.Error { return g.config.Checker.Permit(token) },
+		Permit: func(ctx context.Context, token string) (string, *refusal.Error) {
+			return g.config.Checker.Permit(ctx, token)
+		},
 		Refused: func(ctx context.Context, refused *refusal.Error) {
 			g.config.Metrics.Refused(refused.Reason)
 			g.report(ctx, refused)
@@ -223,7 +226,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting, RetryAfter: time.Second,
 			Message: "the gateway is starting, try again"}
 	}
-	leave, refused := g.seats.take(grant.User)
+	leave, refused := g.seat(grant.User)
 	if refused != nil {
 		return refused
 	}

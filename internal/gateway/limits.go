@@ -7,12 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/seats"
 )
 
 // Limits bound what callers can cost. A limit of 0 is its default.
@@ -48,44 +48,20 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// seats counts the open streams.
-type seats struct {
-	limits Limits
-
-	mu     sync.Mutex
-	taken  int
-	caller map[string]int
-}
-
-func newSeats(limits Limits) *seats { return &seats{limits: limits, caller: map[string]int{}} }
-
-// take counts a stream of a caller until leave is called.
-func (s *seats) take(caller string) (leave func(), refused *refusal.Error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.caller[caller] >= s.limits.StreamsPerCaller:
+// seat gives a caller a seat for a stream, until leave is called.
+func (g *Gateway) seat(caller string) (leave func(), refused *refusal.Error) {
+	leave, full := g.seats.Take(caller)
+	switch full {
+	case seats.ForCaller:
 		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyStreams,
 			RetryAfter: 10 * time.Second,
-			Message: fmt.Sprintf("%s has %d streams open, as many as one caller may have: end one first", caller,
-				s.limits.StreamsPerCaller)}
-	case s.taken >= s.limits.Streams:
+			Message:    caller + " has as many streams open as one caller may have: end one first"}
+	case seats.ForAll:
 		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
 			RetryAfter: 5 * time.Second,
 			Message:    "the gateway has as many streams open as it may have, try again"}
 	}
-	s.taken++
-	s.caller[caller]++
-	return func() { s.leave(caller) }, nil
-}
-
-func (s *seats) leave(caller string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	if s.caller[caller]--; s.caller[caller] == 0 {
-		delete(s.caller, caller)
-	}
+	return leave, nil
 }
 
 // memory bounds the bytes of messages that streams hold: one half for those that are kept while a history is walked,

@@ -115,21 +115,21 @@ func New(tokens authenticationclient.TokenReviewInterface, access authorizationc
 	}
 }
 
-// Permit is why no request is made at the API server in the name of a token's owner; nil if one may be. Whether the
-// token is good, and for what, the API server says then.
-func (c *Checker) Permit(bearer string) *refusal.Error {
-	claims, isJWT := token.Read(bearer)
+// Permit says whose token it is with which a request is to be made at the API server, or why none is made. What the
+// token is good for, the API server says then.
+func (c *Checker) Permit(ctx context.Context, bearer string) (caller string, refused *refusal.Error) {
+	claims, audiences, refused := c.examine(bearer)
 	switch {
-	case bearer == "" || len(bearer) > token.MaxBytes:
-		_, _, refused := c.examine(bearer)
-		return refused
-	case !c.options.APIServerTokens:
-		return notPermitted("this gateway serves streams alone (--accept-api-server-tokens=false): use the API server")
-	case isJWT && claims.For(token.Audience) && len(claims.Audiences) == 1:
-		return notPermitted(fmt.Sprintf("a token of the audience %s is good for listening alone: use one that the API "+
+	case bearer != "" && len(bearer) <= token.MaxBytes && !c.options.APIServerTokens:
+		return "", notPermitted("this gateway serves streams alone (--accept-api-server-tokens=false): use the API server")
+	case refused != nil:
+		return "", refused
+	case claims.For(token.Audience) && len(claims.Audiences) == 1:
+		return "", notPermitted(fmt.Sprintf("a token of the audience %s is good for listening alone: use one that the API "+
 			"server accepts", token.Audience))
 	}
-	return nil
+	who, refused := c.about(c.newcomers, bearer).owner(ctx, bearer, audiences)
+	return who.value.info.Username, refused
 }
 
 func notPermitted(message string) *refusal.Error {
@@ -151,14 +151,10 @@ func (c *Checker) check(ctx context.Context, lane *lane, bearer string, access A
 	if refused != nil {
 		return Grant{}, refused
 	}
-	hash := sha256.Sum256([]byte(bearer))
-	q := questions{Checker: c, lane: lane, hash: string(hash[:])}
-	who, err := q.authenticate(ctx, bearer, audiences)
-	if err != nil {
-		return Grant{}, unanswered("review a token", err)
-	}
-	if !who.value.known {
-		return Grant{}, unauthenticated("the cluster does not know this token, or it has expired")
+	q := c.about(lane, bearer)
+	who, refused := q.owner(ctx, bearer, audiences)
+	if refused != nil {
+		return Grant{}, refused
 	}
 	grant := Grant{User: who.value.info.Username, At: who.asked, Expires: claims.Expires}
 	for _, attributes := range access.attributes() {
@@ -219,6 +215,24 @@ type questions struct {
 	*Checker
 	lane *lane
 	hash string
+}
+
+// about are questions about a token, of which a hash alone is kept.
+func (c *Checker) about(lane *lane, bearer string) questions {
+	hash := sha256.Sum256([]byte(bearer))
+	return questions{Checker: c, lane: lane, hash: string(hash[:])}
+}
+
+// owner is whom the token belongs to.
+func (q questions) owner(ctx context.Context, bearer string, audiences []string) (answer[user], *refusal.Error) {
+	who, err := q.authenticate(ctx, bearer, audiences)
+	switch {
+	case err != nil:
+		return answer[user]{}, unanswered("review a token", err)
+	case !who.value.known:
+		return answer[user]{}, unauthenticated("the cluster does not know this token, or it has expired")
+	}
+	return who, nil
 }
 
 func (q questions) authenticate(ctx context.Context, bearer string, audiences []string) (answer[user], error) {

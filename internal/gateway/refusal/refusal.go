@@ -25,6 +25,8 @@ const (
 	NotFound = "NotFound"
 	// TooManyStreams means that the caller has as many streams as one may have (429).
 	TooManyStreams = "TooManyStreams"
+	// TooManyRequests means that the caller has as many requests under way as one may have (429).
+	TooManyRequests = "TooManyRequests"
 	// GatewayFull means that the gateway has as many streams, or requests under way, as it may have (503).
 	GatewayFull = "GatewayFull"
 	// Overloaded means that too many callers are being reviewed (503).

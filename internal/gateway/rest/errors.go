@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -54,6 +55,9 @@ func (r refused) MarshalJSON() ([]byte, error) {
 
 // Schema of the body.
 func (refused) Schema(r huma.Registry) *huma.Schema { return huma.SchemaFromType(r, bodyType) }
+
+// inOurWords has huma refuse requests as the rest of the gateway does, in the whole process.
+var inOurWords = sync.OnceFunc(func() { huma.NewError = unfit })
 
 // unfit is the refusal of a request that cannot be read: of how many faults it has the first few are named.
 func unfit(status int, message string, faults ...error) huma.StatusError {

@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/seats"
 )
 
 const (
@@ -32,9 +33,10 @@ var bodyType = reflect.TypeFor[refusal.Body]()
 type Options struct {
 	// Client asks the API server with the token of the caller: see NewClient.
 	Client *apiclient.Client
-	// Permit is why no request is made with this token; nil if one may be.
-	Permit func(token string) *refusal.Error
-	// Requests is how many are under way at the same time. Default DefaultRequests.
+	// Permit says who makes requests with this token, or why none is made.
+	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
+	// Requests is how many are under way at the same time, of which a caller has at most a quarter. Default
+	// DefaultRequests.
 	Requests int
 	// Refused is told of every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
@@ -45,7 +47,7 @@ type Options struct {
 // api is what the operations share.
 type api struct {
 	options Options
-	seats   chan struct{}
+	seats   *seats.Seats
 	huma    huma.API
 }
 
@@ -54,9 +56,9 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	if o.Requests <= 0 {
 		o.Requests = DefaultRequests
 	}
-	huma.NewError = unfit
+	inOurWords()
 	mux := http.NewServeMux()
-	a := &api{options: o, seats: make(chan struct{}, o.Requests), huma: humago.New(mux, configuration())}
+	a := &api{options: o, seats: seats.New(o.Requests, max(1, o.Requests/4)), huma: humago.New(mux, configuration())}
 	a.huma.UseMiddleware(a.admit)
 	a.chats()
 	a.messages()
@@ -91,26 +93,43 @@ func configuration() huma.Config {
 // admit lets a caller with a token in, and takes it along.
 func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	token := refusal.BearerToken(ctx.Header("Authorization"))
-	if no := a.options.Permit(token); no != nil {
+	caller, no := a.options.Permit(ctx.Context(), token)
+	if no != nil {
 		a.refuse(ctx, no)
 		return
 	}
-	select {
-	case a.seats <- struct{}{}:
-		defer func() { <-a.seats }()
-	default:
-		a.refuse(ctx, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
-			RetryAfter: time.Second, Message: "the gateway has as many requests under way as it may have, try again"})
+	leave, no := a.seat(caller)
+	if no != nil {
+		a.refuse(ctx, no)
 		return
 	}
+	defer leave()
 	ctx.SetHeader("Cache-Control", "no-store")
 	next(huma.WithContext(ctx, withToken(ctx.Context(), token)))
+}
+
+// seat lets a caller make a request, until leave is called.
+func (a *api) seat(caller string) (leave func(), refused *refusal.Error) {
+	leave, full := a.seats.Take(caller)
+	switch full {
+	case seats.ForCaller:
+		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
+			RetryAfter: time.Second,
+			Message:    caller + " has as many requests under way as one caller may have, try again"}
+	case seats.ForAll:
+		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+			RetryAfter: time.Second, Message: "the gateway has as many requests under way as it may have, try again"}
+	}
+	return leave, nil
 }
 
 // refuse answers what no operation sees.
 func (a *api) refuse(ctx huma.Context, no *refusal.Error) {
 	a.options.Refused(ctx.Context(), no)
-	_, w := humago.Unwrap(ctx)
+	r, w := humago.Unwrap(ctx)
+	if r.ContentLength != 0 { // Nobody reads the body, and the answer would wait for it.
+		w.Header().Set("Connection", "close")
+	}
 	no.Write(w)
 }
 
