@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+func said(s string) turn.Item {
+	return turn.Item{Kind: turn.Said, Parts: []v1alpha1.MessagePart{text(s)}}
+}
+
+func called(call string) turn.Item { return turn.Item{Kind: turn.Called, Call: call} }
+
+func returned(call, output string) turn.Item {
+	return turn.Item{Kind: turn.Returned, Call: call, Text: output}
+}
+
+func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
+	system, replied := turn.Item{Kind: turn.System, Text: "Be brief."}, turn.Item{Kind: turn.Replied, Text: "Hello."}
+	for name, c := range map[string]struct {
+		items []turn.Item
+		want  turn.News
+	}{
+		"a first message": {[]turn.Item{system, said("Hi.")},
+			turn.News{Instructions: "Be brief.", Parts: []v1alpha1.MessagePart{text("Hi.")}}},
+		"a conversation that is resent": {[]turn.Item{system, said("Hi."), replied, said("And?"), said("Go on.")},
+			turn.News{Instructions: "Be brief.", Resent: true, Parts: []v1alpha1.MessagePart{text("And?"), text("Go on.")}}},
+		"results, as JSON": {[]turn.Item{said("Hi."), called("c1_chat-x"), called("c2_chat-x"),
+			returned("c1_chat-x", "rain"), returned("c2_chat-x", `{"sun": 1}`)},
+			turn.News{Resent: true, Chat: "chat-x", Results: []v1alpha1.ToolResult{{ID: "c1", Output: `"rain"`},
+				{ID: "c2", Output: `{"sun": 1}`}}}},
+		"an earlier call leads to the chat": {[]turn.Item{said("Hi."), called("c1_chat-x"),
+			returned("c1_chat-x", "rain"), replied, said("And?")},
+			turn.News{Resent: true, Chat: "chat-x", Parts: []v1alpha1.MessagePart{text("And?")}}},
+		"nothing behind the reply": {[]turn.Item{said("Hi."), replied}, turn.News{Resent: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := turn.Request{Items: c.items}
+			if diff := cmp.Diff(c.want, r.News()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestACallNamesItsChat(t *testing.T) {
+	id, chat, ok := turn.SplitCall(turn.CallID("call_a_b-1", "team.chat-1"))
+	if !ok || id != "call_a_b-1" || chat != "team.chat-1" {
+		t.Errorf("got %q %q %v", id, chat, ok)
+	}
+	for _, none := range []string{"", "call_", "call_UPPER", "_chat", "call_../x", "call_a/b", "call_" + strings.Repeat("a", 201),
+		strings.Repeat("a", 129) + "_chat"} {
+		if id, chat, ok := turn.SplitCall(none); ok {
+			t.Errorf("%.20q is call %q of %q", none, id, chat)
+		}
+	}
+}
+
+func TestTheSameRequestHasTheSameNames(t *testing.T) {
+	resent := func() *turn.Request {
+		return &turn.Request{Namespace: "ns", Chat: "chat-x",
+			Items: []turn.Item{said("Hi."), {Kind: turn.Replied}, said("And?")}}
+	}
+	longer := resent()
+	longer.Items = append(longer.Items, turn.Item{Kind: turn.Replied}, said("And?"))
+	keyed := func(caller string) string {
+		return (&turn.Request{Namespace: "ns", Key: "k", Items: []turn.Item{said("Hi.")}}).ChatName(caller)
+	}
+	first, again := resent().MessageName("anna", "chat-x"), resent().MessageName("anna", "chat-x")
+	if first != again || first == "" {
+		t.Error("a conversation that is resent has another name each time")
+	}
+	if resent().MessageName("anna", "chat-x") == longer.MessageName("anna", "chat-x") {
+		t.Error("the same words later in the conversation are the same message")
+	}
+	if first, again := keyed("anna"), keyed("anna"); first != again || first == "" {
+		t.Error("a key does not name the chat")
+	}
+	if keyed("anna") == keyed("bob") {
+		t.Error("the key of another caller names the same chat")
+	}
+	if name := (&turn.Request{Chat: "c", Items: []turn.Item{said("Hi.")}}).MessageName("anna", "c"); name != "" {
+		t.Errorf("a message that may be said twice is named %s", name)
+	}
+	for _, name := range []string{keyed("anna"), resent().MessageName("anna", "chat-x"),
+		(&turn.Request{Thread: "../../x"}).ChatName("anna")} {
+		if !turn.IsMessageName(name) {
+			t.Errorf("%s is no name", name)
+		}
+	}
+}
+
+func TestARequestChangesOnlyWhatIsItsOwn(t *testing.T) {
+	tool := v1alpha1.ClientTool{Name: "weather"}
+	ours, others := chattest.Chat("c"), chattest.Chat("c")
+	ours.Labels = map[string]string{turn.LabelProtocol: turn.ProtocolOpenAI}
+	ours.Spec.SystemPrompt, others.Spec.SystemPrompt = "Be brief.", "Be long."
+	others.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{tool}}
+	instructed := turn.Request{Items: []turn.Item{{Kind: turn.System, Text: "Be kind."}, said("Hi.")}}
+	if instructed.Change(ours) == nil {
+		t.Error("new instructions do not reach the chat that the client has created")
+	}
+	if change := instructed.Change(others); change != nil {
+		t.Errorf("instructions of a client replace those of somebody else's chat: %v", change)
+	}
+	if change := (&turn.Request{Tools: []v1alpha1.ClientTool{}}).Change(others); change != nil {
+		t.Errorf("a client without tools takes those of somebody else's chat: %v", change)
+	}
+	if change := (&turn.Request{Tools: []v1alpha1.ClientTool{tool}}).Change(others); change != nil {
+		t.Errorf("tools that the chat has are written again: %v", change)
+	}
+	if (&turn.Request{Tools: []v1alpha1.ClientTool{{Name: "news"}}}).Change(others) == nil {
+		t.Error("tools of the request do not reach the chat")
+	}
+}

@@ -1,0 +1,357 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/stream/parts"
+)
+
+// ErrDiverged means that the chat says something else now than the client was told: an attempt was lost and another one
+// says it in other words, or a message was edited. The answer can be retrieved.
+var ErrDiverged = errors.New("the chat has begun the answer anew, in other words than were streamed")
+
+// MaxAnswer is the most bytes of texts of an answer that are told: 8 MiB.
+const MaxAnswer = 8 << 20
+
+// ErrTooLong means that an answer is longer than MaxAnswer. The chat goes on.
+var ErrTooLong = errors.New("the answer has more than 8 MiB: follow the chat itself")
+
+// Reasons of answers that end because somebody has deleted what they are of. Chats have no such errors.
+const (
+	ChatDeleted    v1alpha1.ErrorReason = "ChatDeleted"
+	MessageDeleted v1alpha1.ErrorReason = "MessageDeleted"
+)
+
+// BlockKind is what a block of an answer is.
+type BlockKind string
+
+const (
+	// Text is what the model says.
+	Text BlockKind = "Text"
+	// Reasoning is what it thinks.
+	Reasoning BlockKind = "Reasoning"
+	// Call is a call that a client is to run.
+	Call BlockKind = "Call"
+)
+
+// Block is a piece of an answer: what stands between two of another kind, within a step.
+type Block struct {
+	Kind BlockKind
+	// Text, or the arguments of a call.
+	Text string
+	// ID and Name of a call.
+	ID, Name string
+	// Step is the number of the model's reply that the block is part of, from 0.
+	Step int
+
+	text *strings.Builder // what Text is a view of, while it grows
+}
+
+// add makes the text longer, in amortized constant time for each byte.
+func (b *Block) add(text string) {
+	if b.text == nil {
+		b.text = &strings.Builder{}
+		b.text.WriteString(b.Text)
+	}
+	b.text.WriteString(text)
+	b.Text = b.text.String()
+}
+
+// EventKind is what happens to an answer.
+type EventKind string
+
+const (
+	// Opened begins a block.
+	Opened EventKind = "Opened"
+	// Grown adds Text to the block that is open.
+	Grown EventKind = "Grown"
+	// Closed ends the block.
+	Closed EventKind = "Closed"
+	// Ended ends the answer.
+	Ended EventKind = "Ended"
+)
+
+// Event is something that happens to an answer. The Opened, Grown and Closed events of an answer are the same whenever
+// it is told, but for the pieces in which texts grow.
+type Event struct {
+	Kind EventKind
+	// Block of Opened, Grown and Closed; its Text is whole when it is Closed.
+	Block *Block
+	// Index of the block, from 0.
+	Index int
+	// Text of Grown.
+	Text string
+	// End of Ended.
+	End *End
+}
+
+// Outcome is how an answer ended.
+type Outcome string
+
+const (
+	// Completed means that the model had nothing left to say.
+	Completed Outcome = "Completed"
+	// RequiresAction means that calls wait for the client.
+	RequiresAction Outcome = "RequiresAction"
+	// Interrupted means that somebody stopped the turn. What was said is kept.
+	Interrupted Outcome = "Interrupted"
+	// Failed means that an error ended the turn.
+	Failed Outcome = "Failed"
+)
+
+// End is how an answer ended, and what it took.
+type End struct {
+	Outcome Outcome
+	// Finish is why the model stopped, as spec.generation.finishReason of its last reply.
+	Finish string
+	// Usage of all steps.
+	Usage v1alpha1.TokenUsage
+	// Error of a failed turn.
+	Error *follow.Error
+}
+
+// Story makes the events of an answer from those of its chat. It belongs to one goroutine.
+type Story struct {
+	// Message is the name of the message that is answered.
+	Message string
+	// ClientTools are the names of the tools that the client runs.
+	ClientTools []string
+	// Ready is what the message said of its turn when the story began; nil if it said nothing final. It counts if another
+	// message follows.
+	Ready *v1alpha1.MessageOutcome
+	// Send takes an event. An error ends the story.
+	Send func(Event) error
+
+	begun, over bool
+	present     *follow.Status
+	shown       []Block // what was sent; the last one is open unless sealed
+	sealed      bool
+	said        []Block // what the chat says: committed blocks, and those of the attempt under way
+	committed   int     // how many of said are committed
+	steps       int
+	attempt     attempt
+	last        *follow.Message // the newest reply
+	usage       v1alpha1.TokenUsage
+	bytes       int // of shown
+}
+
+type attempt struct {
+	version int64
+	number  int32
+}
+
+// Begun reports whether the message is part of the history.
+func (s *Story) Begun() bool { return s.begun }
+
+// Over reports whether the answer has ended.
+func (s *Story) Over() bool { return s.over }
+
+// Present is the newest status of the chat; nil before the first.
+func (s *Story) Present() *follow.Status { return s.present }
+
+// Tell takes an event of the chat.
+func (s *Story) Tell(e follow.Event) error {
+	if s.over {
+		return nil
+	}
+	switch e.Name {
+	case follow.EventMessage:
+		return decoded(e, s.message)
+	case follow.EventMessagePart:
+		return decoded(e, s.part)
+	case follow.EventStatus:
+		return decoded(e, s.status)
+	case follow.EventError:
+		return decoded(e, s.failed)
+	case follow.EventRequiresAction:
+		return decoded(e, s.action)
+	case follow.EventHistoryReset:
+		s.begun, s.said, s.committed, s.steps, s.attempt = false, nil, 0, 0, attempt{}
+		s.usage, s.last = v1alpha1.TokenUsage{}, nil
+	case follow.EventDeleted:
+		return s.End(End{Outcome: Failed, Error: &follow.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
+	}
+	return nil
+}
+
+func decoded[T any](e follow.Event, take func(*T) error) error {
+	data := new(T)
+	if err := json.Unmarshal(e.Data, data); err != nil {
+		return fmt.Errorf("reading event %s: %w", e.Name, err)
+	}
+	return take(data)
+}
+
+// message takes a committed message: the one that is answered, a step of the answer, or what ends it.
+func (s *Story) message(c *follow.MessageCommitted) error {
+	m := &c.Message
+	generated := m.Attempt > 0
+	switch {
+	case m.Name == s.Message:
+		s.begun = true
+		return nil
+	case !s.begun:
+		return nil
+	case !generated:
+		return s.End(s.superseded())
+	}
+	if m.Usage != nil {
+		s.usage = s.usage.Add(*m.Usage)
+	}
+	if m.Role != v1alpha1.RoleAssistant {
+		return nil
+	}
+	s.last = m
+	s.said = append(s.said[:s.committed], blocksOf(m, s.steps)...)
+	s.steps, s.attempt = s.steps+1, attempt{}
+	s.committed = len(s.said)
+	return s.show(true)
+}
+
+// blocksOf are the blocks of a reply.
+func blocksOf(m *follow.Message, step int) (blocks []Block) {
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; {
+		case p.Type == v1alpha1.PartText && p.Text != nil:
+			blocks = grow(blocks, Text, *p.Text, step)
+		case p.Type == v1alpha1.PartReasoning && p.Text != nil:
+			blocks = grow(blocks, Reasoning, *p.Text, step)
+		case p.Type == v1alpha1.PartToolCall && p.ToolCall.RequiresAction == v1alpha1.RequiresClient:
+			c := p.ToolCall
+			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: arguments(c.Input), Step: step})
+		}
+	}
+	return blocks
+}
+
+// arguments are those of a call; some models write nothing where there are none.
+func arguments(input string) string {
+	if strings.TrimSpace(input) == "" {
+		return "{}"
+	}
+	return input
+}
+
+// grow adds a piece to the last block if that is of its kind and step.
+func grow(blocks []Block, kind BlockKind, text string, step int) []Block {
+	if text == "" {
+		return blocks
+	}
+	if n := len(blocks); n > 0 && blocks[n-1].Kind == kind && blocks[n-1].Step == step {
+		blocks[n-1].add(text)
+		return blocks
+	}
+	return append(blocks, Block{Kind: kind, Text: text, Step: step})
+}
+
+// part takes a part of the attempt under way. A call is shown once it is committed, since a client runs it at once:
+// nothing behind it is shown before.
+func (s *Story) part(p *follow.MessagePart) error {
+	if !s.begun || p.Role != string(v1alpha1.RoleAssistant) {
+		return nil
+	}
+	if now := (attempt{p.HistoryVersion, p.Attempt}); now != s.attempt {
+		s.attempt, s.said = now, s.said[:s.committed]
+	}
+	switch p.Part.Type {
+	case parts.Text:
+		s.said = s.live(Text, p.Part.Text)
+	case parts.Reasoning:
+		s.said = s.live(Reasoning, p.Part.Text)
+	case parts.ToolInput, parts.ToolCall:
+		if slices.Contains(s.ClientTools, p.Part.Name) {
+			s.said = append(s.said, Block{Kind: Call, Step: s.steps})
+		}
+		return nil
+	}
+	return s.show(false)
+}
+
+// live adds a piece of the attempt under way. Blocks of committed steps do not grow.
+func (s *Story) live(kind BlockKind, text string) []Block {
+	return append(s.said[:s.committed], grow(s.said[s.committed:], kind, text, s.steps)...)
+}
+
+// status takes how the chat stands: it says when the turn has ended.
+func (s *Story) status(p *follow.Status) error {
+	s.present = p
+	if !s.begun {
+		return nil
+	}
+	switch p.Result {
+	case v1alpha1.TurnAnswered, v1alpha1.TurnStoppedAfterTool:
+		return s.End(End{Outcome: Completed, Finish: s.finish()})
+	case v1alpha1.TurnMaxStepsReached:
+		return s.End(End{Outcome: Completed, Finish: finishLength})
+	case v1alpha1.TurnInterrupted:
+		return s.End(End{Outcome: Interrupted})
+	}
+	return nil // A turn that failed says why in an event of its own, which follows.
+}
+
+// finishLength is the reason of a reply that a limit has ended.
+const finishLength = "length"
+
+func (s *Story) finish() string {
+	if s.last == nil {
+		return ""
+	}
+	return s.last.FinishReason
+}
+
+// failed takes why the turn failed, unless it is an earlier one's.
+func (s *Story) failed(e *follow.Error) error {
+	if !s.begun || s.present == nil || s.present.Result != v1alpha1.TurnFailed {
+		return nil
+	}
+	return s.End(End{Outcome: Failed, Error: e})
+}
+
+// action takes what the turn waits for. What people decide, the client waits for.
+func (s *Story) action(a *follow.RequiresAction) error {
+	ofClient := func(c v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresClient }
+	if !s.begun || !slices.ContainsFunc(a.ToolCalls, ofClient) {
+		return nil
+	}
+	return s.End(End{Outcome: RequiresAction})
+}
+
+// superseded is how an answer ended behind which the conversation has gone on.
+func (s *Story) superseded() End {
+	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == v1alpha1.ConditionReason(v1alpha1.TurnInterrupted) {
+		return End{Outcome: Interrupted}
+	} else if r != nil && r.Status == "False" {
+		return End{Outcome: Failed, Error: &follow.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}
+	}
+	switch {
+	case s.last == nil, s.last.Outcome == v1alpha1.OutcomeInterrupted:
+		return End{Outcome: Interrupted}
+	case s.calls():
+		return End{Outcome: RequiresAction}
+	}
+	return End{Outcome: Completed, Finish: s.finish()}
+}
+
+// calls reports whether the newest step has calls for the client.
+func (s *Story) calls() bool {
+	return slices.ContainsFunc(s.said[:s.committed], func(b Block) bool { return b.Kind == Call && b.Step == s.steps-1 })
+}
+
+// End ends the answer. Blocks of an attempt that came to nothing have been told already, and stay.
+func (s *Story) End(end End) error {
+	end.Usage = s.usage
+	if err := s.seal(); err != nil {
+		return err
+	}
+	s.over = true
+	return s.Send(Event{Kind: Ended, End: &end})
+}

@@ -1,0 +1,231 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package turn_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/stream/parts"
+)
+
+// chat writes the events of a chat.
+type chat struct {
+	t      *testing.T
+	events []follow.Event
+}
+
+func (c *chat) add(name string, data any) *chat {
+	c.t.Helper()
+	raw, err := json.Marshal(data)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.events = append(c.events, follow.Event{Name: name, Data: raw})
+	return c
+}
+
+func (c *chat) asked(name string) *chat {
+	m := follow.Message{Name: name, Role: v1alpha1.RoleUser}
+	return c.add(follow.EventMessage, follow.MessageCommitted{Message: m})
+}
+
+// says is a part of an attempt.
+func (c *chat) says(attempt int32, kind parts.Type, text string) *chat {
+	return c.add(follow.EventMessagePart, follow.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
+		Part: parts.Part{Type: kind, Text: text}})
+}
+
+func (c *chat) calling(attempt int32, tool string) *chat {
+	return c.add(follow.EventMessagePart, follow.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
+		Part: parts.Part{Type: parts.ToolInput, Name: tool, Text: "{"}})
+}
+
+// commits is a reply that becomes part of the history.
+func (c *chat) commits(said ...v1alpha1.MessagePart) *chat {
+	return c.add(follow.EventMessage, follow.MessageCommitted{Message: follow.Message{Name: "reply", Attempt: 1,
+		Role: v1alpha1.RoleAssistant, Parts: said, FinishReason: "stop", Outcome: v1alpha1.OutcomeCompleted,
+		Usage: &v1alpha1.TokenUsage{InputTokens: 3, OutputTokens: 2}}})
+}
+
+func (c *chat) runs() *chat {
+	return c.add(follow.EventMessage, follow.MessageCommitted{Message: follow.Message{Name: "results", Attempt: 1,
+		Role: v1alpha1.RoleTool}})
+}
+
+func (c *chat) ends(result v1alpha1.TurnResult) *chat {
+	return c.add(follow.EventStatus, follow.Status{Turn: "q", Result: result})
+}
+
+func text(s string) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &s}
+}
+
+func thought(s string) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartReasoning, Text: &s}
+}
+
+func call(id, name string, of v1alpha1.RequiredAction) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartToolCall,
+		ToolCall: &v1alpha1.ToolCall{ID: id, Name: name, Input: "{}", RequiresAction: of}}
+}
+
+// told writes down the events of a story, in short.
+func (c *chat) told() (lines []string, err error) {
+	return c.toldWith(&turn.Story{})
+}
+
+func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
+	s.Message, s.ClientTools = "q", []string{"weather"}
+	s.Send = func(e turn.Event) error {
+		switch e.Kind {
+		case turn.Opened:
+			lines = append(lines, fmt.Sprintf("%d opens %s %s", e.Index, e.Block.Kind, e.Block.Name))
+		case turn.Grown:
+			lines = append(lines, fmt.Sprintf("%d + %q", e.Index, e.Text))
+		case turn.Closed:
+			lines = append(lines, fmt.Sprintf("%d is %q", e.Index, e.Block.Text))
+		case turn.Ended:
+			line := fmt.Sprintf("ends %s %s %d", e.End.Outcome, e.End.Finish, e.End.Usage.OutputTokens)
+			if e.End.Error != nil {
+				line += " " + string(e.End.Error.Reason)
+			}
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		return nil
+	}
+	for _, e := range c.events {
+		if err := s.Tell(e); err != nil {
+			return lines, err
+		}
+	}
+	return lines, nil
+}
+
+func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
+	hello := []string{"0 opens Text ", `0 + "Hel"`, `0 + "lo"`, `0 is "Hello"`, "ends Completed stop 2"}
+	answered := v1alpha1.TurnAnswered
+	for name, c := range map[string]struct {
+		chat func(*chat)
+		want []string
+	}{
+		"what comes live is not told again when it is committed": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").says(1, parts.Text, "lo").commits(text("Hello")).ends(answered)
+		}, hello},
+		"what was said before the message is another answer": {func(c *chat) {
+			c.asked("earlier").commits(text("Earlier.")).ends(answered).asked("q").says(1, parts.Text, "Hel").
+				says(1, parts.Text, "lo").commits(text("Hello")).ends(answered)
+		}, hello},
+		"an attempt that says the same again goes on where the lost one ended": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").says(2, parts.Text, "H").says(2, parts.Text, "ello").
+				commits(text("Hello")).ends(answered)
+		}, hello},
+		"a history that is told again is not told the client again": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").says(1, parts.Text, "lo").commits(text("Hello")).
+				add(follow.EventHistoryReset, struct{}{}).asked("q").commits(text("Hello")).ends(answered)
+		}, hello},
+		"a history alone tells the same in one piece": {func(c *chat) {
+			c.asked("q").commits(text("Hello")).ends(answered)
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed stop 2"}},
+		"steps and kinds are blocks of their own, tools of the chat none": {func(c *chat) {
+			c.asked("q").commits(thought("Hm."), text("I "), text("look."), call("c1", "execute", "")).runs().
+				commits(text("Done.")).ends(answered)
+		}, []string{"0 opens Reasoning ", `0 + "Hm."`, `0 is "Hm."`, "1 opens Text ", `1 + "I look."`, `1 is "I look."`,
+			"2 opens Text ", `2 + "Done."`, `2 is "Done."`, "ends Completed stop 4"}},
+		"a client's call is told once it is committed, and ends the answer": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Let me look.").calling(1, "weather").
+				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
+				add(follow.EventRequiresAction, follow.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
+					{ID: "c1", Name: "weather", Kind: v1alpha1.RequiresClient}}})
+		}, []string{"0 opens Text ", `0 + "Let me look."`, `0 is "Let me look."`, "1 opens Call weather", `1 + "{}"`,
+			`1 is "{}"`, "ends RequiresAction  2"}},
+		"a call that people decide about is waited for": {func(c *chat) {
+			c.asked("q").commits(call("c1", "execute", v1alpha1.RequiresApproval)).
+				add(follow.EventRequiresAction, follow.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
+					{ID: "c1", Name: "execute", Kind: v1alpha1.RequiresApproval}}})
+		}, nil},
+		"an error ends the answer with what was said": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").ends(v1alpha1.TurnFailed).
+				add(follow.EventError, follow.Error{Reason: v1alpha1.ErrorOverloaded})
+		}, []string{"0 opens Text ", `0 + "Hel"`, `0 is "Hel"`, "ends Failed  0 Overloaded"}},
+		"an error of an earlier turn is none of this one": {func(c *chat) {
+			c.ends(v1alpha1.TurnFailed).add(follow.EventError, follow.Error{Reason: v1alpha1.ErrorOverloaded})
+		}, nil},
+		"an interruption ends the answer": {func(c *chat) {
+			c.asked("q").ends(v1alpha1.TurnInterrupted)
+		}, []string{"ends Interrupted  0"}},
+		"a limit ends the answer before the model does": {func(c *chat) {
+			c.asked("q").ends(v1alpha1.TurnMaxStepsReached)
+		}, []string{"ends Completed length 0"}},
+		"the next message ends the answer": {func(c *chat) {
+			c.asked("q").commits(text("Hello")).asked("next")
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed stop 2"}},
+		"a chat that is deleted ends the answer": {func(c *chat) {
+			c.asked("q").add(follow.EventDeleted, struct{}{})
+		}, []string{"ends Failed  0 ChatDeleted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := &chat{t: t}
+			c.chat(story)
+			told, err := story.told()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, told); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAStoryEndsWhereTheChatSaysSomethingElseThanWasTold(t *testing.T) {
+	for name, c := range map[string]func(*chat){
+		"another attempt": func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").says(2, parts.Text, "Good")
+		},
+		"another kind of block": func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").says(2, parts.Reasoning, "Hel")
+		},
+		"a shorter reply": func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hello").commits(text("Hel"))
+		},
+		"a call in place of the text": func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Hel").commits(call("c1", "weather", v1alpha1.RequiresClient))
+		},
+		"an edited history": func(c *chat) {
+			c.asked("q").commits(text("Hello")).add(follow.EventHistoryReset, struct{}{}).asked("q").commits(text("Good day"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := &chat{t: t}
+			c(story)
+			if told, err := story.told(); !errors.Is(err, turn.ErrDiverged) {
+				t.Errorf("told was %q, %v", told, err)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatIsTooLongEnds(t *testing.T) {
+	story := (&chat{t: t}).asked("q").commits(text(strings.Repeat("a", turn.MaxAnswer))).commits(text("b"))
+	if _, err := story.told(); !errors.Is(err, turn.ErrTooLong) {
+		t.Error(err)
+	}
+}
+
+func TestAnAnswerBehindWhichOthersWentOnEndsAsItsMessageSays(t *testing.T) {
+	story := (&chat{t: t}).asked("q").asked("next")
+	told, err := story.toldWith(&turn.Story{Ready: &v1alpha1.MessageOutcome{Status: "False", Reason: "Overloaded"}})
+	if diff := cmp.Diff([]string{"ends Failed  0 Overloaded"}, told); err != nil || diff != "" {
+		t.Error(diff, err)
+	}
+}
