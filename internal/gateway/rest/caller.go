@@ -27,7 +27,8 @@ func NewClient(cfg *rest.Config) (*apiclient.Client, error) {
 
 type tokenKey struct{}
 
-func withToken(ctx context.Context, token string) context.Context {
+// WithToken is a context in which a client that NewClient made asks with the token.
+func WithToken(ctx context.Context, token string) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 

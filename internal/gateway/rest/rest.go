@@ -105,7 +105,7 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	}
 	defer leave()
 	ctx.SetHeader("Cache-Control", "no-store")
-	next(huma.WithContext(ctx, withToken(ctx.Context(), token)))
+	next(huma.WithContext(ctx, WithToken(ctx.Context(), token)))
 }
 
 // seat lets a caller make a request, until leave is called.
