@@ -1,0 +1,173 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package completions_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/openai/openai-go/v3"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/openai/completions"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+func answer() *wire.Answer {
+	return &wire.Answer{Namespace: "demo", Chat: "chat-x", Message: "chat-x-1", Model: "large",
+		Created: time.Unix(1_790_000_000, 0)}
+}
+
+var usage = v1alpha1.TokenUsage{InputTokens: 5, CacheReadTokens: 4, OutputTokens: 3, ReasoningTokens: 2}
+
+// blocks of two steps, the second of which has a call.
+var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text, Text: "I look."},
+	{Kind: turn.Text, Text: "And again.", Step: 1}, {Kind: turn.Call, ID: "call_1", Name: "weather", Text: "{}", Step: 1}}
+
+// stream tells an answer, and what was sent.
+func stream(t *testing.T, withUsage bool, end turn.End) (sent []string) {
+	t.Helper()
+	s := completions.NewStream(answer(), withUsage, func(event string, data []byte) error {
+		if event != "" {
+			t.Errorf("an event has the name %s", event)
+		}
+		sent = append(sent, string(data))
+		return nil
+	})
+	events := []turn.Event{}
+	for i := range blocks {
+		b := &blocks[i]
+		half := len(b.Text) / 2
+		events = append(events, turn.Event{Kind: turn.Opened, Block: b, Index: i},
+			turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[:half]},
+			turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[half:]},
+			turn.Event{Kind: turn.Closed, Block: b, Index: i})
+	}
+	err := s.Begin()
+	for _, e := range append(events, turn.Event{Kind: turn.Ended, End: &end}) {
+		err = errors.Join(err, s.Tell(e))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sent
+}
+
+func TestAStreamSaysWhatTheAnswerSaysToOpenAIsClient(t *testing.T) {
+	end := turn.End{Outcome: turn.RequiresAction, Usage: usage}
+	sent := stream(t, true, end)
+	if last := sent[len(sent)-1]; last != "[DONE]" {
+		t.Errorf("the last event is %s", last)
+	}
+	if !strings.Contains(sent[len(sent)-2], `"choices":[],"usage"`) || !strings.Contains(sent[0], `"role":"assistant"`) {
+		t.Errorf("sent is %q", sent)
+	}
+	var streamed openai.ChatCompletionAccumulator
+	for _, data := range sent[:len(sent)-1] {
+		var c openai.ChatCompletionChunk
+		if err := json.Unmarshal([]byte(data), &c); err != nil || !streamed.AddChunk(c) {
+			t.Fatalf("OpenAI's client does not read %s: %v", data, err)
+		}
+	}
+	a := answer()
+	a.Blocks, a.End = blocks, &end
+	whole, err := completions.Of(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var collected openai.ChatCompletion
+	if err := json.Unmarshal(raw, &collected); err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range []openai.ChatCompletion{streamed.ChatCompletion, collected} {
+		m := read.Choices[0].Message
+		got := []any{read.ID, m.Content, m.ToolCalls[0].ID, m.ToolCalls[0].Function.Name, m.ToolCalls[0].Function.Arguments,
+			read.Choices[0].FinishReason, read.Usage.PromptTokens, read.Usage.CompletionTokens, read.Usage.TotalTokens}
+		want := []any{"chatcmpl-chat-x-1", "I look.\n\nAnd again.", "call_1_chat-x", "weather", "{}", "tool_calls", int64(9), int64(3),
+			int64(12)}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if whole.Choices[0].Message.ReasoningContent != "Hm." {
+		t.Errorf("the reasoning is %q", whole.Choices[0].Message.ReasoningContent)
+	}
+}
+
+func TestAStreamWithoutUsageHasNoChunkOfIt(t *testing.T) {
+	if sent := stream(t, false, turn.End{Outcome: turn.Completed}); strings.Contains(strings.Join(sent, ""), "usage") {
+		t.Errorf("sent is %q", sent)
+	}
+}
+
+func TestAFailedTurnIsAnError(t *testing.T) {
+	end := turn.End{Outcome: turn.Failed, Error: &follow.Error{
+		Reason: v1alpha1.ErrorBudgetExceeded, Message: "It is spent."}}
+	sent := stream(t, true, end)
+	want := `{"error":{"message":"It is spent.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
+	if last := sent[len(sent)-1]; last != want {
+		t.Errorf("the last event is %s", last)
+	}
+	a := answer()
+	a.End = &end
+	_, err := completions.Of(a)
+	if no, ok := errors.AsType[*wire.Error](err); !ok || no.Status != 429 {
+		t.Errorf("the answer is %v", err)
+	}
+}
+
+func TestARequestIsRead(t *testing.T) {
+	got, err := completions.Read([]byte(`{"model": "large", "n": 1, "temperature": 0, "user": "u", "max_tokens": 5, "tool_choice": "auto",
+		"stream": true, "stream_options": {"include_usage": true}, "reasoning_effort": "low", "response_format": {"type": "text"},
+		"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": [{"type": "text", "text": "What is this?"},
+			{"type": "image_url", "image_url": {"url": "https://example.org/cat.jpg?size=1"}}]},
+			{"role": "assistant", "content": null, "tool_calls": [{"id": "call_1_chat-x", "type": "function"}]},
+			{"role": "tool", "tool_call_id": "call_1_chat-x", "content": "rain"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Stream || !got.Usage || !got.Temporary || got.Effort != v1alpha1.EffortLow || got.Tools != nil {
+		t.Errorf("read is %+v", got)
+	}
+	text := "What is this?"
+	want := []turn.Item{{Kind: turn.System, Text: "Be brief."},
+		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
+			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/jpeg",
+				URL: "https://example.org/cat.jpg?size=1"}}}},
+		{Kind: turn.Replied}, {Kind: turn.Called, Call: "call_1_chat-x"},
+		{Kind: turn.Returned, Call: "call_1_chat-x", Text: "rain"}}
+	if diff := cmp.Diff(want, got.Items); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
+	for body, param := range map[string]string{
+		`{"n": 2}`: "n", `{"logprobs": true}`: "logprobs", `{"audio": {"voice": "x"}}`: "audio", `{"stop": ["x"]}`: "stop",
+		`{"modalities": ["text", "audio"]}`: "modalities", `{"response_format": {"type": "json_object"}}`: "response_format",
+		`{"tool_choice": "required"}`: "tool_choice", `{"functions": [{}]}`: "functions", `{"logit_bias": {"1": 1}}`: "logit_bias",
+		`{"tools": [{"type": "custom"}]}`:                                        "tools[0]",
+		`{"messages": [{"role": "narrator", "content": "x"}]}`:                   "messages[0].role",
+		`{"messages": [{"role": "tool", "content": "x"}]}`:                       "messages[0].tool_call_id",
+		`{"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}`: "messages[0].content[0]",
+		`{"messages": [{"role": "user", "content": 7}]}`:                         "messages",
+		`{"messages": "x"}`: "messages",
+	} {
+		_, err := completions.Read([]byte(body))
+		no, ok := errors.AsType[*wire.Error](err)
+		if !ok || no.Param == nil || *no.Param != param || no.Status != 400 || no.Type != wire.InvalidRequest {
+			t.Errorf("%s: %+v", body, err)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package completions translates OpenAI's Chat Completions. It is pure.
+package completions
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+type request struct {
+	Model           string            `json:"model"`
+	Messages        []message         `json:"messages"`
+	Stream          bool              `json:"stream"`
+	Tools           []tool            `json:"tools"`
+	ReasoningEffort string            `json:"reasoning_effort"`
+	Metadata        map[string]string `json:"metadata"`
+	StreamOptions   struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	refused
+}
+
+// refused are fields that ask for what chats cannot do.
+type refused struct {
+	N              json.RawMessage `json:"n"`
+	Logprobs       json.RawMessage `json:"logprobs"`
+	TopLogprobs    json.RawMessage `json:"top_logprobs"`
+	Audio          json.RawMessage `json:"audio"`
+	Modalities     json.RawMessage `json:"modalities"`
+	Stop           json.RawMessage `json:"stop"`
+	LogitBias      json.RawMessage `json:"logit_bias"`
+	ResponseFormat json.RawMessage `json:"response_format"`
+	ToolChoice     json.RawMessage `json:"tool_choice"`
+	Parallel       json.RawMessage `json:"parallel_tool_calls"`
+	Functions      json.RawMessage `json:"functions"`
+	FunctionCall   json.RawMessage `json:"function_call"`
+	WebSearch      json.RawMessage `json:"web_search_options"`
+}
+
+func (r *refused) check() error {
+	for _, f := range []struct {
+		name, instead string
+		value         json.RawMessage
+		harmless      []string
+	}{
+		{"n", "there is one answer", r.N, []string{"1"}},
+		{"logprobs", "probabilities are not known", r.Logprobs, []string{"false"}},
+		{"top_logprobs", "probabilities are not known", r.TopLogprobs, []string{"0"}},
+		{"audio", "chats have no audio", r.Audio, nil},
+		{"modalities", "answers are text", r.Modalities, []string{`["text"]`}},
+		{"stop", "leave it out", r.Stop, nil},
+		{"logit_bias", "leave it out", r.LogitBias, nil},
+		{"response_format", "answers are text: describe the form in a message", r.ResponseFormat,
+			[]string{`{"type":"text"}`, `{"type": "text"}`}},
+		{"tool_choice", "the model chooses (auto)", r.ToolChoice, []string{`"auto"`}},
+		{"parallel_tool_calls", "the model may make several calls", r.Parallel, []string{"true"}},
+		{"functions", "use tools", r.Functions, nil},
+		{"function_call", "use tools", r.FunctionCall, nil},
+		{"web_search_options", "tools of the chat's own are those of its Chat", r.WebSearch, nil},
+	} {
+		if wire.Given(f.value, f.harmless...) {
+			return wire.Unsupported(f.name, "%s cannot be honoured: %s", f.name, f.instead)
+		}
+	}
+	return nil
+}
+
+type message struct {
+	Role       string  `json:"role"`
+	Content    content `json:"content"`
+	ToolCallID string  `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// content is a text, or a list of parts.
+type content struct{ parts []part }
+
+type part struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Refusal  string `json:"refusal"`
+	ImageURL struct {
+		URL string `json:"url"`
+	} `json:"image_url"`
+	File struct {
+		Name string `json:"filename"`
+		Data string `json:"file_data"`
+		ID   string `json:"file_id"`
+	} `json:"file"`
+}
+
+// UnmarshalJSON reads either form.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil {
+		if text != nil {
+			c.parts = []part{{Type: "text", Text: *text}}
+		}
+		return nil
+	}
+	if json.Unmarshal(raw, &c.parts) != nil {
+		return wire.Invalid("messages", "content is neither a text nor a list of parts")
+	}
+	return nil
+}
+
+type tool struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// Read reads the body of a request.
+func Read(body []byte) (*wire.Request, error) {
+	var r request
+	if err := wire.Read(body, &r); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	out := &wire.Request{Stream: r.Stream, Usage: r.StreamOptions.IncludeUsage}
+	out.Metadata = r.Metadata
+	out.Model, out.Temporary = r.Model, true
+	var err error
+	if out.Effort, err = wire.Effort("reasoning_effort", r.ReasoningEffort); err != nil {
+		return nil, err
+	}
+	if out.Tools, err = tools(r.Tools); err != nil {
+		return nil, err
+	}
+	for i := range r.Messages {
+		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, items...)
+	}
+	return out, nil
+}
+
+func tools(given []tool) (client []v1alpha1.ClientTool, err error) {
+	if given == nil {
+		return nil, nil
+	}
+	client = []v1alpha1.ClientTool{}
+	for i := range given {
+		t, param := &given[i], fmt.Sprintf("tools[%d]", i)
+		if t.Type != "function" {
+			return nil, wire.Unsupported(param, "tools of type %s cannot be honoured: functions alone", t.Type)
+		}
+		function, err := wire.Tool(param, t.Function.Name, t.Function.Description, t.Function.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		client = append(client, function)
+	}
+	return client, nil
+}
+
+func (m *message) items(param string) (items []turn.Item, err error) {
+	switch m.Role {
+	case "system", "developer":
+		return []turn.Item{{Kind: turn.System, Text: m.Content.text()}}, nil
+	case "user":
+		said, err := m.Content.said(param + ".content")
+		return []turn.Item{{Kind: turn.Said, Parts: said}}, err
+	case "assistant":
+		items = append(items, turn.Item{Kind: turn.Replied, Text: m.Content.text()})
+		for _, call := range m.ToolCalls {
+			items = append(items, turn.Item{Kind: turn.Called, Call: call.ID, Name: call.Function.Name,
+				Input: call.Function.Arguments})
+		}
+		return items, nil
+	case "tool":
+		if m.ToolCallID == "" {
+			return nil, wire.Invalid(param+".tool_call_id", "a message of the role tool says which call it is of")
+		}
+		return []turn.Item{{Kind: turn.Returned, Call: m.ToolCallID, Text: m.Content.text()}}, nil
+	}
+	return nil, wire.Invalid(param+".role", "the role is none of system, developer, user, assistant and tool")
+}
+
+// text is the text of the parts.
+func (c *content) text() string {
+	var b strings.Builder
+	for i := range c.parts {
+		b.WriteString(c.parts[i].Text + c.parts[i].Refusal)
+	}
+	return b.String()
+}
+
+// said are the parts as those of a message.
+func (c *content) said(param string) (said []v1alpha1.MessagePart, err error) {
+	for i := range c.parts {
+		p, at := &c.parts[i], fmt.Sprintf("%s[%d]", param, i)
+		var one v1alpha1.MessagePart
+		switch {
+		case p.Type == "text" && strings.TrimSpace(p.Text) == "":
+			continue
+		case p.Type == "text":
+			one = wire.Text(p.Text)
+		case p.Type == "image_url":
+			one, err = wire.Image(at+".image_url.url", p.ImageURL.URL)
+		case p.Type == "file" && p.File.Data != "":
+			one, err = wire.File(at+".file.file_data", p.File.Name, p.File.Data)
+		default:
+			err = wire.Unsupported(at, "parts of type %s cannot be honoured: texts, images, and files in place", p.Type)
+		}
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, one)
+	}
+	return said, nil
+}

@@ -1,0 +1,115 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// errorOf is any error in OpenAI's form.
+func errorOf(ctx context.Context, err error) *wire.Error {
+	if e, ok := errors.AsType[*wire.Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*refusal.Error](err); ok {
+		return ofStatus(e.Status, e.Reason, e.Message, e.RetryAfter)
+	}
+	if closing, ok := errors.AsType[*follow.Closing](err); ok {
+		return closed(closing)
+	}
+	if closing, ok := errors.AsType[*follow.Closing](context.Cause(ctx)); ok {
+		return closed(closing)
+	}
+	if errors.Is(err, turn.ErrDiverged) {
+		return &wire.Error{Status: http.StatusConflict, Type: wire.Server, Code: new("answer_begun_anew"),
+			Message: err.Error() + ": retrieve it, or make the same request again"}
+	}
+	if errors.Is(err, turn.ErrTooLong) {
+		return &wire.Error{Status: http.StatusInternalServerError, Type: wire.Server, Code: new("answer_too_long"),
+			Message: turn.ErrTooLong.Error()}
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest {
+		return ofStatus(http.StatusServiceUnavailable, refusal.APIServerUnavailable,
+			"the API server does not answer, try again", time.Second)
+	}
+	said := status.Status()
+	after, _ := apierrors.SuggestsClientDelay(err)
+	if said.Code == http.StatusUnauthorized {
+		said.Message = "the API server does not take this token: it may have expired"
+	}
+	return ofStatus(int(said.Code), string(said.Reason), said.Message, time.Duration(after)*time.Second)
+}
+
+// closed is why the gateway ends an answer; the chat goes on.
+func closed(c *follow.Closing) *wire.Error {
+	status := http.StatusServiceUnavailable
+	switch c.Reason {
+	case follow.ClosingExpired:
+		status = http.StatusUnauthorized
+	case follow.ClosingWithdrawn:
+		status = http.StatusForbidden
+	}
+	return ofStatus(status, c.Reason, c.Message, time.Second)
+}
+
+// types of errors by the status.
+var types = map[int]string{
+	http.StatusUnauthorized: wire.Authentication, http.StatusForbidden: wire.Permission,
+	http.StatusNotFound: wire.NotFound, http.StatusTooManyRequests: wire.RateLimit,
+}
+
+// codes of errors for which OpenAI has words of its own.
+var codes = map[string]string{refusal.Unauthorized: "invalid_api_key", conduct.ModelNotFound: "model_not_found"}
+
+func ofStatus(status int, reason, message string, after time.Duration) *wire.Error {
+	if status == http.StatusUnprocessableEntity {
+		status = http.StatusBadRequest // OpenAI knows one status for what is wrong with a request.
+	}
+	e := &wire.Error{Status: status, Type: types[status], Message: message, RetryAfter: after}
+	if e.Type == "" {
+		e.Type = wire.InvalidRequest
+		if status >= http.StatusInternalServerError {
+			e.Type = wire.Server
+		}
+	}
+	code := codes[reason]
+	if code == "" {
+		code = wire.Snake(reason)
+	}
+	e.Code = &code
+	return e
+}
+
+// refuse answers with an error.
+func (c *call) refuse(e *wire.Error) {
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	if e.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if c.r.ContentLength != 0 && !c.read { // Nobody reads the body, and the answer would wait for it.
+		h.Set("Connection", "close")
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
+	c.w.WriteHeader(e.Status)
+	_ = json.NewEncoder(c.w).Encode(map[string]any{"error": e}) // or the client is gone
+}

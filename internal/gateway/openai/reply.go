@@ -1,0 +1,91 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// json answers with an object.
+func (c *call) json(object any) error {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding the answer: %w", err)
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
+	c.answering = true
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(raw) // or the client is gone
+	return nil
+}
+
+// patient lets the answer take longer than a request may.
+func (c *call) patient() { _ = c.control.SetReadDeadline(time.Time{}) } // or there is none
+
+// stream is an answer that is told as it comes.
+type stream interface {
+	Begin() error
+	Tell(turn.Event) error
+	Fail(*wire.Error) error
+}
+
+// errGone means that the client takes no more.
+var errGone = errors.New("the client takes no more of the answer")
+
+// send writes a server-sent event. An event without a name has none.
+func (c *call) send(event string, data []byte) error {
+	if event != "" {
+		event = "event: " + event + "\n"
+	}
+	return c.write(event+"data: ", string(data), "\n\n")
+}
+
+// write writes the pieces of an event, within writeTimeout.
+func (c *call) write(pieces ...string) error {
+	if !c.answering {
+		c.answering = true
+		h := c.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("X-Accel-Buffering", "no")
+		c.w.WriteHeader(http.StatusOK)
+	}
+	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
+	for _, piece := range pieces {
+		if _, err := c.w.Write([]byte(piece)); err != nil {
+			return fmt.Errorf("%w: %w", errGone, err)
+		}
+	}
+	if err := c.control.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	_ = c.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends an idle stream whose deadline passes.
+	return nil
+}
+
+// tell streams an answer to its end. What ends it before is told within it, once it has begun.
+func (s *server) tell(c *call, begun conduct.Begun, to stream) error {
+	alive := func() error { return c.write(": keep-alive\n\n") }
+	c.patient()
+	err := s.options.Conductor.Listen(c.ctx(), c.by, begun,
+		conduct.Audience{Begin: to.Begin, Send: to.Tell, Alive: alive})
+	if err != nil && c.answering && !errors.Is(err, errGone) {
+		_ = to.Fail(errorOf(c.ctx(), err)) // or the client is gone
+	}
+	return err
+}
+
+// collect waits for the whole answer.
+func (s *server) collect(c *call, begun conduct.Begun, a *wire.Answer) error {
+	c.patient()
+	return s.options.Conductor.Listen(c.ctx(), c.by, begun, conduct.Audience{Send: a.Tell})
+}

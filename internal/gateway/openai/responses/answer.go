@@ -1,0 +1,184 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package responses
+
+import (
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// idPrefix begins the id of a response; the name of its message follows.
+const idPrefix = "resp_"
+
+// ID is the id of the response to a message.
+func ID(message string) string { return idPrefix + message }
+
+// MessageOf is the name of the message whose response has an id; false for what is no such id.
+func MessageOf(id string) (message string, ok bool) {
+	message, ok = strings.CutPrefix(id, idPrefix)
+	return message, ok && turn.IsMessageName(message)
+}
+
+// States of responses and items.
+const (
+	queued     = "queued"
+	inProgress = "in_progress"
+	completed  = "completed"
+	incomplete = "incomplete"
+	failed     = "failed"
+	cancelled  = "cancelled"
+)
+
+// Response is an answer as far as it has come.
+type Response struct {
+	ID           string            `json:"id"`
+	Object       string            `json:"object"`
+	CreatedAt    int64             `json:"created_at"`
+	Status       string            `json:"status"`
+	Background   bool              `json:"background"`
+	Conversation Conversation      `json:"conversation"`
+	Error        *ErrorOf          `json:"error"`
+	Incomplete   *Reason           `json:"incomplete_details"`
+	Instructions *string           `json:"instructions"`
+	Metadata     map[string]string `json:"metadata"`
+	Model        string            `json:"model"`
+	Output       []Item            `json:"output"`
+	Parallel     bool              `json:"parallel_tool_calls"`
+	Previous     *string           `json:"previous_response_id"`
+	Text         map[string]any    `json:"text"`
+	ToolChoice   string            `json:"tool_choice"`
+	Tools        []any             `json:"tools"`
+	Usage        *Usage            `json:"usage"`
+}
+
+// Conversation is the chat of an answer.
+type Conversation struct {
+	ID string `json:"id"`
+}
+
+// ErrorOf is why a response failed.
+type ErrorOf struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Reason is why a response is not whole.
+type Reason struct {
+	Reason string `json:"reason"`
+}
+
+// Item is an item of the output: a message, reasoning, or a call.
+type Item struct {
+	Type      string  `json:"type"`
+	ID        string  `json:"id"`
+	Status    string  `json:"status,omitempty"`
+	Role      string  `json:"role,omitempty"`
+	Content   []Part  `json:"content,omitzero"`
+	Summary   []Part  `json:"summary,omitzero"`
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty"`
+}
+
+// Part is a part of a message, or of reasoning.
+type Part struct {
+	Type        string `json:"type"`
+	Text        string `json:"text"`
+	Annotations []any  `json:"annotations,omitzero"`
+	Logprobs    []any  `json:"logprobs,omitzero"`
+}
+
+// Usage is what an answer took.
+type Usage struct {
+	InputTokens  int64 `json:"input_tokens"`
+	InputDetails struct {
+		CachedTokens int64 `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	OutputTokens  int64 `json:"output_tokens"`
+	OutputDetails struct {
+		ReasoningTokens int64 `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	TotalTokens int64 `json:"total_tokens"`
+}
+
+func usageOf(u v1alpha1.TokenUsage) *Usage {
+	out := &Usage{InputTokens: u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens, OutputTokens: u.OutputTokens}
+	out.TotalTokens = out.InputTokens + out.OutputTokens
+	out.InputDetails.CachedTokens, out.OutputDetails.ReasoningTokens = u.CacheReadTokens, u.ReasoningTokens
+	return out
+}
+
+// Of is an answer as far as it has come.
+func Of(a *wire.Answer) *Response {
+	r := &Response{ID: ID(a.Message), Object: "response", CreatedAt: a.Created.Unix(), Status: inProgress,
+		Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
+		Text: map[string]any{"format": map[string]string{"type": "text"}}, ToolChoice: "auto", Tools: []any{}}
+	if r.Metadata == nil {
+		r.Metadata = map[string]string{}
+	}
+	for i := range a.Blocks {
+		r.Output = append(r.Output, itemOf(a, i, &a.Blocks[i], completed))
+	}
+	switch {
+	case a.End != nil:
+		r.end(a.End)
+	case !a.Begun:
+		r.Status = queued
+	}
+	return r
+}
+
+func (r *Response) end(end *turn.End) {
+	r.Status, r.Usage = completed, usageOf(end.Usage)
+	switch {
+	case end.Outcome == turn.Failed:
+		e := wire.Failure(end.Error)
+		r.Status, r.Error = failed, &ErrorOf{Code: *e.Code, Message: e.Message}
+	case end.Outcome == turn.Interrupted:
+		r.Status, r.Incomplete = cancelled, &Reason{"interrupted"}
+	case end.Finish == "length":
+		r.Status, r.Incomplete = incomplete, &Reason{"max_output_tokens"}
+	case end.Finish == "content-filter":
+		r.Status, r.Incomplete = incomplete, &Reason{"content_filter"}
+	}
+}
+
+// itemOf is a block as an item of the output. One that is in progress is empty.
+func itemOf(a *wire.Answer, index int, b *turn.Block, status string) Item {
+	begun := status == inProgress
+	switch b.Kind {
+	case turn.Reasoning:
+		it := Item{Type: "reasoning", ID: itemID("rs", a, index), Summary: []Part{}}
+		if !begun {
+			it.Summary = []Part{summary(b.Text)}
+		}
+		return it
+	case turn.Call:
+		it := Item{Type: "function_call", ID: itemID("fc", a, index), Status: status, CallID: turn.CallID(b.ID, a.Chat),
+			Name: b.Name, Arguments: new("")}
+		if !begun {
+			it.Arguments = &b.Text
+		}
+		return it
+	}
+	it := Item{Type: "message", ID: itemID("msg", a, index), Status: status, Role: "assistant", Content: []Part{}}
+	if !begun {
+		it.Content = []Part{spoken(b.Text)}
+	}
+	return it
+}
+
+func itemID(kind string, a *wire.Answer, index int) string {
+	return fmt.Sprintf("%s_%s_%d", kind, a.Message, index)
+}
+
+func spoken(text string) Part {
+	return Part{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
+}
+
+func summary(text string) Part { return Part{Type: "summary_text", Text: text} }

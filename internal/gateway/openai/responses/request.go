@@ -1,0 +1,302 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package responses translates OpenAI's Responses. It is pure.
+package responses
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+type request struct {
+	Model        string            `json:"model"`
+	Input        json.RawMessage   `json:"input"`
+	Instructions string            `json:"instructions"`
+	Stream       bool              `json:"stream"`
+	Background   bool              `json:"background"`
+	Store        *bool             `json:"store"`
+	Previous     string            `json:"previous_response_id"`
+	Conversation json.RawMessage   `json:"conversation"`
+	Tools        []tool            `json:"tools"`
+	Metadata     map[string]string `json:"metadata"`
+	Reasoning    struct {
+		Effort string `json:"effort"`
+	} `json:"reasoning"`
+	Text struct {
+		Format struct {
+			Type string `json:"type"`
+		} `json:"format"`
+	} `json:"text"`
+	refused
+}
+
+// refused are fields that ask for what chats cannot do.
+type refused struct {
+	ToolChoice   json.RawMessage `json:"tool_choice"`
+	Parallel     json.RawMessage `json:"parallel_tool_calls"`
+	Prompt       json.RawMessage `json:"prompt"`
+	TopLogprobs  json.RawMessage `json:"top_logprobs"`
+	MaxToolCalls json.RawMessage `json:"max_tool_calls"`
+}
+
+func (r *request) check() error {
+	for _, f := range []struct {
+		name, instead string
+		value         json.RawMessage
+		harmless      []string
+	}{
+		{"tool_choice", "the model chooses (auto)", r.ToolChoice, []string{`"auto"`}},
+		{"parallel_tool_calls", "the model may make several calls", r.Parallel, []string{"true"}},
+		{"prompt", "prompts are stored nowhere: use instructions", r.Prompt, nil},
+		{"top_logprobs", "probabilities are not known", r.TopLogprobs, []string{"0"}},
+		{"max_tool_calls", "limits.maxSteps of the Chat is the limit", r.MaxToolCalls, nil},
+	} {
+		if wire.Given(f.value, f.harmless...) {
+			return wire.Unsupported(f.name, "%s cannot be honoured: %s", f.name, f.instead)
+		}
+	}
+	if format := r.Text.Format.Type; format != "" && format != "text" {
+		return wire.Unsupported("text.format", "answers are text: describe the form in the instructions")
+	}
+	return nil
+}
+
+// tool is a function. Tools of other types that clients offer by default are left out: they are the provider's, or
+// belong to OpenAI's own service.
+type tool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+// leftOut are the types of tools that Codex offers whatever its provider is.
+var leftOut = map[string]bool{"web_search": true, "namespace": true, "tool_search": true, "image_generation": true}
+
+// Read reads the body of a request.
+func Read(body []byte) (*wire.Request, error) {
+	var r request
+	if err := wire.Read(body, &r); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	out := &wire.Request{Stream: r.Stream, Background: r.Background}
+	out.Metadata = r.Metadata
+	out.Model, out.Temporary = r.Model, r.Store != nil && !*r.Store
+	if err := r.where(out); err != nil {
+		return nil, err
+	}
+	var err error
+	if out.Effort, err = wire.Effort("reasoning.effort", r.Reasoning.Effort); err != nil {
+		return nil, err
+	}
+	if out.Tools, err = tools(r.Tools); err != nil {
+		return nil, err
+	}
+	if r.Instructions != "" {
+		out.Items = append(out.Items, turn.Item{Kind: turn.System, Text: r.Instructions})
+	}
+	said, err := input(r.Input)
+	out.Items = append(out.Items, said...)
+	return out, err
+}
+
+// where reads which chat the request is about.
+func (r *request) where(out *wire.Request) error {
+	if r.Previous != "" {
+		message, ok := MessageOf(r.Previous)
+		if !ok {
+			return wire.Invalid("previous_response_id", "previous_response_id is no id of a response of Parley")
+		}
+		out.Previous = message
+	}
+	if !wire.Given(r.Conversation) {
+		return nil
+	}
+	var named struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(r.Conversation, &named.ID) != nil && json.Unmarshal(r.Conversation, &named) != nil ||
+		!turn.IsChatName(named.ID) {
+		return wire.Invalid("conversation", "conversation is not the name of a chat")
+	}
+	if r.Previous != "" {
+		return wire.Invalid("conversation", "previous_response_id and conversation exclude each other")
+	}
+	out.Chat = named.ID
+	return nil
+}
+
+func tools(given []tool) (client []v1alpha1.ClientTool, err error) {
+	if given == nil {
+		return nil, nil
+	}
+	client = []v1alpha1.ClientTool{}
+	for i := range given {
+		t, param := &given[i], fmt.Sprintf("tools[%d]", i)
+		switch {
+		case leftOut[t.Type]:
+			continue
+		case t.Type != "function":
+			return nil, wire.Unsupported(param, "tools of type %s cannot be honoured: functions alone", t.Type)
+		}
+		function, err := wire.Tool(param, t.Name, t.Description, t.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		client = append(client, function)
+	}
+	return client, nil
+}
+
+// item is an item of the input.
+type item struct {
+	Type    string          `json:"type"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+	CallID  string          `json:"call_id"`
+	Name    string          `json:"name"`
+	Input   string          `json:"arguments"`
+	Output  json.RawMessage `json:"output"`
+}
+
+type part struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	ImageURL string `json:"image_url"`
+	FileName string `json:"filename"`
+	FileData string `json:"file_data"`
+	FileURL  string `json:"file_url"`
+}
+
+// input reads the input: a text, or a list of items.
+func input(raw json.RawMessage) ([]turn.Item, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if strings.TrimSpace(text) == "" {
+			return nil, wire.Invalid("input", "input is blank: say something")
+		}
+		return []turn.Item{{Kind: turn.Said, Parts: []v1alpha1.MessagePart{wire.Text(text)}}}, nil
+	}
+	var given []item
+	if len(raw) == 0 || json.Unmarshal(raw, &given) != nil {
+		return nil, wire.Invalid("input", "input is neither a text nor a list of items")
+	}
+	var items []turn.Item
+	for i := range given {
+		some, err := given[i].items(fmt.Sprintf("input[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, some...)
+	}
+	return items, nil
+}
+
+func (it *item) items(param string) ([]turn.Item, error) {
+	switch it.Type {
+	case "", "message":
+		return it.message(param)
+	case "function_call":
+		return []turn.Item{{Kind: turn.Called, Call: it.CallID, Name: it.Name, Input: it.Input}}, nil
+	case "function_call_output":
+		if it.CallID == "" {
+			return nil, wire.Invalid(param+".call_id", "an output says by call_id which call it is of")
+		}
+		text, err := output(param+".output", it.Output)
+		return []turn.Item{{Kind: turn.Returned, Call: it.CallID, Text: text}}, err
+	case "reasoning":
+		return []turn.Item{{Kind: turn.Replied}}, nil
+	}
+	return nil, wire.Unsupported(param,
+		"items of type %s cannot be honoured: messages, reasoning, calls of functions and their outputs", it.Type)
+}
+
+func (it *item) message(param string) ([]turn.Item, error) {
+	parts, err := partsOf(param+".content", it.Content)
+	if err != nil {
+		return nil, err
+	}
+	switch it.Role {
+	case "system", "developer":
+		return []turn.Item{{Kind: turn.System, Text: text(parts)}}, nil
+	case "assistant":
+		return []turn.Item{{Kind: turn.Replied, Text: text(parts)}}, nil
+	case "user":
+		said, err := said(param+".content", parts)
+		return []turn.Item{{Kind: turn.Said, Parts: said}}, err
+	}
+	return nil, wire.Invalid(param+".role", "the role is none of system, developer, user and assistant")
+}
+
+func partsOf(param string, raw json.RawMessage) (parts []part, err error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []part{{Type: "input_text", Text: text}}, nil
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return nil, wire.Invalid(param, "content is neither a text nor a list of parts")
+	}
+	return parts, nil
+}
+
+func text(parts []part) string {
+	var b strings.Builder
+	for i := range parts {
+		b.WriteString(parts[i].Text)
+	}
+	return b.String()
+}
+
+// output is the text of a result. Images have no place in one.
+func output(param string, raw json.RawMessage) (string, error) {
+	parts, err := partsOf(param, raw)
+	if err != nil {
+		return "", err
+	}
+	for i := range parts {
+		if parts[i].Text == "" && parts[i].Type != "input_text" {
+			parts[i].Text = "(a file of type " + parts[i].Type + ", which results of calls do not hold)"
+		}
+	}
+	return text(parts), nil
+}
+
+func said(param string, given []part) (said []v1alpha1.MessagePart, err error) {
+	for i := range given {
+		if given[i].Type == "input_text" && strings.TrimSpace(given[i].Text) == "" {
+			continue
+		}
+		one, err := given[i].said(fmt.Sprintf("%s[%d]", param, i))
+		if err != nil {
+			return nil, err
+		}
+		said = append(said, one)
+	}
+	return said, nil
+}
+
+// said is the part as that of a message.
+func (p *part) said(at string) (v1alpha1.MessagePart, error) {
+	switch {
+	case p.Type == "input_text":
+		return wire.Text(p.Text), nil
+	case p.Type == "input_image" && p.ImageURL != "":
+		return wire.Image(at+".image_url", p.ImageURL)
+	case p.Type == "input_file" && p.FileData != "":
+		return wire.File(at+".file_data", p.FileName, p.FileData)
+	case p.Type == "input_file" && p.FileURL != "":
+		return wire.File(at+".file_url", p.FileName, p.FileURL)
+	}
+	return v1alpha1.MessagePart{}, wire.Unsupported(at,
+		"parts of type %s cannot be honoured like this: texts, images, files in place or by URL", p.Type)
+}

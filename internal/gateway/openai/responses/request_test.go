@@ -1,0 +1,75 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package responses_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/openai/responses"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+func TestARequestIsRead(t *testing.T) {
+	got, err := responses.Read([]byte(`{"model": "large", "stream": true, "store": false, "instructions": "Be brief.",
+		"temperature": 0.7, "reasoning": {"effort": "high", "summary": "auto"}, "previous_response_id": "resp_chat-x-1",
+		"tools": [{"type": "function", "name": "weather", "strict": false, "parameters": {"type": "object"}}, {"type": "web_search"},
+			{"type": "namespace", "name": "agents"}],
+		"input": [{"role": "developer", "content": "Be kind."}, {"type": "message", "role": "user", "content": [
+			{"type": "input_text", "text": "What is this?"}, {"type": "input_image", "image_url": "data:image/png;base64,aGk="}]},
+			{"type": "reasoning", "id": "rs_1", "summary": []},
+			{"type": "function_call", "call_id": "call_1_chat-x", "name": "weather", "arguments": "{}"},
+			{"type": "function_call_output", "call_id": "call_1_chat-x", "output": [{"type": "input_text", "text": "rain"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !got.Stream || !got.Temporary || got.Model != "large" || got.Effort != v1alpha1.EffortHigh ||
+		got.Previous != "chat-x-1" || len(got.Tools) != 1 {
+		t.Errorf("read is %+v", got)
+	}
+	text := "What is this?"
+	want := []turn.Item{{Kind: turn.System, Text: "Be brief."}, {Kind: turn.System, Text: "Be kind."},
+		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
+			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/png", Data: "aGk="}}}},
+		{Kind: turn.Replied}, {Kind: turn.Called, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
+		{Kind: turn.Returned, Call: "call_1_chat-x", Text: "rain"}}
+	if diff := cmp.Diff(want, got.Items); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
+	for body, param := range map[string]string{
+		`{"input": ""}`: "input",
+		`{"input": 1}`:  "input",
+		`{}`:            "input",
+		`{"input": "x", "previous_response_id": "resp_../../secrets"}`:                               "previous_response_id",
+		`{"input": "x", "previous_response_id": "chatcmpl-1"}`:                                       "previous_response_id",
+		`{"input": "x", "conversation": "a/b"}`:                                                      "conversation",
+		`{"input": "x", "conversation": {"id": "a"}, "previous_response_id": "resp_a"}`:              "conversation",
+		`{"input": "x", "tool_choice": "required"}`:                                                  "tool_choice",
+		`{"input": "x", "parallel_tool_calls": false}`:                                               "parallel_tool_calls",
+		`{"input": "x", "prompt": {"id": "p"}}`:                                                      "prompt",
+		`{"input": "x", "text": {"format": {"type": "json_schema"}}}`:                                "text.format",
+		`{"input": "x", "tools": [{"type": "computer_use_preview"}]}`:                                "tools[0]",
+		`{"input": "x", "tools": [{"type": "function", "name": "f", "parameters": "none"}]}`:         "tools[0]",
+		`{"input": "x", "reasoning": {"effort": "frantic"}}`:                                         "reasoning.effort",
+		`{"input": [{"type": "computer_call"}]}`:                                                     "input[0]",
+		`{"input": [{"role": "narrator", "content": "x"}]}`:                                          "input[0].role",
+		`{"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}`:         "input[0].content[0]",
+		`{"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:x"}]}]}`: "input[0].content[0].image_url",
+		`{"input": [{"type": "function_call_output", "output": "x"}]}`:                               "input[0].call_id",
+		`{"input": "x", "stream": "yes"}`:                                                            "stream",
+	} {
+		_, err := responses.Read([]byte(body))
+		no, ok := errors.AsType[*wire.Error](err)
+		if !ok || no.Param == nil || *no.Param != param || no.Status != 400 || no.Type != wire.InvalidRequest {
+			t.Errorf("%s: %+v", body, err)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package openai serves OpenAI's Responses, Chat Completions and Models over durable chats: a request becomes a message
+// of an ordinary Chat, and the answer is what the chat says to it. docs/openai.md is what a client has to know.
+//
+// Packages completions and responses translate, package conduct does what they ask for with the caller's own token, and
+// this package speaks HTTP. Nothing is kept between two requests.
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/internal/gateway/seats"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+const (
+	// maxBody is the most bytes of a request's body, of which the conversation that a client resends is a part: 16 MiB.
+	maxBody = 16 << 20
+	// bodyTimeout bounds how long a body takes to come.
+	bodyTimeout = 20 * time.Second
+	// setupTimeout bounds how long it takes to create what a request asks for.
+	setupTimeout = 30 * time.Second
+	// bodies is how many bytes of bodies are read at the same time, for 512 MiB of memory: 32 MiB. What is read takes some
+	// times as much until the message is created.
+	bodies = 32 << 20
+	// requests is how many requests are read at the same time, and callerRequests, how many of a caller.
+	requests, callerRequests = 32, 8
+	// writeTimeout is how long a client may take to accept a piece of an answer.
+	writeTimeout = 10 * time.Second
+)
+
+// Options of the server. All are required.
+type Options struct {
+	// Conductor does what requests ask for.
+	Conductor *conduct.Conductor
+	// Permit says who makes requests with a token, or why none is made.
+	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
+	// Refused is told of every refusal of the gateway's own.
+	Refused func(ctx context.Context, refused *refusal.Error)
+}
+
+type server struct {
+	options Options
+	reading *semaphore.Weighted
+	seats   *seats.Seats
+}
+
+// New serves below /v1/ for service accounts, and below /namespaces/NAMESPACE/v1/.
+func New(o Options) http.Handler {
+	s := &server{options: o, reading: semaphore.NewWeighted(bodies),
+		seats: seats.New(requests, callerRequests)}
+	mux := http.NewServeMux()
+	for _, base := range []string{"/v1", "/namespaces/{namespace}/v1"} {
+		for pattern, handle := range map[string]func(*call) error{
+			"GET /models":                       s.models,
+			"GET /models/{model...}":            s.model,
+			"POST /chat/completions":            s.complete,
+			"POST /responses":                   s.respond,
+			"GET /responses/{response}":         s.retrieve,
+			"POST /responses/{response}/cancel": s.cancel,
+			"DELETE /responses/{response}":      s.remove,
+		} {
+			method, path, _ := strings.Cut(pattern, " ")
+			mux.HandleFunc(method+" "+base+path, s.serve(handle))
+		}
+		mux.HandleFunc(base+"/", s.serve(func(c *call) error {
+			return &wire.Error{Status: http.StatusNotFound, Type: wire.NotFound, Code: new("unknown_url"),
+				Message: "there is no " + c.r.Method + " here: docs/openai.md lists what there is"}
+		}))
+	}
+	return mux
+}
+
+// call is one request.
+type call struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	control   *http.ResponseController
+	by        conduct.Caller
+	namespace string
+	// read is whether the body was.
+	read bool
+	// answering is whether the answer has begun, so that an error is told within it.
+	answering bool
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// serve lets a caller with a token in, and tells errors in OpenAI's form.
+func (s *server) serve(handle func(*call) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &call{w: w, r: r, control: http.NewResponseController(w)}
+		w.Header().Set("Cache-Control", "no-store")
+		err := s.admit(r.Context(), c)
+		if err == nil {
+			c.r = r.WithContext(rest.WithToken(r.Context(), c.by.Token))
+			err = handle(c)
+		}
+		if err == nil {
+			return
+		}
+		if own, ok := errors.AsType[*refusal.Error](err); ok {
+			s.options.Refused(r.Context(), own)
+		}
+		if !c.answering {
+			c.refuse(errorOf(r.Context(), err))
+		}
+	}
+}
+
+// admit finds out who asks, and of which namespace.
+func (s *server) admit(ctx context.Context, c *call) error {
+	bearer := refusal.BearerToken(c.r.Header.Get("Authorization"))
+	user, refused := s.options.Permit(ctx, bearer)
+	if refused != nil {
+		return refused
+	}
+	c.by = conduct.Caller{Token: bearer, Name: user}
+	c.namespace = c.r.PathValue("namespace")
+	if c.namespace == "" {
+		c.namespace = c.r.Header.Get("X-Parley-Namespace")
+	}
+	if c.namespace == "" {
+		c.namespace = namespaceOf(user)
+	}
+	if !turn.IsNamespace(c.namespace) {
+		return &wire.Error{Status: http.StatusBadRequest, Type: wire.InvalidRequest, Code: new("namespace_missing"),
+			Message: "no namespace is named: use the base URL GATEWAY/namespaces/NAMESPACE/v1, the header " +
+				"X-Parley-Namespace, or the token of a service account"}
+	}
+	return nil
+}
+
+// namespaceOf is the namespace of a service account; empty for anybody else.
+func namespaceOf(user string) string {
+	account, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	namespace, _, named := strings.Cut(account, ":")
+	if !ok || !named {
+		return ""
+	}
+	return namespace
+}
+
+// begin reads a request and creates what it asks for.
+func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire.Request, conduct.Begun, error) {
+	leave, refused := s.seat(c)
+	if refused != nil {
+		return nil, conduct.Begun{}, refused
+	}
+	defer leave()
+	body, err := c.body()
+	if err != nil {
+		return nil, conduct.Begun{}, err
+	}
+	r, err := read(body)
+	if err != nil {
+		return nil, conduct.Begun{}, err
+	}
+	r.Namespace = c.namespace
+	if err := c.headers(r); err != nil {
+		return nil, conduct.Begun{}, err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx(), setupTimeout)
+	defer cancel()
+	begun, err := s.options.Conductor.Begin(ctx, c.by, &r.Request)
+	if err == nil {
+		c.w.Header().Set("X-Parley-Chat", begun.Chat.Name)
+		c.w.Header().Set("X-Parley-Message", begun.Message.Name)
+	}
+	return r, begun, err
+}
+
+// seat lets a caller bring a body, until leave is called.
+func (s *server) seat(c *call) (leave func(), refused *refusal.Error) {
+	stand, full := s.seats.Take(c.by.Name)
+	if full == seats.ForCaller {
+		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
+			RetryAfter: time.Second,
+			Message:    c.by.Name + " has as many requests under way as one caller may have, try again"}
+	}
+	size := c.r.ContentLength
+	if size < 0 || size > maxBody {
+		size = maxBody
+	}
+	if full == seats.No && s.reading.TryAcquire(size) {
+		return func() { s.reading.Release(size); stand() }, nil
+	}
+	if full == seats.No {
+		stand()
+	}
+	return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+		RetryAfter: time.Second, Message: "the gateway reads as many requests as it may have, try again"}
+}
+
+// body reads the body, which must come in time.
+func (c *call) body() ([]byte, error) {
+	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
+	c.read = true
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &refusal.Error{Status: http.StatusRequestEntityTooLarge, Reason: refusal.TooLarge, Cause: large,
+			Message: "the body has more than 16 MiB"}
+	}
+	if err != nil {
+		return nil, &refusal.Error{Status: http.StatusRequestTimeout, Reason: refusal.BadRequest,
+			Message: "the body has not come within 20 seconds"}
+	}
+	c.patient()
+	return body, nil
+}
+
+// headers reads what a request says of itself in headers.
+func (c *call) headers(r *wire.Request) error {
+	h := c.r.Header
+	if name := h.Get("X-Parley-Chat"); name != "" {
+		r.Chat = name
+	} else if name := r.Metadata["chat"]; name != "" && r.Chat == "" {
+		r.Chat = name
+	}
+	if r.Chat != "" && !turn.IsChatName(r.Chat) {
+		return wire.Invalid("X-Parley-Chat", "X-Parley-Chat is not the name of a chat: lower-case letters, digits, - and .")
+	}
+	const longest = 256
+	r.Key, r.Thread = h.Get("Idempotency-Key"), h.Get("Thread-Id")
+	if len(r.Key) > longest || len(r.Thread) > longest {
+		return wire.Invalid("Idempotency-Key", "Idempotency-Key and Thread-Id have at most 256 characters")
+	}
+	count := h.Get("X-Stainless-Retry-Count")
+	r.Retried = count != "" && count != "0"
+	return nil
+}
+
+func (c *call) answer(begun conduct.Begun) *wire.Answer {
+	return &wire.Answer{Namespace: c.namespace, Chat: begun.Chat.Name, Message: begun.Message.Name,
+		Model: turn.ModelOf(begun.Chat, begun.Message), Created: begun.Message.CreationTimestamp.Time,
+		Metadata: turn.MetadataOf(begun.Message)}
+}

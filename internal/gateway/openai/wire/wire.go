@@ -1,0 +1,198 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire has what OpenAI's two protocols have in common: errors, tools and files. It is pure.
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// Request is a request that was read.
+type Request struct {
+	turn.Request
+
+	// Stream is whether the answer is streamed, and Usage, whether its last chunk says what it took.
+	Stream, Usage bool
+	// Background is whether the answer is not waited for.
+	Background bool
+}
+
+// Answer is what is known of an answer besides what it says.
+type Answer struct {
+	// Namespace, Chat and Message that it is of.
+	Namespace, Chat, Message string
+	// Model as the client called it.
+	Model string
+	// Created is when the message was created.
+	Created time.Time
+	// Metadata that the answer repeats.
+	Metadata map[string]string
+	// Begun is whether the model is at it.
+	Begun bool
+	// Blocks of the answer, and its End; nil as long as it has none.
+	Blocks []turn.Block
+	End    *turn.End
+}
+
+// Tell takes an event of the turn.
+func (a *Answer) Tell(e turn.Event) error {
+	a.Begun = true
+	switch e.Kind {
+	case turn.Closed:
+		a.Blocks = append(a.Blocks, *e.Block)
+	case turn.Ended:
+		a.End = e.End
+	}
+	return nil
+}
+
+// Error is a refusal in OpenAI's form.
+type Error struct {
+	// Status of the HTTP answer.
+	Status int `json:"-"`
+	// RetryAfter is when to try again; 0 if that does not help.
+	RetryAfter time.Duration `json:"-"`
+	Message    string        `json:"message"`
+	Type       string        `json:"type"`
+	// Param is the field of the request that is wrong.
+	Param *string `json:"param"`
+	Code  *string `json:"code"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Types of errors.
+const (
+	InvalidRequest = "invalid_request_error"
+	Authentication = "authentication_error"
+	Permission     = "permission_error"
+	NotFound       = "not_found_error"
+	RateLimit      = "rate_limit_error"
+	Quota          = "insufficient_quota"
+	Server         = "server_error"
+)
+
+// Invalid is a refusal of a field.
+func Invalid(param, format string, args ...any) error {
+	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: &param, Code: new("invalid_value"),
+		Message: fmt.Sprintf(format, args...)}
+}
+
+// Unsupported is a refusal of a field that chats have no meaning for.
+func Unsupported(param, format string, args ...any) error {
+	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: &param, Code: new("unsupported_parameter"),
+		Message: fmt.Sprintf(format, args...)}
+}
+
+// Read reads a body.
+func Read(body []byte, into any) error {
+	err := json.Unmarshal(body, into)
+	if err == nil {
+		return nil
+	}
+	if no, ok := errors.AsType[*Error](err); ok {
+		return no
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return Invalid(wrong.Field, "%s is no %s", wrong.Field, wrong.Type)
+	}
+	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Message: "the body is no JSON of the request: " +
+		err.Error()}
+}
+
+// Given reports whether a field that chats have no meaning for was given, other than as what is meant without it.
+func Given(field json.RawMessage, harmless ...string) bool {
+	switch text := strings.TrimSpace(string(field)); text {
+	case "", "null", "{}", "[]", `""`:
+		return false
+	default:
+		return !slices.Contains(harmless, text)
+	}
+}
+
+// maxDescription is the most characters of a tool's description.
+const maxDescription = 4096
+
+// Tool is a function as a client's tool. The schema may be empty.
+func Tool(param, name, description string, schema json.RawMessage) (v1alpha1.ClientTool, error) {
+	tool := v1alpha1.ClientTool{Name: name, Description: description}
+	if len([]rune(description)) > maxDescription {
+		return tool, Invalid(param, "the description of function %s has more than %d characters", name, maxDescription)
+	}
+	if Given(schema) {
+		var object map[string]any
+		if json.Unmarshal(schema, &object) != nil {
+			return tool, Invalid(param, "the parameters of function %s are no JSON schema of an object", name)
+		}
+		tool.InputSchema = &runtime.RawExtension{Raw: schema}
+	}
+	return tool, nil
+}
+
+// Text is a part of a message.
+func Text(text string) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text}
+}
+
+// Image is a part of a message: an image at a URL, or in a data URL.
+func Image(param, url string) (v1alpha1.MessagePart, error) {
+	return file(param, "image", url, "image/png")
+}
+
+// File is a part of a message: a file in a data URL.
+func File(param, name, url string) (v1alpha1.MessagePart, error) {
+	if name = path.Base(strings.TrimSpace(name)); name == "." || name == "/" {
+		name = "file"
+	}
+	return file(param, name, url, "application/pdf")
+}
+
+func file(param, name, url, usual string) (v1alpha1.MessagePart, error) {
+	f := &v1alpha1.MessageFile{Name: name}
+	data, inPlace := strings.CutPrefix(url, "data:")
+	if !inPlace {
+		f.URL = url
+		f.MediaType = usual
+		if byName, _, err := mime.ParseMediaType(mime.TypeByExtension(path.Ext(withoutQuery(url)))); err == nil {
+			f.MediaType = byName
+		}
+		return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
+	}
+	kind, content, ok := strings.Cut(data, ";base64,")
+	if !ok {
+		return v1alpha1.MessagePart{}, Invalid(param, "the data URL is not of the form data:TYPE;base64,CONTENT")
+	}
+	f.MediaType, f.Data = strings.ToLower(kind), content
+	return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
+}
+
+func withoutQuery(url string) string {
+	before, _, _ := strings.Cut(url, "?")
+	return before
+}
+
+// Effort is the effort that a word means.
+func Effort(param, word string) (v1alpha1.ReasoningEffort, error) {
+	if word == "" {
+		return "", nil
+	}
+	effort := v1alpha1.ReasoningEffortOf(word)
+	if effort == "" {
+		return "", Invalid(param, "%s is none of none, minimal, low, medium, high, xhigh and max", param)
+	}
+	return effort, nil
+}
