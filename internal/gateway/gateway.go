@@ -171,6 +171,9 @@ func (g *Gateway) Handler() http.Handler {
 		operations.ServeHTTP(w, r)
 	})
 	mux.Handle("/v1alpha1/", operations)
+	compatible := g.openai()
+	mux.Handle("/v1/", compatible)
+	mux.Handle("/namespaces/", compatible)
 	return mux
 }
 
@@ -223,8 +226,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 		return refused
 	}
 	if !g.Synced() {
-		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting, RetryAfter: time.Second,
-			Message: "the gateway is starting, try again"}
+		return starting()
 	}
 	leave, refused := g.seat(grant.User)
 	if refused != nil {

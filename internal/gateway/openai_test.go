@@ -1,0 +1,255 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// compatible is a client of OpenAI's protocols.
+type compatible struct {
+	in    *installation
+	token string
+}
+
+// user makes an account that may chat, and its client.
+func (in *installation) user(name string) *compatible {
+	in.t.Helper()
+	in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
+	in.create(&rbacv1.Role{ObjectMeta: in.meta(name), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages"},
+			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatmodelconfigs", "chatclasses"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
+	binding := in.bindingOf(name)
+	binding.RoleRef.Name = name
+	in.create(binding)
+	return &compatible{in, in.tokenOf(name)}
+}
+
+// answered is an answer of which the body was read.
+type answered struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// code is that of an error.
+func (a answered) code(t *testing.T) string {
+	t.Helper()
+	var body struct {
+		Error struct {
+			Message, Type, Code string
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || body.Error.Message == "" || body.Error.Type == "" {
+		t.Errorf("this is no error of OpenAI: %d %s", a.status, a.body)
+	}
+	return body.Error.Code
+}
+
+func (c *compatible) ask(method, path, body string, headers ...string) *http.Response {
+	c.in.t.Helper()
+	r, err := http.NewRequestWithContext(c.in.t.Context(), method, c.in.url+path, strings.NewReader(body))
+	if err != nil {
+		c.in.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := c.in.client.Do(r)
+	if err != nil {
+		c.in.t.Fatal(err)
+	}
+	return response
+}
+
+func (c *compatible) does(method, path, body string, headers ...string) answered {
+	c.in.t.Helper()
+	response := c.ask(method, path, body, headers...)
+	defer func() { _ = response.Body.Close() }()
+	read, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.in.t.Fatal(err)
+	}
+	return answered{response.StatusCode, response.Header, string(read)}
+}
+
+func (c *compatible) base() string { return "/namespaces/" + c.in.namespace + "/v1" }
+
+// takeUp puts the message that a client has created for a chat at the head.
+func (c *conversation) takeUp(version int64) *v1alpha1.ChatMessage {
+	c.in.t.Helper()
+	var found *v1alpha1.ChatMessage
+	waitUntil(c.in.t, "the client says something", func() bool {
+		var all v1alpha1.ChatMessageList
+		if err := cluster.Client.List(c.in.t.Context(), &all, client.InNamespace(c.in.namespace)); err != nil {
+			return false
+		}
+		for i := range all.Items {
+			if m := &all.Items[i]; m.Spec.ChatRef.Name == c.chat.Name && m.Labels[turn.LabelRequest] != "" {
+				found = m
+			}
+		}
+		return found != nil
+	})
+	h := &c.chat.Status.History
+	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: found.Name, Parent: h.Head, Index: h.Length,
+		HistoryVersion: version}
+	h.Version, h.Head, h.Length = version, found.Name, h.Length+1
+	return found
+}
+
+const hello = `{"model": "", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}`
+
+func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() {
+		c.takeUp(1)
+		c.attempt(1)
+		c.commit()
+		c.say("Hel", "lo")
+		c.finish(v1alpha1.RoleAssistant, "Hello")
+		c.chat.Status.Turn.Result = v1alpha1.TurnAnswered
+		c.commit()
+	})
+	got := anna.does("POST", anna.base()+"/chat/completions", hello, "X-Parley-Chat", "c")
+	if got.status != 200 || !strings.HasSuffix(got.body, "data: [DONE]\n\n") || got.header.Get("X-Parley-Chat") != "c" {
+		t.Fatalf("%d %v %s", got.status, got.header, got.body)
+	}
+	id := "resp_" + got.header.Get("X-Parley-Message")
+	found := anna.does("GET", "/v1/responses/"+id, "") // The namespace is that of anna's account.
+	if found.status != 200 || !strings.Contains(found.body, `"text":"Hello"`) || !strings.Contains(found.body, `"completed"`) {
+		t.Errorf("%d %s", found.status, found.body)
+	}
+}
+
+func TestAnAnswerEndsWhenTheRightToListenDoes(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.lease.every = 50 * time.Millisecond })
+	c, anna := in.converse("c"), in.user("anna")
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() {
+		c.takeUp(1)
+		c.commit()
+		binding := in.bindingOf("anna")
+		if err := cluster.Client.Delete(t.Context(), binding); err != nil {
+			t.Error(err)
+		}
+	})
+	got := anna.does("POST", anna.base()+"/chat/completions", hello, "X-Parley-Chat", "c")
+	if !strings.Contains(got.body, "access_withdrawn") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func TestCallersOfOpenAIsProtocolsDoNothingThatTheyMayNot(t *testing.T) {
+	var log bytes.Buffer
+	in := install(t, func(g *Gateway) { g.config.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	other := install(t, nil)
+	in.converse("c")
+	other.converse("theirs")
+	anna := in.user("anna")
+	stranger := &compatible{in, in.tokenOf("stranger")}
+	listener := &compatible{in, in.tokenOf("viewer", "parley-gateway")}
+	nobody := &compatible{in, "none"}
+	elsewhere := "/namespaces/" + other.namespace + "/v1"
+	for name, c := range map[string]struct {
+		by           *compatible
+		method, path string
+		body         string
+		headers      []string
+		status       int
+		code         string
+	}{
+		"no token":              {nobody, "GET", anna.base() + "/models", "", nil, 401, "invalid_api_key"},
+		"a token for listening": {listener, "POST", anna.base() + "/chat/completions", hello, nil, 403, "forbidden"},
+		"a stranger":            {stranger, "POST", anna.base() + "/chat/completions", hello, nil, 403, "forbidden"},
+		"a stranger's chat":     {stranger, "POST", anna.base() + "/responses", `{"input": "x", "conversation": "c"}`, nil, 403, "forbidden"},
+		"a stranger's models":   {stranger, "GET", anna.base() + "/models", "", nil, 403, "forbidden"},
+		"another namespace":     {anna, "POST", elsewhere + "/chat/completions", hello, nil, 403, "forbidden"},
+		"another namespace's chat": {anna, "POST", elsewhere + "/chat/completions", hello, []string{"X-Parley-Chat", "theirs"},
+			403, "forbidden"},
+		"another namespace by the header": {anna, "POST", "/v1/chat/completions", hello,
+			[]string{"X-Parley-Namespace", other.namespace}, 403, "forbidden"},
+		"another namespace's response": {anna, "GET", elsewhere + "/responses/resp_q", "", nil, 403, "forbidden"},
+		"a namespace that is a path": {anna, "GET", "/v1/models", "", []string{"X-Parley-Namespace", "../../api"}, 400,
+			"namespace_missing"},
+		"a response that is a path": {anna, "GET", anna.base() + "/responses/resp_..%2F..%2Fsecrets", "", nil, 404,
+			"response_not_found"},
+		"a response that is none": {anna, "GET", anna.base() + "/responses/resp_none", "", nil, 404, "not_found"},
+		"a chat that is a path":   {anna, "POST", anna.base() + "/chat/completions", hello, []string{"X-Parley-Chat", "a/../b"}, 400, "invalid_value"},
+		"a model that is a path":  {anna, "POST", anna.base() + "/responses", `{"input": "x", "model": "../secrets/x"}`, nil, 404, "model_not_found"},
+		"a model that is none":    {anna, "POST", anna.base() + "/responses", `{"input": "x", "model": "gpt-5"}`, nil, 404, "model_not_found"},
+		"a body that is too large": {anna, "POST", anna.base() + "/responses", strings.Repeat(" ", 17<<20), nil, 413,
+			"request_entity_too_large"},
+		"a body that is none": {anna, "POST", anna.base() + "/responses", `{"input":`, nil, 400, ""},
+		"results of no chat of ours": {anna, "POST", anna.base() + "/responses", `{"input": [{"type": "function_call_output",
+			"call_id": "call_1_gone", "output": "x"}]}`, nil, 404, "not_found"},
+		"results that no call waits for": {anna, "POST", anna.base() + "/responses", `{"input": [{"type": "function_call_output",
+			"call_id": "call_1_c", "output": "x"}]}`, nil, 409, "conflict"},
+		"nothing that is new": {anna, "POST", anna.base() + "/chat/completions", `{"messages": []}`, nil, 400, "bad_request"},
+		"what is not there":   {anna, "GET", anna.base() + "/embeddings", "", nil, 404, "unknown_url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.by.does(c.method, c.path, c.body, c.headers...)
+			if code := got.code(t); got.status != c.status || code != c.code {
+				t.Errorf("%d %s: %s", got.status, code, got.body)
+			}
+		})
+	}
+	var said v1alpha1.ChatMessageList
+	if err := cluster.Client.List(t.Context(), &said); err != nil {
+		t.Fatal(err)
+	}
+	for i := range said.Items {
+		if ns := said.Items[i].Namespace; ns == in.namespace || ns == other.namespace {
+			t.Errorf("somebody has said %s", said.Items[i].Name)
+		}
+	}
+	for _, c := range []*compatible{anna, stranger, listener} {
+		if strings.Contains(log.String(), c.token) {
+			t.Error("a token is in the log")
+		}
+	}
+}
+
+func TestAKeyOfSomebodyElseIsAnotherOne(t *testing.T) {
+	in := install(t, nil)
+	anna, bob := in.user("anna"), in.user("bob")
+	in.create(&v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "m"},
+		Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible, Model: "m",
+			BaseURL: "http://model.invalid/v1", Default: true}})
+	const ask = `{"input": "Hi.", "background": true, "model": "m"}`
+	first := anna.does("POST", anna.base()+"/responses", ask, "Idempotency-Key", "k")
+	again := anna.does("POST", anna.base()+"/responses", ask, "Idempotency-Key", "k")
+	others := bob.does("POST", bob.base()+"/responses", ask, "Idempotency-Key", "k")
+	if first.status != 200 || first.body != again.body || others.status != 200 || first.body == others.body {
+		t.Errorf("anna got %s and %s, bob %s", first.body, again.body, others.body)
+	}
+	reused := anna.does("POST", anna.base()+"/responses", `{"input": "Bye.", "background": true}`, "Idempotency-Key", "k")
+	if reused.status != 409 {
+		t.Errorf("a key that is used again for something else: %d %s", reused.status, reused.body)
+	}
+}
