@@ -1,0 +1,126 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+)
+
+// openaiClients is the folder of the clients that npm has.
+func openaiClients(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("OPENAI_CLIENTS")
+	if dir == "" {
+		t.Fatal("OPENAI_CLIENTS must name the folder of the clients: run make test-e2e")
+	}
+	return dir
+}
+
+// runs has a program run to its end, and returns what it writes.
+func runs(t *testing.T, program *exec.Cmd) string {
+	t.Helper()
+	var complaints bytes.Buffer
+	program.Stderr = &complaints
+	end := time.AfterFunc(2*time.Minute, func() { _ = program.Process.Kill() })
+	defer end.Stop()
+	out, err := program.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s\n%s", program.Args, err, out, complaints.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
+	dir := openaiClients(t)
+	for name, args := range map[string][]string{
+		"openai, responses":   {"openai.mjs", "responses"},
+		"openai, completions": {"openai.mjs", "completions"},
+		"AI SDK":              {"ai.mjs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, forecast)
+			p := w.byGateway()
+			program := exec.CommandContext(t.Context(), "node", args...)
+			program.Dir = dir
+			program.Env = append(os.Environ(), "BASE_URL="+p.openaiURL(), "API_KEY="+p.token)
+			if said := runs(t, program); said != "It rains in Rome." {
+				t.Errorf("the model said %q", said)
+			}
+			if n := len(w.requests()); n != 2 {
+				t.Errorf("the model was called %d times", n)
+			}
+			if last := string(w.requests()[1].Body); !strings.Contains(last, "rain in Rome") {
+				t.Errorf("the model was told %s", last)
+			}
+		})
+	}
+}
+
+// codex has Codex CLI talk to chats of the world, with a home folder.
+func (w *world) codex(home string, args ...string) string {
+	w.t.Helper()
+	p := w.byGateway()
+	config := fmt.Sprintf(`model = "default"
+model_provider = "parley"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[model_providers.parley]
+name = "Parley"
+base_url = %q
+wire_api = "responses"
+env_key = "PARLEY_TOKEN"
+`, p.openaiURL())
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	program := exec.CommandContext(w.t.Context(),
+		filepath.Join(openaiClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
+	program.Dir = home
+	program.Env = append(os.Environ(), "HOME="+home, "CODEX_HOME="+home, "PARLEY_TOKEN="+p.token)
+	return runs(w.t, program)
+}
+
+func TestCodexWorksInOneChat(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "and now"}, Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Say("Still ", "42.")}}},
+		{Match: modelserver.Match{MinToolResults: 1}, Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Say("It ", "is ", "42.")}}},
+		{Match: modelserver.Match{ToolOffered: "exec_command"}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+			modelserver.Think("I compute."), modelserver.Say("Let me compute."),
+			modelserver.Call("exec_command", `{"cmd":"echo is $((40+2))"}`)}}},
+	}})
+	home := t.TempDir()
+	if said := w.codex(home, "--skip-git-repo-check", "What is 40+2?"); said != "It is 42." {
+		t.Errorf("Codex says %q", said)
+	}
+	if n := len(w.requests()); n != 2 || !strings.Contains(string(w.requests()[1].Body), "is 42") {
+		t.Errorf("the model was called %d times", n)
+	}
+	if said := w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"); said != "Still 42." {
+		t.Errorf("Codex says %q", said)
+	}
+	var chats v1alpha1.ChatList
+	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
+		t.Fatalf("there are %d chats, %v", len(chats.Items), err)
+	}
+	w.ready(chats.Items[0].Name, 6)
+	w.nothingLeft(chats.Items[0].Name)
+}
