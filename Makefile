@@ -130,6 +130,15 @@ openai-clients:
 	  { npm ci --prefix $(OPENAI_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
 	    cp $(OPENAI_CLIENTS)/package-lock.json $(OPENAI_CLIENTS)/.installed; }
 
+# As npm has it, held to its hash by its lock.
+AXE := $(BIN)/axe
+
+.PHONY: axe
+axe:
+	@mkdir -p $(AXE) && cp hack/axe/package*.json $(AXE)/
+	@cmp -s $(AXE)/package-lock.json $(AXE)/.installed || \
+	  { npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(AXE)/package-lock.json $(AXE)/.installed; }
+
 # What gives the sandboxes of the end-to-end tests their pods, as its release is.
 .PHONY: agent-sandbox
 agent-sandbox:

@@ -12,6 +12,7 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   echo 'The generated files differ from their sources: run "make generate" and commit the result.' >&2
   exit 1
 fi
+hack/vendor-page.sh --check
 go run ./internal/chat/machine/gen -o docs/status.md -check
 go run -tags grpcnotrace ./internal/tools/gen -o docs/tools.md -check
 for module in . test/gitops hack/localcluster hack/agent-sandbox; do

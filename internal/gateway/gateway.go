@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/gateway/page"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/seats"
@@ -150,7 +152,8 @@ func (g *Gateway) Synced() bool {
 	return g.chats.added.HasSynced() && g.notes.added.HasSynced() && g.pods.HasSynced()
 }
 
-// Handler serves the streams, what callers do with chats, /healthz and /readyz.
+// Handler serves the streams, what callers do with chats, the page, /healthz and /readyz. What a page of another origin
+// lets a browser ask for changes nothing.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -174,7 +177,8 @@ func (g *Gateway) Handler() http.Handler {
 	compatible := g.openai()
 	mux.Handle("/v1/", compatible)
 	mux.Handle("/namespaces/", compatible)
-	return mux
+	mux.Handle(page.Path, page.Handler(page.LoginToken))
+	return http.NewCrossOriginProtection().Handler(mux)
 }
 
 // operations serves what is no stream.
@@ -343,10 +347,18 @@ func lastEventID(r *http.Request) string {
 }
 
 func position(r *http.Request) (follow.Position, error) {
-	id := lastEventID(r)
+	id, last := lastEventID(r), int64(0)
+	if given := r.URL.Query().Get("last"); given != "" {
+		var err error
+		if last, err = strconv.ParseInt(given, 10, 64); err != nil || last <= 0 {
+			return follow.Position{}, fmt.Errorf("last must be how many messages to begin with, not %.100q", given)
+		}
+	}
 	switch from := r.URL.Query().Get("from"); {
 	case id != "" || from == "":
-		return follow.ParsePosition(id)
+		at, err := follow.ParsePosition(id)
+		at.Last = last
+		return at, err
 	case from == "now":
 		return follow.Position{Now: true}, nil
 	default:

@@ -64,7 +64,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"yaml for debug and settings")
 	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o),
 		newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
-		newDebug(o))
+		newDebug(o), newUI(o))
 	return root
 }
 

@@ -100,7 +100,8 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 }
 
 func (f *Follower) begin(from Position) {
-	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, at: cursor{resume: &from},
+	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send,
+		at:    cursor{resume: &from, last: from.Last},
 		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
 	f.present = present{queue: f.Queue, out: f.Send}
 	f.live = live{parts: f.Parts}

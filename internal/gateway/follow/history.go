@@ -27,6 +27,7 @@ type cursor struct {
 	next     int64  // index of the first message that the client does not have
 	head     string // name of the last one that it has
 	final    bool   // whether that one was generated, so that nothing else can ever have its name
+	last     int64  // how many of the newest messages it wants where it begins; 0: all
 	preview
 }
 
@@ -63,6 +64,16 @@ type goal struct {
 	// is the same if exact.
 	version int64
 	exact   bool
+	// anyway ends the walk there, whatever stands there: the client wants no more.
+	anyway bool
+}
+
+// start is the goal of a walk for a client that holds nothing.
+func (c *cursor) start(chat *v1alpha1.Chat) goal {
+	if c.last == 0 {
+		return goal{}
+	}
+	return goal{next: max(0, chat.Status.History.Length-c.last), anyway: true}
 }
 
 // goal derives from the client's position where a walk ends. It is false if no walk can end there.
@@ -73,6 +84,8 @@ func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
 		return goal{}, false
 	case p == nil:
 		g = goal{next: c.next, head: c.head, final: c.final, version: c.version}
+	case !p.Now && p.Chat == "":
+		g = c.start(chat)
 	case p.Now:
 		g = goal{next: history.Length, head: history.Head, version: history.Version}
 	case p.Attempt > 0:
@@ -126,7 +139,7 @@ func (t *transcript) news(ctx context.Context, chat *v1alpha1.Chat) (news, error
 		}
 		t.room.release(n.messages)
 	}
-	n, _, err := t.walk(ctx, chat, goal{})
+	n, _, err := t.walk(ctx, chat, t.at.start(chat))
 	n.reset = true
 	return n, err
 }
@@ -146,6 +159,9 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
 		place := placeOf(chat, name, index, next)
 		if index < g.next {
+			if g.anyway {
+				return n, true, nil
+			}
 			if right, err = t.holds(ctx, chat, g, place, next); err != nil {
 				t.room.release(n.messages)
 				return news{}, false, err

@@ -116,6 +116,6 @@ func (t *transcript) enter(chat *v1alpha1.Chat, n news) {
 	}
 	t.at = cursor{
 		uid: chat.UID, identity: identity(chat.UID), next: chat.Status.History.Length, head: chat.Status.History.Head,
-		final: n.final, preview: now,
+		final: n.final, last: t.at.last, preview: now,
 	}
 }

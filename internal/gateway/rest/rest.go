@@ -64,6 +64,8 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.messages()
 	a.steering()
 	a.surroundings()
+	a.namespaces()
+	a.history()
 	return mux, a.huma.OpenAPI()
 }
 

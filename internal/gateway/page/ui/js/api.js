@@ -1,0 +1,94 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The operations of docs/gateway.md.
+
+import { another, bearer } from './session.js';
+
+/** Why something was not done, in the words of the gateway or of the API server. */
+export class Refusal extends Error {
+  /** @param {number} status 0: nobody has answered, so nobody knows whether it was done */
+  constructor(status, reason, message) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+
+  /** Whether the same request may succeed later. */
+  get passes() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+let onUnauthorized = () => {};
+
+/** @param {(message: string) => void} tell is called when the credential is refused */
+export function whenUnauthorized(tell) {
+  onUnauthorized = tell;
+}
+
+/** @param {Response} answer @returns {Promise<Refusal>} */
+export async function refusalOf(answer) {
+  const said = await answer.json().catch(() => ({}));
+  const no = new Refusal(answer.status, said.reason || answer.statusText, said.message || `The answer is ${answer.status}.`);
+  if (answer.status === 401) onUnauthorized(no.message);
+  return no;
+}
+
+/**
+ * Makes a request. One whose credential is refused is made again once there is another one.
+ * @param {string} method @param {string} path below /v1alpha1 @param {Object} [body]
+ * @returns {Promise<any>} the answer, decoded
+ */
+export async function ask(method, path, body) {
+  for (;;) {
+    const renewal = another();
+    let answer;
+    try {
+      answer = await fetch(`/v1alpha1${path}`, {
+        method,
+        headers: { Authorization: bearer(), ...(body ? { 'Content-Type': 'application/json' } : {}) },
+        body: body ? JSON.stringify(body) : undefined,
+        redirect: 'error',
+      });
+    } catch {
+      throw new Refusal(0, 'Unreachable', 'The server cannot be reached.');
+    }
+    if (answer.ok) return answer.status === 204 ? {} : answer.json();
+    const no = await refusalOf(answer);
+    if (no.status !== 401) throw no;
+    await renewal;
+  }
+}
+
+const wait = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/**
+ * Creates something with a name of its own, until it is known to exist. Whoever does not know whether it has arrived
+ * sends it again: that there is one of this name already then means that it has.
+ * @param {string} path @param {{name: string}} body @param {(no: Refusal) => void} [waiting] is told of each try in vain
+ */
+export async function create(path, body, waiting = () => {}) {
+  for (let unknown = false, pause = 500; ; pause = Math.min(pause * 2, 10000)) {
+    try {
+      return await ask('POST', path, body);
+    } catch (no) {
+      if (unknown && no.status === 409 && no.reason === 'AlreadyExists') return {};
+      if (!no.passes) throw no;
+      unknown = true;
+      waiting(no);
+      await wait(pause);
+    }
+  }
+}
+
+const segment = encodeURIComponent;
+export const inNamespace = (namespace) => `/namespaces/${segment(namespace)}`;
+export const ofChat = (namespace, chat) => `${inNamespace(namespace)}/chats/${segment(chat)}`;
+export const ofMessage = (namespace, chat, message) => `${ofChat(namespace, chat)}/messages/${segment(message)}`;
+
+/** A name that nobody else takes. @param {string} prefix */
+export function newName(prefix) {
+  const random = crypto.getRandomValues(new Uint8Array(8));
+  return `${prefix}-${Array.from(random, (byte) => (byte % 36).toString(36)).join('')}`;
+}

@@ -1,0 +1,173 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The page: which namespace and chat it shows, and what holds its parts together. Its address says which.
+
+import { ask, whenUnauthorized, ofChat } from './api.js';
+import { ChatView } from './chat.js';
+import { confirmed, newChat, signIn } from './dialogs.js';
+import { byId, el, onFrame } from './dom.js';
+import { help, listen } from './keys.js';
+import { ChatList } from './list.js';
+import { tick } from './notices.js';
+import { begin, known, remember, use } from './session.js';
+import { themes } from './theme.js';
+
+/** @type {ChatList|null} */
+let list = null;
+/** @type {ChatView|null} */
+let view = null;
+const lost = new Set();
+let login = 'token';
+
+const address = (namespace, chat) => `#/${encodeURIComponent(namespace)}${chat ? `/${encodeURIComponent(chat)}` : ''}`;
+const link = (chat) => address(list?.namespace ?? '', chat);
+
+function place() {
+  const [, namespace, chat] = location.hash.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return '';
+    }
+  });
+  return { namespace: namespace || '', chat: chat || '' };
+}
+
+/** Says whether the streams are there. */
+function connection(which) {
+  return (state, why) => {
+    if (state === 'lost') lost.add(which);
+    else lost.delete(which);
+    const banner = byId('connection');
+    banner.hidden = lost.size === 0;
+    const words = why?.message ? `Not connected: ${why.message}` : 'Not connected.';
+    if (lost.size > 0) banner.textContent = `${words} Trying again; what you type is kept.`;
+  };
+}
+
+function route() {
+  const { namespace, chat } = place();
+  if (!namespace) {
+    byId('namespace').focus();
+    return;
+  }
+  remember({ namespace, chat });
+  if (list?.namespace !== namespace) {
+    list?.stop();
+    lost.clear();
+    byId('namespace').value = namespace;
+    list = new ChatList(namespace, { changed: listChanged, state: connection('list'), link });
+  }
+  list.select(chat);
+  if (view && (view.namespace !== namespace || view.chat !== chat)) {
+    view.close();
+    lost.delete('chat');
+    view = null;
+  }
+  document.body.dataset.view = chat ? 'chat' : 'list';
+  byId('chat').hidden = !chat;
+  byId('nothing').hidden = Boolean(chat);
+  if (chat && !view) {
+    view = new ChatView(namespace, chat, { link, below: (name) => list.below(name), summary: (name) => list.chats.get(name),
+      state: connection('chat'), gone: () => { byId('notices').replaceChildren(el('p', { class: 'notice bad' }, 'This chat was deleted.')); } });
+  }
+}
+
+function listChanged() {
+  const waiting = list?.waiting ?? 0;
+  document.title = `${waiting ? `(${waiting}) ` : ''}${view ? `${view.chat} · ` : ''}Parley`;
+  if (view) onFrame(view.drawPresent);
+}
+
+async function namespaces() {
+  const found = await ask('GET', '/namespaces').catch(() => ({ namespaces: [] }));
+  byId('namespaces').replaceChildren(...found.namespaces.map((name) => el('option', { value: name })));
+}
+
+function go(namespace, chat) {
+  if (namespace) location.hash = address(namespace, chat);
+}
+
+async function deleteChat() {
+  if (!view) return;
+  const { namespace, chat } = view;
+  if (!await confirmed(`Chat ${chat} is deleted with its messages and sub-chats.`, 'Delete the chat')) return;
+  await view.act('It was not deleted', async () => { await ask('DELETE', ofChat(namespace, chat)); go(namespace, ''); });
+}
+
+/** @type {Object<string, () => void>} what the buttons do */
+const acts = {
+  new: () => { if (list) newChat(list.namespace, (chat) => go(list.namespace, chat)); },
+  back: () => go(list?.namespace, ''),
+  interrupt: () => view?.request('Interrupt'),
+  compact: () => view?.request('Compact'),
+  clear: () => view?.request('Clear'),
+  title: () => view?.request('Title'),
+  suspend: () => view?.change({ suspend: !list?.chats.get(view.chat)?.suspended }),
+  archive: () => view?.change({ archived: !list?.chats.get(view.chat)?.archived }),
+  delete: deleteChat,
+  help: () => help(shortcuts),
+};
+
+const shortcuts = [
+  { keys: ['j', 'ArrowDown'], what: 'next message', act: () => view?.move(1) },
+  { keys: ['k', 'ArrowUp'], what: 'message before', act: () => view?.move(-1) },
+  { keys: ['G', 'End'], what: 'newest message', act: () => view?.transcript.toEnd() },
+  { keys: [']'], what: 'next chat', act: () => go(list?.namespace, list?.neighbour(1)) },
+  { keys: ['['], what: 'chat before', act: () => go(list?.namespace, list?.neighbour(-1)) },
+  { keys: ['/'], what: 'search among the chats', act: () => byId('filter').focus() },
+  { keys: ['c'], what: 'type a message', act: () => byId('compose').focus() },
+  { keys: ['n'], what: 'new chat', act: acts.new },
+  { keys: ['e'], what: 'edit the message in focus, or the newest of a person', act: () => view?.editFocused() },
+  { keys: ['.'], what: 'stop the turn under way', act: acts.interrupt },
+  { keys: ['a'], what: 'go to what waits for you; Enter approves', act: () => view?.approvals.first?.focus() },
+  { keys: ['?'], what: 'these keys', act: acts.help },
+];
+
+function wire() {
+  themes();
+  listen(shortcuts);
+  for (const control of document.querySelectorAll('[data-act]')) {
+    control.addEventListener('click', () => {
+      control.closest('[popover]')?.hidePopover();
+      acts[control.dataset.act]();
+    });
+  }
+  byId('place').addEventListener('submit', (event) => { event.preventDefault(); go(byId('namespace').value.trim(), ''); });
+  byId('namespace').addEventListener('change', () => go(byId('namespace').value.trim(), ''));
+  byId('chat').addEventListener('dragover', (event) => event.preventDefault());
+  byId('chat').addEventListener('drop', (event) => { event.preventDefault(); view?.composer.add(event.dataTransfer?.files); });
+  window.addEventListener('hashchange', route);
+  window.addEventListener('beforeunload', (event) => { if (view?.outbox.items.length) event.preventDefault(); });
+  setInterval(tick, 1000);
+}
+
+function unknown(message) {
+  if (login === 'token') {
+    signIn(message, (token, keep) => { use(token, keep); namespaces(); });
+    return;
+  }
+  const banner = byId('connection');
+  banner.hidden = false;
+  banner.textContent = `${message}. What you typed stays here: copy it before you close this tab.`;
+}
+
+async function start() {
+  wire();
+  const found = await begin();
+  login = found.login;
+  whenUnauthorized(unknown);
+  if (!known()) unknown(found.refused || (login === 'link' ? 'This page is opened by the link that kubectl chat ui prints: run it again'
+    : 'A token of the cluster says who you are, and what you may see and do.'));
+  if (known()) namespaces();
+  const { namespace, chat } = place();
+  if (!namespace && found.place.namespace) {
+    history.replaceState(null, '', address(found.place.namespace, found.place.chat));
+  } else if (!chat && !namespace) {
+    byId('namespace').focus();
+  }
+  route();
+}
+
+start();

@@ -1,0 +1,188 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Calls that wait for people or a client, with what will be done in view.
+
+import { ask, create, newName, ofChat } from './api.js';
+import { button, el } from './dom.js';
+import { inputOf, text } from './call.js';
+import { keep, kept } from './drafts.js';
+import { link, markdown } from './markdown.js';
+import { countdown, parsed, plain, safe } from './text.js';
+
+const CAUSES = {
+  ToolChanged: 'Its server says something else of this tool than before.',
+  PlanMode: 'The chat is in mode Plan, and nobody knows whether this changes something.',
+  ReviewRequired: 'This is what it will do:',
+};
+
+/** How often it is looked whether others have decided. */
+const LOOK = 4000;
+
+export class ApprovalPanel {
+  /** @param {HTMLElement} root @param {string} namespace @param {string} chat @param {(words: string) => void} failed */
+  constructor(root, namespace, chat, failed) {
+    Object.assign(this, { root, namespace, chat, failed, version: 0, decided: new Map() });
+    root.replaceChildren();
+  }
+
+  close() {
+    clearInterval(this.looking);
+  }
+
+  /** @param {any} waiting @param {Map<string, import('./call.js').CallCard>} cards */
+  show(waiting, cards) {
+    const version = waiting?.historyVersion ?? 0;
+    if (version === this.version) return;
+    this.close();
+    this.version = version;
+    this.decided = new Map();
+    this.root.hidden = !waiting;
+    this.root.replaceChildren();
+    if (!waiting) return;
+    const calls = waiting.toolCalls.map((call) => ({ ...call, input: cards.get(call.id)?.call.input || call.input }));
+    const clients = calls.filter((call) => call.kind === 'Client');
+    const others = calls.filter((call) => call.kind !== 'Client');
+    this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
+      el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now()))),
+    ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
+    if (calls.length > 1) this.looking = setInterval(() => this.#look(), LOOK);
+  }
+
+  /** The first button that decides. */
+  get first() {
+    return this.root.querySelector('.decide button:not([disabled]), .decide input, .decide textarea');
+  }
+
+  #call(call) {
+    const form = el('section', { class: 'pending', 'data-call': call.id, 'aria-label': `call of ${plain(call.name)}` },
+      el('h4', {}, plain(call.name)), ...what(call));
+    const decide = el('div', { class: 'decide' });
+    const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
+    const comment = kept(el('input', { type: 'text', placeholder: 'Why, if not', 'aria-label': 'A comment for the model' }),
+      `comment/${call.id}`);
+    const act = (decision) => () => this.#decide(call, decision, comment.value, fields?.content(), decide);
+    decide.append(...(fields ? [fields.node] : []), el('div', { class: 'row' },
+      button(fields ? 'Answer' : 'Approve', act('Approve'), { class: 'primary' }), button('Deny', act('Deny')), comment));
+    form.append(decide);
+    this.#settled(call, decide);
+    return form;
+  }
+
+  async #decide(call, decision, comment, content, at) {
+    for (const control of at.querySelectorAll('button')) control.disabled = true;
+    try {
+      await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
+        ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
+      keep(`comment/${call.id}`, '');
+      this.decided.set(call.id, decision);
+      this.#settled({ ...call, decision: { decision } }, at);
+    } catch (no) {
+      for (const control of at.querySelectorAll('button')) control.disabled = false;
+      this.failed(`Nothing was decided: ${no.message}`);
+    }
+  }
+
+  #settled(call, at) {
+    if (!call.decision) return;
+    const words = call.decision.decision === 'Deny' ? 'Denied' : 'Approved';
+    at.replaceChildren(el('p', { class: 'settled' }, words, call.decision.comment ? `: ${safe(call.decision.comment)}` : '',
+      '. It goes on once all are decided.'));
+  }
+
+  /** Shows what others have decided: the stream tells of the calls once. */
+  async #look() {
+    if (document.hidden) return;
+    const found = await ask('GET', ofChat(this.namespace, this.chat)).catch(() => null);
+    for (const call of found?.status?.requiresAction?.toolCalls ?? []) {
+      const at = this.root.querySelector(`[data-call="${CSS.escape(call.id)}"] .decide`);
+      if (at && call.decision && !at.querySelector('.settled')) this.#settled(call, at);
+    }
+  }
+
+  #results(calls) {
+    const fields = calls.map((call) => ({ call,
+      field: kept(el('textarea', { rows: 2, 'aria-label': `Result of ${plain(call.name)}`, placeholder: 'JSON, or words' }),
+        `result/${call.id}`) }));
+    const send = button(calls.length > 1 ? 'Send the results' : 'Send the result', async () => {
+      const results = fields.map(({ call, field }) => ({ id: call.id,
+        output: parsed(field.value) === undefined ? JSON.stringify(field.value) : field.value }));
+      send.disabled = true;
+      try {
+        await create(`${ofChat(this.namespace, this.chat)}/results`, { name: newName(`${this.chat}-results`), results });
+        for (const { call } of fields) keep(`result/${call.id}`, '');
+      } catch (no) {
+        send.disabled = false;
+        this.failed(`The results were not taken: ${no.message}`);
+      }
+    }, { class: 'primary' });
+    return el('section', { class: 'pending', 'aria-label': 'results of a client' },
+      ...fields.flatMap(({ call, field }) => [el('h4', {}, `${plain(call.name)} needs a result`), ...what(call),
+        el('div', { class: 'decide' }, field)]), send);
+  }
+}
+
+/** What will be done. */
+function what(call) {
+  const out = [];
+  if (CAUSES[call.approvalCause]) out.push(el('p', {}, CAUSES[call.approvalCause]));
+  if (call.proposal) out.push(text(call.proposal));
+  if (call.approvalCause === 'InputRequired') return out;
+  return [...out, ...inputOf(call)];
+}
+
+/** A form for what a call asks for. @returns {{node: HTMLElement, content: () => string}} */
+function inputs(call) {
+  const asked = parsed(call.inputRequests);
+  const readers = [];
+  const node = el('div', { class: 'inputs' });
+  for (const [id, { params = {} }] of Object.entries(asked ?? {})) {
+    node.append(el('div', { class: 'prose' }, markdown(String(params.message ?? id))));
+    if (params.url) {
+      const to = link(params.url);
+      to.append(plain(params.url));
+      node.append(el('p', {}, to));
+    }
+    const { properties = {}, required = [] } = params.requestedSchema ?? {};
+    for (const [name, schema] of Object.entries(properties)) {
+      const { label, read } = field(`${call.id}/${name}`, name, schema, required.includes(name));
+      node.append(label);
+      readers.push([name, read]);
+    }
+  }
+  return { node, content: () => JSON.stringify(Object.fromEntries(readers.map(([name, read]) => [name, read()])
+    .filter(([, value]) => value !== undefined && value !== ''))) };
+}
+
+function choicesOf(schema) {
+  const plainOnes = [...(schema.enum ?? []), ...(schema.items?.enum ?? [])].map((value) => ({ const: value, title: value }));
+  return [...plainOnes, ...(schema.oneOf ?? []), ...(schema.items?.anyOf ?? [])];
+}
+
+/** One field of a form. @returns {{label: HTMLElement, read: () => any}} */
+function field(key, name, schema, required) {
+  const title = plain(schema.title || name) + (required ? '' : ' (optional)');
+  const about = schema.description ? el('span', { class: 'about' }, plain(schema.description)) : null;
+  const choices = choicesOf(schema);
+  if (choices.length > 0) return choosing(key, title, about, choices, schema.type === 'array');
+  if (schema.type === 'boolean') {
+    const box = el('input', { type: 'checkbox' });
+    box.checked = schema.default === true;
+    return { label: el('label', { class: 'check' }, box, ' ', title, about), read: () => box.checked };
+  }
+  const number = schema.type === 'number' || schema.type === 'integer';
+  const input = kept(el('input', { type: number ? 'number' : 'text', step: schema.type === 'integer' ? 1 : 'any' }), `answer/${key}`);
+  return { label: el('label', {}, title, about, input),
+    read: () => (input.value === '' ? undefined : number ? Number(input.value) : input.value) };
+}
+
+function choosing(key, title, about, choices, several) {
+  const boxes = choices.map((choice) => ({ value: choice.const,
+    box: el('input', { type: several ? 'checkbox' : 'radio', name: key }), title: plain(choice.title || choice.const) }));
+  const read = () => {
+    const chosen = boxes.filter(({ box }) => box.checked).map(({ value }) => value);
+    return several ? chosen : chosen[0];
+  };
+  return { label: el('fieldset', {}, el('legend', {}, title), about,
+    ...boxes.map(({ box, title: words }) => el('label', { class: 'check' }, box, ' ', words))), read };
+}

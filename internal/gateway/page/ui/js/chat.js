@@ -1,0 +1,217 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// One chat: what its stream tells, and what can be done with it.
+
+import { ask, inNamespace, newName, ofChat, ofMessage } from './api.js';
+import { ApprovalPanel } from './approval.js';
+import { Composer } from './composer.js';
+import { confirmed } from './dialogs.js';
+import { announce, byId, el, fill, onFrame, toast } from './dom.js';
+import { edit, edited } from './editor.js';
+import { showNotices } from './notices.js';
+import { Outbox } from './outbox.js';
+import { showQueue } from './queue.js';
+import { Story } from './story.js';
+import { follow } from './stream.js';
+import { clipped, money, safe, tokens } from './text.js';
+import { Transcript } from './transcript.js';
+import { mark, standing } from './words.js';
+
+/** How many messages the stream begins with; older ones come when they are looked for. */
+const LAST = 200;
+
+export class ChatView {
+  /**
+   * @param {string} namespace @param {string} chat
+   * @param {{link: (chat: string) => string, below: (chat: string) => any[], summary: (chat: string) => any,
+   *   state: (state: string, why?: Error) => void, gone: () => void}} page
+   */
+  constructor(namespace, chat, page) {
+    Object.assign(this, { namespace, chat, page, story: new Story() });
+    const tell = (words) => toast(words, true);
+    this.tell = tell;
+    this.transcript = new Transcript(byId('transcript'), {
+      chatLink: page.link, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
+      drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry); },
+      older: () => this.older(),
+    });
+    this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
+    this.outbox = new Outbox(namespace, chat, { changed: () => onFrame(this.drawPresent),
+      placed: (name) => this.story.place(name),
+      back: (body, why) => { this.composer.back(body); tell(`It was not sent: ${why}`); } });
+    this.composer = new Composer(`${namespace}/${chat}/compose`, (body) => {
+      this.outbox.send(body);
+      this.transcript.toEnd();
+    }, tell);
+    this.drawHistory = () => this.#drawHistory();
+    this.drawPresent = () => this.#drawPresent();
+    this.drawLive = () => this.transcript.syncLive(this.story);
+    this.stop = follow(`${ofChat(namespace, chat)}/stream?last=${LAST}`, {
+      begin: () => this.story.connected(),
+      events: (list) => this.#events(list),
+      state: (state, why) => this.#state(state, why),
+    });
+    ask('GET', `${inNamespace(namespace)}/modelconfigs`).then((found) => this.composer.models(found.modelConfigs), () => {});
+    onFrame(this.drawPresent);
+  }
+
+  close() {
+    this.stop();
+    this.outbox.close();
+    this.approvals.close();
+    this.transcript.close();
+    this.closed = true;
+  }
+
+  #events(list) {
+    const before = { phase: this.story.status?.phase, length: this.story.entries.length };
+    const changed = new Set(list.map((event) => this.story.apply(event)));
+    if (changed.has('history')) onFrame(this.drawHistory);
+    else if (changed.has('live')) onFrame(this.drawLive);
+    if (changed.has('present') || changed.has('history')) onFrame(this.drawPresent);
+    this.#say(before);
+  }
+
+  /** What those hear who do not see it: ends and needs, not each word. */
+  #say(before) {
+    const { status, waiting, failure } = this.story;
+    if (!status || before.phase === undefined || before.phase === status.phase) return;
+    if (waiting) announce(`${waiting.toolCalls.length} calls wait for you.`);
+    else if (failure) announce(`The turn failed: ${failure.reason}.`);
+    else if (status.phase === 'Waiting') announce('The reply is complete.');
+  }
+
+  #state(state, why) {
+    this.page.state(state, why);
+    if (state !== 'refused') return;
+    fill(byId('transcript'), el('p', { class: 'empty' }, `This chat cannot be shown: ${why.message}`));
+  }
+
+  #drawHistory() {
+    if (this.closed) return;
+    // A history that is being told anew is drawn once it is whole.
+    if (this.story.whole) this.transcript.sync(this.story);
+    this.drawLive();
+    this.#drawPresent();
+  }
+
+  #drawPresent() {
+    if (this.closed) return;
+    const { story } = this;
+    this.outbox.settle();
+    this.#head();
+    showNotices(byId('notices'), story);
+    this.approvals.show(story.waiting, this.transcript.cards);
+    showQueue(byId('queue'), { queue: story.queue, sending: this.outbox.items, failed: story.status?.phase === 'Error' },
+      { namespace: this.namespace, chat: this.chat, tell: this.tell });
+    byId('interrupt').hidden = !story.busy;
+    byId('composer').hidden = story.deleted;
+    if (story.whole) this.transcript.sync(story);
+    if (story.deleted) this.page.gone();
+  }
+
+  #head() {
+    const { status } = this.story;
+    const about = this.page.summary(this.chat) ?? {};
+    byId('chat-title').textContent = clipped(about.title || this.chat, 200);
+    byId('chat-name').textContent = about.title ? this.chat : '';
+    const now = { ...about, ...status };
+    const badge = byId('chat-standing');
+    badge.className = `standing ${mark(now)}`;
+    badge.textContent = status || about.phase ? standing(now) : '';
+    badge.title = safe(now.message ?? '');
+    const context = this.story.entries.findLast((entry) => entry.message.context)?.message.context;
+    const full = context?.limit ? Math.round((100 * context.tokens) / context.limit) : 0;
+    byId('chat-facts').textContent = [safe(status?.model || about.model || ''), ...(about.cost ?? []).map(money),
+      context ? `context ${tokens(context.tokens)}${context.limit ? ` (${full} %)` : ''}` : ''].filter(Boolean).join(' · ');
+    this.#family(about);
+  }
+
+  #family(about) {
+    const below = this.page.below(this.chat);
+    const shown = JSON.stringify([about.parent, below.map((c) => [c.name, c.title, c.reason, c.phase])]);
+    const root = byId('family');
+    if (root.dataset.shown === shown && root.dataset.chat === this.chat) return;
+    Object.assign(root.dataset, { shown, chat: this.chat });
+    root.hidden = !about.parent && below.length === 0;
+    fill(root, about.parent ? el('a', { href: this.page.link(about.parent) }, `↑ ${safe(about.parent)}`) : null,
+      ...below.map((sub) => el('a', { href: this.page.link(sub.name) }, clipped(sub.title || sub.name, 40), ' ',
+        el('span', { class: `standing ${mark(sub)}` }, standing(sub)))));
+  }
+
+  /** Reads messages from before the first that is known. @returns {Promise<boolean>} whether there were some */
+  async older() {
+    const first = this.story.entries[0];
+    if (!first || first.index === 0) return false;
+    try {
+      const found = await ask('GET', `${ofChat(this.namespace, this.chat)}/messages?before=${encodeURIComponent(first.message.name)}`);
+      const had = this.story.entries.length;
+      this.story.prepend(found.messages);
+      const added = this.story.entries.length - had;
+      this.transcript.from += added;
+      return added > 0;
+    } catch (no) {
+      this.tell(`Earlier messages cannot be read: ${no.message}`);
+      return false;
+    }
+  }
+
+  /** @param {any} entry */
+  edit(entry) {
+    const at = this.transcript.items.find((item) => item.entry === entry)?.node;
+    const hint = entry.message.visibility === 'People' ? 'Only people read this.'
+      : 'The conversation goes on from here: the replies behind it are generated anew.';
+    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint }, this.tell);
+  }
+
+  /** @param {any} entry */
+  async remove(entry) {
+    const { message } = entry;
+    const generated = message.role === 'Assistant';
+    const question = generated ? 'The reply is thrown away and generated anew, and all that follows it leaves the conversation.'
+      : 'The message and all that follows it leave the conversation.';
+    if (!await confirmed(message.visibility === 'People' ? 'The note is deleted.' : question,
+      generated ? 'Generate anew' : 'Delete')) return;
+    await this.act('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
+  }
+
+  /** Asks the chat for something once. @param {string} kind */
+  async request(kind) {
+    await this.act('Nothing was done', async () => {
+      const made = await ask('POST', `${ofChat(this.namespace, this.chat)}/requests`, { kind, token: newName('page') });
+      if (made.outcome === 'Refused') throw new Error(made.message);
+      if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
+    });
+  }
+
+  /** @param {Object} spec */
+  async change(spec) {
+    await this.act('Nothing was changed', () => ask('PATCH', ofChat(this.namespace, this.chat), { spec }));
+  }
+
+  async act(failed, what) {
+    try {
+      await what();
+    } catch (no) {
+      this.tell(`${failed}: ${no.message}`);
+    }
+  }
+
+  /** Moves among the messages. @param {number} by */
+  move(by) {
+    const nodes = [...byId('transcript').querySelectorAll('article:not([hidden])')];
+    const at = nodes.indexOf(document.activeElement?.closest('article'));
+    const next = nodes[at < 0 ? nodes.length - 1 : Math.min(nodes.length - 1, Math.max(0, at + by))];
+    next?.focus();
+    next?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Edits the message in focus, or the newest one of a person. */
+  editFocused() {
+    const focused = document.activeElement?.closest('article');
+    const item = this.transcript.items.find((i) => i.node === focused && i.node.matches('.user, .note'))
+      ?? this.transcript.items.findLast((i) => i.node.matches('.user'));
+    if (item) this.edit(item.entry);
+  }
+}

@@ -1,0 +1,72 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Makes elements. All text goes through text nodes: what a model or a stranger says is never read as HTML.
+
+/**
+ * @param {string} tag of the element, such as "p"
+ * @param {Object<string, any>} [props] attributes; "on" is an object of listeners, "class" and "text" what they say,
+ *   true an attribute without a value; null, undefined and false none
+ * @param {...(Node|string|null|undefined|false)} children
+ * @returns {HTMLElement}
+ */
+export function el(tag, props = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'on') for (const [event, listener] of Object.entries(value)) made.addEventListener(event, listener);
+    else if (name === 'text') made.textContent = value;
+    else made.setAttribute(name, value === true ? '' : String(value));
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
+  return made;
+}
+
+/** A button. @param {string} label @param {(event: Event) => void} act @param {Object<string, any>} [props] */
+export function button(label, act, props = {}) {
+  return el('button', { type: 'button', on: { click: act }, ...props }, label);
+}
+
+/** Replaces the children of a node, if that is there. @param {Element} parent @param {...(Node|string|null|false)} children */
+export function fill(parent, ...children) {
+  parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined && child !== false));
+}
+
+/** @param {string} id @returns {any} the element that index.html has */
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+const frames = new Map();
+
+/** Runs a function once before the next frame, however often it is asked for. @param {Function} draw */
+export function onFrame(draw) {
+  if (frames.has(draw)) return;
+  const run = () => {
+    const { frame, timer } = frames.get(draw);
+    frames.delete(draw);
+    cancelAnimationFrame(frame);
+    clearTimeout(timer);
+    draw();
+  };
+  // A page that nobody sees has no frames, and is to be up to date when it is looked at.
+  frames.set(draw, { frame: requestAnimationFrame(run), timer: setTimeout(run, 250) });
+}
+
+let speaking = 0;
+
+/** Says something to those who listen to the page instead of looking at it. @param {string} words */
+export function announce(words) {
+  const at = byId('announcer');
+  at.textContent = '';
+  clearTimeout(speaking);
+  speaking = setTimeout(() => { at.textContent = words; }, 100);
+}
+
+/** Shows a passing word at the bottom, with an action if there is one. @param {string} words @param {boolean} [bad] */
+export function toast(words, bad = false) {
+  const shown = el('div', { class: bad ? 'toast bad' : 'toast', role: bad ? 'alert' : 'status' }, el('span', {}, words),
+    button('Close', () => shown.remove(), { class: 'quiet' }));
+  byId('toasts').append(shown);
+  if (!bad) setTimeout(() => shown.remove(), 6000);
+}

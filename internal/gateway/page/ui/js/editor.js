@@ -1,0 +1,75 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Edits a message where it stands. What was typed is kept until it is saved or given up, also when the message changes
+// meanwhile.
+
+import { ask, ofMessage } from './api.js';
+import { button, el } from './dom.js';
+import { draft, keep, kept } from './drafts.js';
+import { wordsOf } from './message.js';
+
+export const editKey = (uid) => `edit/${uid}`;
+
+/**
+ * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
+ * @param {{namespace: string, chat: string, name: string, uid: string, hint: string}} of
+ * @param {(words: string) => void} failed
+ */
+export async function edit(at, of, failed) {
+  if (at.querySelector(':scope > .editor')) return;
+  const key = editKey(of.uid);
+  let found;
+  try {
+    found = await ask('GET', ofMessage(of.namespace, of.chat, of.name));
+  } catch (no) {
+    failed(`It cannot be edited: ${no.message}`);
+    return;
+  }
+  if (at.querySelector(':scope > .editor')) return;
+  const field = el('textarea', { rows: 4, 'aria-label': 'The message' });
+  field.value = wordsOf(found.spec);
+  kept(field, key);
+  const rest = [...at.children];
+  const close = () => {
+    keep(key, '');
+    form.remove();
+    for (const child of rest) child.hidden = false;
+    at.focus();
+  };
+  const save = async () => {
+    const files = (found.spec.parts ?? []).filter((part) => part.type === 'File');
+    const said = files.length ? { parts: [...(field.value ? [{ type: 'Text', text: field.value }] : []), ...files] }
+      : { content: field.value };
+    try {
+      await ask('PATCH', ofMessage(of.namespace, of.chat, of.name), { ...said, resourceVersion: await latest(of, found) });
+      close();
+    } catch (no) {
+      failed(no.status === 409 ? 'Somebody else has changed it meanwhile. What you typed is kept: look at it again.'
+        : `It was not changed: ${no.message}`);
+    }
+  };
+  const form = el('div', { class: 'editor' }, field, el('p', { class: 'dim' }, of.hint),
+    el('div', { class: 'row' }, button('Save', save, { class: 'primary' }), button('Cancel', close)));
+  field.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') close();
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) save();
+  });
+  for (const child of rest) child.hidden = true;
+  at.append(form);
+  field.focus();
+}
+
+/**
+ * The version that the edit is of. The operator writes statuses meanwhile, which changes nothing of what people say.
+ */
+async function latest(of, found) {
+  const now = await ask('GET', ofMessage(of.namespace, of.chat, of.name));
+  return now.metadata.generation === found.metadata.generation && now.metadata.uid === found.metadata.uid
+    ? now.metadata.resourceVersion : found.metadata.resourceVersion;
+}
+
+/** Whether somebody was editing a message. @param {string} uid */
+export function edited(uid) {
+  return draft(editKey(uid)) !== '';
+}

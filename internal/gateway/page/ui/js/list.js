@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// The chats of a namespace, live: those that wait for people first, then those where something has happened last.
+
+import { inNamespace } from './api.js';
+import { byId, el, onFrame } from './dom.js';
+import { follow } from './stream.js';
+import { ago, clipped, money, safe } from './text.js';
+import { mark, standing } from './words.js';
+
+export class ChatList {
+  /** @param {string} namespace @param {{changed: () => void, state: Function, link: (chat: string) => string}} page */
+  constructor(namespace, page) {
+    Object.assign(this, { namespace, page, chats: new Map(), told: null, filter: '', current: '', rows: new Map(), synced: false });
+    this.draw = () => this.#draw();
+    this.stop = follow(`${inNamespace(namespace)}/chats?watch`, {
+      events: (list) => { for (const event of list) this.#apply(event); onFrame(this.draw); this.page.changed(); },
+      state: (state, why) => { this.refused = state === 'refused' ? why : null; page.state(state, why); onFrame(this.draw); },
+    });
+    byId('filter').oninput = (event) => { this.filter = event.target.value.toLowerCase(); onFrame(this.draw); };
+    byId('chats').replaceChildren();
+    onFrame(this.draw);
+  }
+
+  #apply({ name, data }) {
+    switch (name) {
+      case 'added': case 'modified': (this.told ?? this.chats).set(data.name, data); break;
+      case 'deleted': (this.told ?? this.chats).delete(data.name); break;
+      case 'list_reset': this.told = new Map(); break;
+      case 'synced':
+        this.synced = true;
+        if (this.told) this.chats = this.told;
+        this.told = null;
+        break;
+      default:
+    }
+  }
+
+  /** @param {string} chat */
+  select(chat) {
+    this.current = chat;
+    onFrame(this.draw);
+  }
+
+  /** @param {string} chat @returns {any[]} its sub-chats, the oldest first */
+  below(chat) {
+    return [...this.chats.values()].filter((c) => c.parent === chat)
+      .sort((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
+  }
+
+  /** The chat that stands so many places after the current one. @param {number} by @returns {string} empty: none */
+  neighbour(by) {
+    const links = [...byId('chats').querySelectorAll('a')];
+    const at = links.findIndex((link) => link.dataset.chat === this.current);
+    return links[Math.min(links.length - 1, Math.max(0, at + by))]?.dataset.chat ?? '';
+  }
+
+  get waiting() {
+    return [...this.chats.values()].filter((chat) => mark(chat) === 'act').length;
+  }
+
+  #matches(chat) {
+    return !this.filter || [chat.name, chat.title, chat.reason, chat.phase, chat.model]
+      .some((text) => String(text ?? '').toLowerCase().includes(this.filter));
+  }
+
+  #draw() {
+    const root = byId('chats');
+    const order = [...this.chats.values()].filter((chat) => !chat.parent || !this.chats.has(chat.parent)).sort(later);
+    const rows = order.flatMap((chat) => this.#rows(chat, 0));
+    const wanted = rows.map(({ chat, depth }) => this.#row(chat, depth));
+    // Elements stay where they are as long as they may, so that whoever has one in focus keeps it.
+    wanted.forEach((li, i) => { if (root.children[i] !== li) root.insertBefore(li, root.children[i] ?? null); });
+    while (root.children.length > wanted.length) root.lastChild.remove();
+    byId('list-empty').textContent = this.#empty(wanted.length);
+  }
+
+  #empty(shown) {
+    if (this.refused) return `The chats of ${this.namespace} cannot be listed: ${this.refused.message}`;
+    if (shown > 0) return '';
+    if (!this.synced) return 'The chats are being read…';
+    return this.filter ? 'No chat matches.' : 'There is no chat yet.';
+  }
+
+  /** A chat with those below it; a filter shows what matches with what stands above that. */
+  #rows(chat, depth) {
+    const below = depth < 8 ? this.below(chat.name).flatMap((sub) => this.#rows(sub, depth + 1)) : [];
+    return below.length > 0 || this.#matches(chat) ? [{ chat, depth }, ...below] : [];
+  }
+
+  #row(chat, depth) {
+    const known = this.rows.get(chat.name);
+    const current = chat.name === this.current;
+    const shown = JSON.stringify([chat, depth, current]);
+    if (known?.shown === shown) return known.li;
+    const link = el('a', { href: this.page.link(chat.name), 'data-chat': chat.name, 'aria-current': current ? 'page' : null },
+      el('span', { class: 'top' }, el('span', { class: 'title' }, clipped(chat.title || chat.name, 80)),
+        el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
+      el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
+      chat.queued ? el('span', { class: 'count' }, `${chat.queued} queued`) : '',
+      el('span', { class: 'meta' }, [chat.title ? clipped(chat.name, 40) : '', chat.model ? safe(chat.model) : '',
+        ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · ')),
+      chat.lastReply || chat.turn?.summary
+        ? el('span', { class: 'last' }, clipped(chat.turn?.summary || chat.lastReply, 120)) : '');
+    const li = known?.li ?? el('li');
+    li.className = `depth${Math.min(depth, 3)}${chat.archived ? ' archived' : ''}`;
+    const focused = li.contains(document.activeElement);
+    li.replaceChildren(link);
+    if (focused) link.focus();
+    this.rows.set(chat.name, { li, shown });
+    return li;
+  }
+}
+
+function later(a, b) {
+  const urgent = Number(mark(b) === 'act') - Number(mark(a) === 'act');
+  const archived = Number(Boolean(a.archived)) - Number(Boolean(b.archived));
+  return urgent || archived || String(b.since ?? b.createdAt).localeCompare(String(a.since ?? a.createdAt))
+    || a.name.localeCompare(b.name);
+}

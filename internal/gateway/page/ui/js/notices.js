@@ -1,0 +1,51 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// How the turn stands, where that is not plain from the transcript: errors with their advice, retries, what is waited for.
+
+import { el } from './dom.js';
+import { countdown, safe, span } from './text.js';
+import { standing } from './words.js';
+
+/** @param {HTMLElement} root @param {import('./story.js').Story} story */
+export function showNotices(root, story) {
+  const notes = [failed(story.failure), retried(story.retrying), working(story)].filter(Boolean);
+  const shown = notes.map((note) => note.textContent).join();
+  if (root.dataset.shown === shown) return;
+  root.dataset.shown = shown;
+  root.replaceChildren(...notes);
+}
+
+const from = (of) => (of.provider ? ` (${safe(of.provider)}${of.statusCode ? `, ${of.statusCode}` : ''})` : '');
+
+function failed(error) {
+  if (!error) return null;
+  return el('div', { class: 'notice bad', role: 'alert' }, el('h3', {}, `The turn failed: ${safe(error.reason)}${from(error)}`),
+    error.message ? el('p', {}, safe(error.message)) : '',
+    el('p', { class: 'advice' }, safe(error.advice || 'Put right what is wrong.'), ' ',
+      'Then send a message: the conversation goes on.'));
+}
+
+function retried(retry) {
+  if (!retry) return null;
+  return el('div', { class: 'notice warn' }, el('h3', {}, `Attempt ${retry.attempt} failed: ${safe(retry.reason)}${from(retry)}`),
+    retry.message ? el('p', {}, safe(retry.message)) : '',
+    el('p', {}, retry.modelConfig ? `${safe(retry.modelConfig)} is asked next, in ` : 'The next one begins in ',
+      el('span', { class: 'until', 'data-until': retry.at }, countdown(Date.parse(retry.at) - Date.now()))));
+}
+
+/** Only what is not seen at once: who waits, and for what. */
+function working({ status, retrying }) {
+  if (!status || retrying || status.phase === 'Error' || status.phase === 'RequiresAction') return null;
+  const rests = status.phase === 'Waiting';
+  const told = rests && !['Suspended', 'Archived', 'Archiving', 'Interrupted', 'MaxStepsReached'].includes(status.reason);
+  if (told || !status.reason || status.reason === 'Generating' || status.reason === 'ExecutingTools') return null;
+  return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${standing(status)}. `), safe(status.message || '')));
+}
+
+/** Lets the clocks of the page run. */
+export function tick() {
+  const now = Date.now();
+  for (const at of document.querySelectorAll('[data-until]')) at.textContent = countdown(Date.parse(at.dataset.until) - now);
+  for (const at of document.querySelectorAll('[data-since]')) at.textContent = span(now - Date.parse(at.dataset.since));
+}

@@ -1,0 +1,28 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// What the phases and reasons of docs/status.md and docs/chat.md mean, in a few words.
+
+const REASONS = {
+  AwaitingFirstMessage: 'waits for a first message', Beginning: 'begins', Answered: 'answered', Generating: 'writes',
+  ExecutingTools: 'runs tools', Retrying: 'tries again', Compacting: 'writes a summary', WaitingForPod: 'waits for a pod',
+  Interrupting: 'stops', RequiresAction: 'waits for you', Interrupted: 'interrupted', Suspended: 'suspended',
+  WaitingForCapacity: 'waits for capacity', WaitingForSubChats: 'waits for sub-chats',
+  WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
+  Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
+};
+
+/** @param {{phase?: string, reason?: string}} chat */
+export function standing(chat) {
+  return REASONS[chat.reason] ?? chat.reason ?? chat.phase ?? 'new';
+}
+
+/** How a chat is marked: 'act' waits for people, 'bad' has failed, 'work', 'wait' or 'rest'. */
+export function mark(chat) {
+  if (chat.phase === 'RequiresAction') return 'act';
+  if (chat.phase === 'Error' || chat.ready === 'False') return 'bad';
+  if (chat.phase === 'Running' || chat.phase === 'Interrupting') {
+    return String(chat.reason).startsWith('Waiting') || chat.reason === 'Retrying' ? 'wait' : 'work';
+  }
+  return 'rest';
+}

@@ -1,0 +1,200 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ui serves the page of package page on this machine, for one person. The browser never sees a token of the
+// cluster: it shows a key that is good for this server alone, and the server does with its own credentials what the
+// page asks for. Only pages of this very server are answered.
+package ui
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"parley.dev/parley/internal/gateway/page"
+	"parley.dev/parley/internal/gateway/refusal"
+)
+
+const (
+	// headerTimeout bounds how long a request takes to say what it wants.
+	headerTimeout = 10 * time.Second
+	// maxHeaderBytes bounds what it says besides its body.
+	maxHeaderBytes = 64 << 10
+	// maxExchange is the most bytes of a request that exchanges a code.
+	maxExchange = 1 << 10
+)
+
+// Config is what a server is made of.
+type Config struct {
+	// Operations serves what the page asks for, but for the streams. It is asked in the name of the server's owner.
+	Operations http.Handler
+	// Streams opens a stream of the gateway: a path and a query below /v1alpha1/, and the id of the last event that the
+	// page has. An error is why there is none, for the reader.
+	Streams func(ctx context.Context, at, lastEventID string) (*http.Response, error)
+	// Namespace is where the page begins; Chat is the chat that it shows first, if any.
+	Namespace, Chat string
+}
+
+// Server serves the page.
+type Server struct {
+	config Config
+	// code opens the page once, key is what the page shows from then on.
+	code, key string
+	opened    atomic.Bool
+	// hosts are the names by which the page is asked for. Another name in a request is that of somebody who lets it lead
+	// to this machine.
+	hosts map[string]bool
+	port  int
+}
+
+// New makes a server for a listener of this machine.
+func New(config Config, listener net.Listener) (*Server, error) {
+	at, ok := listener.Addr().(*net.TCPAddr)
+	if !ok || !at.IP.IsLoopback() {
+		return nil, fmt.Errorf("the page is served at an address of this machine alone, not at %s", listener.Addr())
+	}
+	port := strconv.Itoa(at.Port)
+	return &Server{config: config, code: rand.Text(), key: rand.Text() + rand.Text(), port: at.Port,
+		hosts: map[string]bool{"127.0.0.1:" + port: true, "localhost:" + port: true}}, nil
+}
+
+// URL opens the page once. Browsers tell nobody what stands behind the #.
+func (s *Server) URL() string {
+	return fmt.Sprintf("http://127.0.0.1:%d%s#code=%s", s.port, page.Path, s.code)
+}
+
+// Serve serves until ctx is done.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the page: %w", err)
+	}
+	return nil
+}
+
+// Handler serves the page and what it asks for.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(page.Path, page.Handler(page.LoginLink))
+	mux.HandleFunc("POST "+page.Path+"session", s.exchange)
+	mux.Handle("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", s.known(http.HandlerFunc(s.stream)))
+	operations := s.known(s.config.Operations)
+	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("watch") {
+			s.known(http.HandlerFunc(s.stream)).ServeHTTP(w, r)
+			return
+		}
+		operations.ServeHTTP(w, r)
+	})
+	mux.Handle("/v1alpha1/", operations)
+	return s.own(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// own answers pages of this server alone: a browser says whose page asks.
+func (s *Server) own(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.hosts[r.Host] {
+			refuse(w, http.StatusMisdirectedRequest, refusal.BadRequest,
+				"this is no name of the page: open the link that kubectl chat ui prints")
+			return
+		}
+		origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+		foreign := origin != "" && origin != "http://"+r.Host || site != "" && site != "same-origin" && site != "none"
+		navigates := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.URL.Path == page.Path
+		if foreign && !navigates {
+			refuse(w, http.StatusForbidden, refusal.Forbidden, "pages of other origins are not answered")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// known lets a request through that shows the key, and takes the key out of it.
+func (s *Server) known(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !same(refusal.BearerToken(r.Header.Get("Authorization")), s.key) {
+			refuse(w, http.StatusUnauthorized, refusal.Unauthorized,
+				"this page is not open any more: run kubectl chat ui again")
+			return
+		}
+		r.Header.Del("Authorization")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// exchange gives the key for the code, once.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Code string `json:"code"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxExchange)).Decode(&asked)
+	if err != nil || !same(asked.Code, s.code) || s.opened.Swap(true) {
+		refuse(w, http.StatusForbidden, refusal.Forbidden,
+			"this link opens the page once, and it was used or is not of this server: run kubectl chat ui again")
+		return
+	}
+	page.Guard(w.Header())
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{ // or the page is gone
+		"key": s.key, "namespace": s.config.Namespace, "chat": s.config.Chat})
+}
+
+// stream hands on a stream of the gateway as it comes.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	at := (&url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}).String()
+	answer, err := s.config.Streams(r.Context(), at, r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		if no, ok := errors.AsType[*refusal.Error](err); ok {
+			no.Write(w)
+			return
+		}
+		refuse(w, http.StatusBadGateway, "GatewayUnreachable", err.Error())
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	for _, name := range []string{"Content-Type", "Retry-After"} {
+		if value := answer.Header.Get(name); value != "" {
+			w.Header().Set(name, value)
+		}
+	}
+	page.Guard(w.Header())
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, answer.Body) // One of the two has ended, and comes back.
+}
+
+// flushing sends each piece at once.
+type flushing struct {
+	to io.Writer
+	rc *http.ResponseController
+}
+
+func (f flushing) Write(piece []byte) (int, error) {
+	n, err := f.to.Write(piece)
+	if err == nil {
+		err = f.rc.Flush()
+	}
+	return n, err
+}
+
+func refuse(w http.ResponseWriter, status int, reason, message string) {
+	page.Guard(w.Header())
+	(&refusal.Error{Status: status, Reason: reason, Message: message}).Write(w)
+}
+
+// same compares without telling by the time it takes how much is the same.
+func same(given, want string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 }

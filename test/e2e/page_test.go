@@ -1,0 +1,141 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/browser"
+)
+
+// opensPage runs kubectl chat ui as the person of this world, and opens its link.
+func (w *world) opensPage(in context.Context, args ...string) *browser.Page {
+	w.t.Helper()
+	ui := w.plugin(append([]string{"ui", "--no-open"}, args...)...)
+	out, err := ui.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ui.Stderr = os.Stderr
+	if err := ui.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = ui.Process.Kill()
+		_ = ui.Wait() // It was killed.
+	})
+	link, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(link, "/ui/#code=") {
+		w.t.Fatalf("there is no link: %q, %v", link, err)
+	}
+	return browser.Open(w.t, in, strings.TrimSpace(link))
+}
+
+func say(parts ...string) modelserver.Reply {
+	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(parts...)}}
+}
+
+func TestThePageFollowsAndSteersAChat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "story"}, Times: 1, Reply: words(3000, 30*time.Millisecond)},
+		{Match: modelserver.Match{LastUserText: "capital"}, Reply: say("It is **Paris**.")},
+		{Match: modelserver.Match{LastUserText: "Italy"}, Reply: say("It is **Rome**.")},
+		{Reply: say("Hello.")},
+	}})
+	p := w.opensPage(browser.Start(t))
+	p.Sees("#list-empty", "There is no chat yet.")
+	p.Click("#side button", "New chat")
+	p.Type("dialog textarea", "Hi.")
+	p.Type("dialog input[type=text]", "triage")
+	p.Click("dialog button", "Begin")
+	p.Sees("article.assistant", "Hello.")
+	p.Sees("#chats a", "answered")
+
+	p.Type("#compose", "Tell me a long story.")
+	p.Key("\r")
+	p.Sees("article.live", "wordc")
+	p.Type("#compose", "What is the capital of France?")
+	p.Key("\r")
+	p.Sees("#queue li", "capital of France")
+	p.Reload()
+	p.Sees("article.live", "wordd")
+	p.Sees("#queue li", "capital of France")
+	p.Click("#interrupt", "Stop")
+	p.Sees("article.assistant footer", "interrupted")
+	p.Sees("article.assistant strong", "Paris")
+	w.ready("triage", 6)
+
+	p.Click("article.user:last-of-type .tools button", "Edit")
+	p.Clear(".editor textarea")
+	p.Type(".editor textarea", "And of Italy?")
+	p.Click(".editor button", "Save")
+	p.Sees("article.assistant strong", "Rome")
+	p.Gone("article.assistant strong", "Paris")
+	w.ready("triage", 6)
+	p.Click("#menu-button", "⋯")
+	p.Click("#menu button", "Delete")
+	p.Click("dialog button", "Delete the chat")
+	p.Sees("#list-empty", "There is no chat yet.")
+}
+
+func TestTwoPeopleDecideOnThePage(t *testing.T) {
+	t.Parallel()
+	zero := 0
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "ask", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+			modelserver.Call("ask_user_question", `{"questions":[{"question":"Which store?","options":[{"label":"Redis"},{"label":"Memcached"}]}]}`)}}},
+		{Match: modelserver.Match{LastUserText: "ticket", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
+			modelserver.Say("I look at the clock and open one."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
+			modelserver.Call("open_ticket", `{"title":"CNI down"}`)}}},
+		{Match: modelserver.Match{LastUserText: "ticket"}, Reply: say("Ticket 4711 is open.")},
+		{Reply: say("I take what you say.")},
+	}})
+	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("approver"),
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}},
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-tool-approver"}})
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket, please.",
+		Tools: &v1alpha1.ChatTools{Allow: []v1alpha1.ToolPattern{"current_time", "ask_user_question", "open_ticket"},
+			Approval: []v1alpha1.ToolPattern{"current_time"},
+			Client:   []v1alpha1.ClientTool{{Name: "open_ticket", Description: "Opens a ticket."}}}}}
+	w.create(chat)
+	in := browser.Start(t)
+	anna, bert := w.opensPage(in, "c"), w.opensPage(in, "c")
+	for _, p := range []*browser.Page{anna, bert} {
+		p.Sees("#approvals", "2 calls wait for you")
+		p.Sees("#approvals", "Europe/Berlin")
+		p.Sees("#chats a", "waits for you")
+	}
+	anna.Click("#approvals button", "Approve")
+	bert.Sees("#approvals .settled", "Approved")
+	bert.Type("#approvals textarea", `{"number": 4711}`)
+	bert.Click("#approvals button", "Send the result")
+	for _, p := range []*browser.Page{anna, bert} {
+		p.Sees("article.assistant", "Ticket 4711 is open.")
+		p.Gone("#approvals", "wait")
+	}
+	w.ready("c", 4)
+
+	bert.Type("#compose", "Please ask me which store.")
+	bert.Key("\r")
+	anna.Sees("#approvals", "Which store?")
+	anna.Type("#approvals .inputs input", "Redis")
+	anna.Click("#approvals button", "Answer")
+	bert.Sees("article.assistant", "I take what you say.")
+	anna.Sees("article.user", "which store")
+	if err := c.Delete(t.Context(), chat, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	bert.Sees("#notices", "deleted")
+}
