@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/internal/testing/localnode"
 )
 
 // opensPage runs kubectl chat ui as the person of this world, and opens its link.
@@ -68,10 +70,10 @@ func TestThePageFollowsAndSteersAChat(t *testing.T) {
 	p.Sees("article.live", "wordc")
 	p.Type("#compose", "What is the capital of France?")
 	p.Key("\r")
-	p.Sees("#queue li", "capital of France")
+	p.Sees("#queue li:not(.sending)", "capital of France")
 	p.Reload()
 	p.Sees("article.live", "wordd")
-	p.Sees("#queue li", "capital of France")
+	p.Sees("#queue li:not(.sending)", "capital of France")
 	p.Click("#interrupt", "Stop")
 	p.Sees("article.assistant footer", "interrupted")
 	p.Sees("article.assistant strong", "Paris")
@@ -125,7 +127,7 @@ func TestTwoPeopleDecideOnThePage(t *testing.T) {
 		p.Sees("article.assistant", "Ticket 4711 is open.")
 		p.Gone("#approvals", "wait")
 	}
-	w.ready("c", 4)
+	w.ready("c", 5)
 
 	bert.Type("#compose", "Please ask me which store.")
 	bert.Key("\r")
@@ -138,4 +140,68 @@ func TestTwoPeopleDecideOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	bert.Sees("#notices", "deleted")
+}
+
+// hostile is what a model says that wants more than to be read.
+const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=2</script>\n\n" +
+	"[run](javascript:window.hacked=3) [data](data:text/html,<script>window.hacked=4</script>) " +
+	"![pixel](http://evil.example/pixel.png) [https://bank.example](https://evil.example/)\n\n" +
+	"> \u202Edesrever\u202C <b onclick=alert(1)>bold</b>\n\n<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
+
+func TestThePageGoesOnThroughFailuresAndHostileTexts(t *testing.T) {
+	t.Parallel()
+	localnode.Needed(t)
+	seconds := 4
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "busy"}, Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
+			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: &seconds}}}},
+		{Match: modelserver.Match{LastUserText: "busy"}, Reply: say("Second try.")},
+		{Match: modelserver.Match{LastUserText: "fail"}, Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
+			Kind: modelserver.FaultStatus, Status: 401}}},
+		{Match: modelserver.Match{LastUserText: "story"}, Reply: words(500, 30*time.Millisecond)},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think(hostile), modelserver.Say(hostile)}}},
+	}})
+	w.newChat("c", "<img src=x onerror=window.hacked=6> Are you busy?")
+	p := w.opensPage(browser.Start(t), "c")
+	p.Sees("#notices", "RateLimited")
+	p.Sees("#notices .until", "00:0")
+	p.Sees("article.assistant", "Second try.")
+	p.Gone("#notices", "RateLimited")
+
+	p.Type("#compose", "You will fail.")
+	p.Key("\r")
+	p.Sees("#notices [role=alert]", "AuthenticationFailed")
+	p.Sees("#notices .advice", "Put a valid key")
+
+	p.Type("#compose", "Say something hostile.")
+	p.Key("\r")
+	p.Sees("article.assistant", "<script>window.hacked=2</script>")
+	p.Do("for (const d of document.querySelectorAll('details')) d.open = true")
+	p.Sees("article.assistant", "⟨U+202E⟩desrever")
+	if got := browser.Eval[string](p, `JSON.stringify([window.hacked ?? 0,
+		document.querySelectorAll('#transcript :is(img, script, style, svg, iframe, b)').length,
+		[...document.querySelectorAll('#transcript a')].filter((a) => !/^https?:/.test(a.href)).length,
+		[...document.querySelectorAll('#transcript a')].some((a) => a.dataset.host === 'evil.example')])`); got != "[0,0,0,true]" {
+		t.Errorf("the page has %s", got)
+	}
+
+	p.Type("#compose", "Tell me a story.")
+	p.Key("\r")
+	p.Sees("article.live", "wordc")
+	p.Type("#compose", "What I was about to say")
+	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("parley-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "gateway"}, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	p.Sees("#connection", "Not connected")
+	p.Gone("#connection", "Not connected")
+	p.Reload()
+	p.Sees("article.assistant:last-of-type footer", "out")
+	w.ready("c", 7)
+	if got := browser.Eval[int](p, `document.querySelector('article.assistant:last-of-type').innerText.match(/word/g).length`); got != 500 {
+		t.Errorf("the story has %d words", got)
+	}
+	if got := browser.Eval[string](p, "document.getElementById('compose').value"); got != "What I was about to say" {
+		t.Errorf("typed was %q", got)
+	}
 }

@@ -202,3 +202,11 @@ func (s *stage) outage(down bool) {
 	close(s.cut)
 	s.cut = make(chan struct{})
 }
+
+// restart replaces the story of a chat for those who come from now on.
+func (s *stage) restart(chat string, events []event) {
+	s.mu.Lock()
+	delete(s.stories, chats+"/"+chat+"/stream")
+	s.mu.Unlock()
+	s.chat(chat, events...)
+}

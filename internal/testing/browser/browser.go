@@ -66,8 +66,16 @@ document.addEventListener('securitypolicyviolation', (e) => {
   window.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample);
 });`
 
-// Open opens a URL in a tab of its own, with storage of its own. Nothing of the page may have failed when the test ends.
-func Open(t testing.TB, browser context.Context, url string) *Page {
+// At lets the clock of a page stand still, so that pictures of it do not change.
+func At(now time.Time) string {
+	return fmt.Sprintf(`{ const Real = Date, now = %d;
+		globalThis.Date = class extends Real { constructor(...of) { super(...(of.length ? of : [now])); } };
+		Date.now = () => now; }`, now.UnixMilli())
+}
+
+// Open opens a URL in a tab of its own, with storage of its own. Scripts run before those of the page. Nothing of the page
+// may have failed when the test ends.
+func Open(t testing.TB, browser context.Context, url string, scripts ...string) *Page {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
@@ -75,13 +83,17 @@ func Open(t testing.TB, browser context.Context, url string) *Page {
 	if err := chromedp.Listen(ctx, p.heard); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
-	_, err := chromedp.Call(ctx, log.Enable, cdp.Empty{})
-	if err == nil {
-		_, err = chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument,
-			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: violations})
+	must := func(_ any, err error) {
+		if err != nil {
+			t.Fatalf("preparing a tab: %v", err)
+		}
 	}
-	if err != nil {
-		t.Fatalf("preparing a tab: %v", err)
+	must(chromedp.Call(ctx, log.Enable, cdp.Empty{}))
+	must(chromedp.Call(ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"}))
+	must(chromedp.Call(ctx, emulation.SetLocaleOverride, emulation.SetLocaleOverrideParams{Locale: "en-GB"}))
+	for _, script := range append(scripts, violations) {
+		must(chromedp.Call(ctx, cdpage.AddScriptToEvaluateOnNewDocument,
+			cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: script}))
 	}
 	p.run(chromedp.Navigate(url))
 	t.Cleanup(p.check)
@@ -95,6 +107,10 @@ func (p *Page) heard(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
 		p.trouble = append(p.trouble, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
+	case *cdpage.EventJavascriptDialogOpening: // Whether to leave a page with something unsent: yes.
+		go func() {
+			_, _ = chromedp.Call(p.ctx, cdpage.HandleJavaScriptDialog, cdpage.HandleJavaScriptDialogParams{Accept: true})
+		}()
 	case *log.EventEntryAdded:
 		// Streams are lost and requests refused on purpose; what breaks a policy is not.
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork {
@@ -110,7 +126,9 @@ func (p *Page) check() {
 			_ = p.picture(filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "-")+".png"))
 		}
 	}
-	broken, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string]("window.violations"))
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	broken, err := chromedp.Run(ctx, chromedp.Evaluate[[]string]("window.violations"))
 	if err != nil || len(broken) > 0 {
 		p.t.Errorf("the page breaks its policy: %v, %v", broken, err)
 	}
@@ -119,6 +137,13 @@ func (p *Page) check() {
 	if len(p.trouble) > 0 {
 		p.t.Errorf("the page fails: %v", p.trouble)
 	}
+}
+
+// Of lets failures from now on be those of a subtest, as long as it runs.
+func (p *Page) Of(t *testing.T) {
+	whole := p.t
+	p.t = t
+	t.Cleanup(func() { p.t = whole })
 }
 
 func (p *Page) run(actions ...chromedp.Action[chromedp.Void]) {
@@ -153,7 +178,9 @@ func (p *Page) Until(what, expression string) {
 	p.t.Helper()
 	deadline := time.After(patience)
 	for {
-		holds, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		ctx, cancel := context.WithTimeout(p.ctx, patience)
+		holds, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		cancel()
 		if err == nil && holds {
 			return
 		}
@@ -246,7 +273,9 @@ func (p *Page) Picture(path string) {
 }
 
 func (p *Page) picture(path string) error {
-	png, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		return fmt.Errorf("taking a picture: %w", err)
 	}

@@ -59,7 +59,7 @@ export class ApprovalPanel {
       el('h4', {}, plain(call.name)), ...what(call));
     const decide = el('div', { class: 'decide' });
     const fields = call.approvalCause === 'InputRequired' ? inputs(call) : null;
-    const comment = kept(el('input', { type: 'text', placeholder: 'Why, if not', 'aria-label': 'A comment for the model' }),
+    const comment = kept(el('input', { type: 'text', placeholder: 'Comment', 'aria-label': 'A comment for the model' }),
       `comment/${call.id}`);
     const act = (decision) => () => this.#decide(call, decision, comment.value, fields?.content(), decide);
     decide.append(...(fields ? [fields.node] : []), el('div', { class: 'row' },

@@ -11,7 +11,8 @@ const KINDS = { '+': 'add', '-': 'del', '@': 'hunk' };
 
 /** A unified diff. @param {string} unified */
 export function diff(unified) {
-  return rows(unified.replace(/\n$/, '').split('\n').map((line) => ({ kind: KINDS[line[0]] ?? '', line })));
+  return rows(unified.replace(/\n$/, '').split('\n').map((line) => ({ line,
+    kind: /^(---|\+\+\+) /.test(line) ? 'hunk' : KINDS[line[0]] ?? '' })));
 }
 
 /** What takes the place of what. @param {string} before @param {string} after */
@@ -24,6 +25,6 @@ export function replacement(before, after) {
 function rows(lines) {
   const left = lines.length - MOST;
   return el('pre', { class: 'diff', tabindex: 0, 'aria-label': 'changes' },
-    ...lines.slice(0, MOST).map(({ kind, line }) => el('span', { class: kind }, `${plain(line)}\n`)),
+    ...lines.slice(0, MOST).map(({ kind, line }) => el('span', { class: kind }, plain(line) || ' ')),
     left > 0 ? `${left} more lines` : null);
 }

@@ -14,7 +14,10 @@ md.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false });
 /** Longer texts are shown as they are: nobody reads them, and their structure would take long to build. */
 const MOST = 200_000;
 
-/** Elements of the blocks and spans. Headings begin below those of the page. */
+/** The heading of a message, below which those within it begin. */
+const TOP = 3;
+
+/** Elements of the blocks and spans. */
 const TAGS = {
   paragraph_open: 'p', blockquote_open: 'blockquote', bullet_list_open: 'ul', ordered_list_open: 'ol', list_item_open: 'li',
   table_open: 'table', thead_open: 'thead', tbody_open: 'tbody', tr_open: 'tr', th_open: 'th', td_open: 'td',
@@ -28,7 +31,7 @@ export function markdown(text) {
     out.append(el('pre', { class: 'wrap', tabindex: 0 }, safe(text)));
     return out;
   }
-  build(out, md.parse(safe(text), {}));
+  build(out, md.parse(safe(text), {}), { level: TOP });
   return out;
 }
 
@@ -40,6 +43,7 @@ export class Growing {
     this.node = el('div', { class: 'prose', dir: 'auto' });
     this.done = 0;
     this.finished = 0;
+    this.outline = { level: TOP };
   }
 
   /** @param {string} text which begins with what it was before */
@@ -49,11 +53,11 @@ export class Growing {
     const last = tokens.findLastIndex((token) => token.level === 0 && token.nesting >= 0);
     while (this.node.childNodes.length > this.finished) this.node.lastChild.remove();
     if (last > 0 && tokens[last].map) {
-      build(this.node, tokens.slice(0, last));
+      build(this.node, tokens.slice(0, last), this.outline);
       this.finished = this.node.childNodes.length;
       this.done += lineStart(rest, tokens[last].map[0]);
     }
-    build(this.node, tokens.slice(Math.max(0, last)));
+    build(this.node, tokens.slice(Math.max(0, last)), { ...this.outline });
   }
 }
 
@@ -64,8 +68,8 @@ function lineStart(text, line) {
   return at;
 }
 
-/** Appends the elements of tokens. */
-function build(root, tokens) {
+/** Appends the elements of tokens. @param {{level: number}} outline the heading before; none leaves a level out */
+function build(root, tokens, outline) {
   const stack = [root];
   const top = () => stack.at(-1);
   for (const token of tokens) {
@@ -74,7 +78,7 @@ function build(root, tokens) {
       continue;
     }
     if (token.type === 'inline') {
-      build(top(), token.children);
+      build(top(), token.children, outline);
       continue;
     }
     if (token.hidden) {
@@ -82,7 +86,7 @@ function build(root, tokens) {
       stack.push(top());
       continue;
     }
-    const node = nodeOf(token);
+    const node = nodeOf(token, outline);
     (token.type === 'table_open' ? wrap(top()) : top()).append(node);
     if (token.nesting > 0) stack.push(node);
   }
@@ -96,7 +100,7 @@ function wrap(parent) {
 }
 
 /** @returns {Node} the node of a token; of one that is not known, a plain span */
-function nodeOf(token) {
+function nodeOf(token, outline) {
   switch (token.type) {
     case 'text': return document.createTextNode(token.content);
     case 'softbreak': return document.createTextNode('\n');
@@ -104,7 +108,9 @@ function nodeOf(token) {
     case 'hr': return el('hr');
     case 'code_inline': return el('code', {}, token.content);
     case 'fence': case 'code_block': return code(token.content, token.info);
-    case 'heading_open': return el(`h${Math.min(6, Number(token.tag.slice(1)) + 3)}`);
+    case 'heading_open':
+      outline.level = Math.min(6, Number(token.tag.slice(1)) + TOP, outline.level + 1);
+      return el(`h${outline.level}`);
     case 'link_open': return link(token.attrGet('href'), ['linkify', 'autolink'].includes(token.markup));
     case 'image': return image(token);
     case 'ordered_list_open': return el('ol', { start: token.attrGet('start') });
