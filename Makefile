@@ -68,7 +68,7 @@ demo: on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or
 	@KUBECTL=$(ON_KUBECTL) KUBECONFIG=$(ON_KUBECONFIG) $(ON_DEMO) hack/demo.sh
 
 .PHONY: test
-test: setup verify lint test-unit test-integration test-crash test-gitops test-e2e soak-short ## Everything that must pass: generated files, linters, unit, integration and end-to-end tests.
+test: setup verify lint test-unit test-page test-integration test-crash test-gitops test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
 
 ##@ Building
 
@@ -171,11 +171,20 @@ lint: ## Run go vet and the linters, also on the local cluster and the GitOps te
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|load|e2e|bench)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|load|e2e|bench|page)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
+
+.PHONY: test-page
+test-page: setup axe ## Look at every state of the page in a browser.
+	go test -tags $(GOTAGS) -timeout 10m ./test/page
+
+.PHONY: screenshots
+screenshots: setup axe ## Write the pictures of the page in docs/.
+	@mkdir -p docs/screenshots
+	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots go test -tags $(GOTAGS) -count=1 -run=TestEveryState ./test/page
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.

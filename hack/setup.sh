@@ -9,6 +9,7 @@ packages=(
   iproute2       # ip: the cluster's private network
   mount          # mount, umount: the kubelet mounts volumes with them
   busybox-static # the shell of the image that workspaces in tests are made from
+  chromium fonts-dejavu-core # the tests of the page look at it
   util-linux     # flock: two builds at once wait for each other
 )
 

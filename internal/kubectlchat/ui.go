@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -23,7 +26,7 @@ import (
 )
 
 func newUI(o *options) *cobra.Command {
-	noOpen := false
+	noOpen, port := false, uint16(0)
 	cmd := &cobra.Command{
 		Use:   "ui [CHAT]",
 		Short: "Open the page in a browser",
@@ -37,15 +40,16 @@ func newUI(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.ui(cmd.Context(), strings.Join(args, ""), noOpen)
+			return s.ui(cmd.Context(), strings.Join(args, ""), port, noOpen)
 		},
 	}
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the link and open no browser")
+	cmd.Flags().Uint16Var(&port, "port", 0, "the port of this machine; default: one that is free")
 	return cmd
 }
 
-func (s *session) ui(ctx context.Context, chat string, noOpen bool) error {
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+func (s *session) ui(ctx context.Context, chat string, port uint16, noOpen bool) error {
+	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return fmt.Errorf("opening a port for the page: %w", err)
 	}
@@ -63,7 +67,9 @@ func (s *session) ui(ctx context.Context, chat string, noOpen bool) error {
 	}
 	fmt.Fprintf(s.options.Out, "%s\n", server.URL())
 	if !noOpen {
-		if err := browse(ctx, server.URL()); err != nil {
+		forget, err := browse(ctx, server.URL())
+		defer forget()
+		if err != nil {
 			fmt.Fprintf(s.options.ErrOut, "No browser was opened (%v): open the link yourself.\n", err)
 		}
 	}
@@ -71,18 +77,29 @@ func (s *session) ui(ctx context.Context, chat string, noOpen bool) error {
 	return server.Serve(ctx, listener)
 }
 
-// browse opens a link in the browser of whoever sits before this machine.
-func browse(ctx context.Context, link string) error {
+// browse opens a link in the browser of whoever sits before this machine. Everybody on a machine sees the arguments of
+// its programs, so the browser is given a file that only its owner reads, and that leads to the link; forget removes it.
+func browse(ctx context.Context, link string) (forget func(), err error) {
+	dir, err := os.MkdirTemp("", "kubectl-chat-ui-")
+	if err != nil {
+		return func() {}, fmt.Errorf("making a directory: %w", err)
+	}
+	forget = func() { _ = os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	leads := fmt.Sprintf("<!doctype html><meta http-equiv=refresh content=\"0; url=%s\">\n", html.EscapeString(link))
+	if err := os.WriteFile(file, []byte(leads), 0o600); err != nil {
+		return forget, fmt.Errorf("writing the link: %w", err)
+	}
 	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
 	if words == nil {
 		words = []string{"xdg-open"}
 	}
-	opener := exec.CommandContext(ctx, words[0], append(words[1:], link)...)
+	opener := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
 	if err := opener.Start(); err != nil {
-		return fmt.Errorf("running %s: %w", words[0], err)
+		return forget, fmt.Errorf("running %s: %w", words[0], err)
 	}
 	go func() { _ = opener.Wait() }() // The link is printed in any case.
-	return nil
+	return forget, nil
 }
 
 // streams opens streams of the gateway for the page. The way there is found when the first is asked for, and again when

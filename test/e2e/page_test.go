@@ -48,15 +48,29 @@ func say(parts ...string) modelserver.Reply {
 	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(parts...)}}
 }
 
-func TestThePageFollowsAndSteersAChat(t *testing.T) {
-	t.Parallel()
+// TestThePage shows the page in a browser, to several people at once. The gateway is killed meanwhile, which none of them
+// may notice for long.
+func TestThePage(t *testing.T) {
+	localnode.Needed(t)
+	in := browser.Start(t)
+	for name, test := range map[string]func(*testing.T, context.Context){
+		"follows and steers a chat": follows, "lets two people decide": decides, "goes on through failures": goesOn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, in)
+		})
+	}
+}
+
+func follows(t *testing.T, in context.Context) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "story"}, Times: 1, Reply: words(3000, 30*time.Millisecond)},
 		{Match: modelserver.Match{LastUserText: "capital"}, Reply: say("It is **Paris**.")},
 		{Match: modelserver.Match{LastUserText: "Italy"}, Reply: say("It is **Rome**.")},
 		{Reply: say("Hello.")},
 	}})
-	p := w.opensPage(browser.Start(t))
+	p := w.opensPage(in)
 	p.Sees("#list-empty", "There is no chat yet.")
 	p.Click("#side button", "New chat")
 	p.Type("dialog textarea", "Hi.")
@@ -66,10 +80,10 @@ func TestThePageFollowsAndSteersAChat(t *testing.T) {
 	p.Sees("#chats a", "answered")
 
 	p.Type("#compose", "Tell me a long story.")
-	p.Key("\r")
+	p.Key("Enter")
 	p.Sees("article.live", "wordc")
 	p.Type("#compose", "What is the capital of France?")
-	p.Key("\r")
+	p.Key("Enter")
 	p.Sees("#queue li:not(.sending)", "capital of France")
 	p.Reload()
 	p.Sees("article.live", "wordd")
@@ -79,7 +93,8 @@ func TestThePageFollowsAndSteersAChat(t *testing.T) {
 	p.Sees("article.assistant strong", "Paris")
 	w.ready("triage", 6)
 
-	p.Click("article.user:last-of-type .tools button", "Edit")
+	p.Key("Escape")
+	p.Key("e")
 	p.Clear(".editor textarea")
 	p.Type(".editor textarea", "And of Italy?")
 	p.Click(".editor button", "Save")
@@ -92,8 +107,7 @@ func TestThePageFollowsAndSteersAChat(t *testing.T) {
 	p.Sees("#list-empty", "There is no chat yet.")
 }
 
-func TestTwoPeopleDecideOnThePage(t *testing.T) {
-	t.Parallel()
+func decides(t *testing.T, in context.Context) {
 	zero := 0
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "ask", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
@@ -112,7 +126,6 @@ func TestTwoPeopleDecideOnThePage(t *testing.T) {
 			Approval: []v1alpha1.ToolPattern{"current_time"},
 			Client:   []v1alpha1.ClientTool{{Name: "open_ticket", Description: "Opens a ticket."}}}}}
 	w.create(chat)
-	in := browser.Start(t)
 	anna, bert := w.opensPage(in, "c"), w.opensPage(in, "c")
 	for _, p := range []*browser.Page{anna, bert} {
 		p.Sees("#approvals", "2 calls wait for you")
@@ -130,7 +143,7 @@ func TestTwoPeopleDecideOnThePage(t *testing.T) {
 	w.ready("c", 5)
 
 	bert.Type("#compose", "Please ask me which store.")
-	bert.Key("\r")
+	bert.Key("Enter")
 	anna.Sees("#approvals", "Which store?")
 	anna.Type("#approvals .inputs input", "Redis")
 	anna.Click("#approvals button", "Answer")
@@ -148,9 +161,7 @@ const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=2<
 	"![pixel](http://evil.example/pixel.png) [https://bank.example](https://evil.example/)\n\n" +
 	"> \u202Edesrever\u202C <b onclick=alert(1)>bold</b>\n\n<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
 
-func TestThePageGoesOnThroughFailuresAndHostileTexts(t *testing.T) {
-	t.Parallel()
-	localnode.Needed(t)
+func goesOn(t *testing.T, in context.Context) {
 	seconds := 4
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "busy"}, Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
@@ -162,19 +173,19 @@ func TestThePageGoesOnThroughFailuresAndHostileTexts(t *testing.T) {
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think(hostile), modelserver.Say(hostile)}}},
 	}})
 	w.newChat("c", "<img src=x onerror=window.hacked=6> Are you busy?")
-	p := w.opensPage(browser.Start(t), "c")
+	p := w.opensPage(in, "c")
 	p.Sees("#notices", "RateLimited")
 	p.Sees("#notices .until", "00:0")
 	p.Sees("article.assistant", "Second try.")
 	p.Gone("#notices", "RateLimited")
 
 	p.Type("#compose", "You will fail.")
-	p.Key("\r")
+	p.Key("Enter")
 	p.Sees("#notices [role=alert]", "AuthenticationFailed")
 	p.Sees("#notices .advice", "Put a valid key")
 
 	p.Type("#compose", "Say something hostile.")
-	p.Key("\r")
+	p.Key("Enter")
 	p.Sees("article.assistant", "<script>window.hacked=2</script>")
 	p.Do("for (const d of document.querySelectorAll('details')) d.open = true")
 	p.Sees("article.assistant", "⟨U+202E⟩desrever")
@@ -186,7 +197,7 @@ func TestThePageGoesOnThroughFailuresAndHostileTexts(t *testing.T) {
 	}
 
 	p.Type("#compose", "Tell me a story.")
-	p.Key("\r")
+	p.Key("Enter")
 	p.Sees("article.live", "wordc")
 	p.Type("#compose", "What I was about to say")
 	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("parley-system"),

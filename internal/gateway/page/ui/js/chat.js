@@ -124,7 +124,7 @@ export class ChatView {
     const context = this.story.entries.findLast((entry) => entry.message.context)?.message.context;
     const full = context?.limit ? Math.round((100 * context.tokens) / context.limit) : 0;
     byId('chat-facts').textContent = [safe(status?.model || about.model || ''), ...(about.cost ?? []).map(money),
-      context ? `context ${tokens(context.tokens)}${context.limit ? ` (${full} %)` : ''}` : ''].filter(Boolean).join(' · ');
+      context ? `context ${tokens(context.tokens)}${context.limit ? ` tokens, ${full} %` : ' tokens'}` : ''].filter(Boolean).join(' · ');
     this.#family(about);
   }
 

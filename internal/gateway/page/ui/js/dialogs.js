@@ -30,7 +30,7 @@ export function confirmed(question, yes) {
 /** @param {string} namespace @param {(chat: string) => void} created */
 export async function newChat(namespace, created) {
   const key = `${namespace}/new`;
-  const name = el('input', { type: 'text', placeholder: 'made up', maxlength: 200, pattern: '[a-z0-9]([-a-z0-9.]*[a-z0-9])?' });
+  const name = el('input', { type: 'text', placeholder: 'made up', maxlength: 200, pattern: '[a-z0-9]([\\-a-z0-9.]*[a-z0-9])?' });
   const prompt = kept(el('textarea', { rows: 6, required: true }), key);
   const model = el('select', {}, el('option', { value: '' }, 'the default one'));
   const klass = el('select', {}, el('option', { value: '' }, 'the default one'));

@@ -12,6 +12,8 @@ import { giveUp, messageNode } from './message.js';
 const PAGE = 50;
 /** How near to the end somebody must be to be taken along. */
 const NEAR = 80;
+/** How near to the beginning somebody is who wants earlier ones. */
+const EARLY = 800;
 
 export class Transcript {
   /**
@@ -28,7 +30,7 @@ export class Transcript {
     this.from = 0;
     this.following = true;
     this.content = el('div', { class: 'content' });
-    this.earlier = button('Show earlier messages', () => this.showEarlier(), { class: 'earlier quiet', hidden: true });
+    this.earlier = button('Show earlier messages', () => this.showEarlier(true), { class: 'earlier quiet', hidden: true });
     this.newest = button('Newest ↓', () => this.toEnd(), { class: 'newest', hidden: true });
     this.inner = el('div', { class: 'inner' }, this.earlier, this.content, this.live.node);
     scroller.replaceChildren(this.inner, this.newest);
@@ -37,14 +39,10 @@ export class Transcript {
     this.sizes = new ResizeObserver(() => { if (this.following) this.#end(); });
     this.sizes.observe(this.inner);
     this.sizes.observe(scroller);
-    this.reached = new IntersectionObserver((seen) => { if (seen.some((s) => s.isIntersecting)) this.showEarlier(); },
-      { root: scroller, rootMargin: '600px 0px 0px 0px' });
-    this.reached.observe(this.earlier);
   }
 
   close() {
     this.sizes.disconnect();
-    this.reached.disconnect();
     this.scroller.onscroll = null;
   }
 
@@ -67,7 +65,7 @@ export class Transcript {
 
   /** Shows the attempt under way. @param {import('./story.js').Story} story */
   syncLive(story) {
-    this.live.show(story.whole ? story.live : null, this.page.cards, story.status?.model);
+    this.live.show(story.live, this.page.cards, story.status?.model);
     this.#afterwards();
   }
 
@@ -76,11 +74,13 @@ export class Transcript {
     return this.page.cards;
   }
 
-  async showEarlier() {
-    if (this.loading || !this.#hasEarlier()) return;
+  /** @param {boolean} [asked] whether somebody did; what could not be read is not asked for again by itself */
+  async showEarlier(asked = false) {
+    if (this.loading || !this.#hasEarlier() || (this.refused && !asked)) return;
     this.loading = true;
     try {
-      if (this.from === 0 && !(await this.page.older())) return;
+      this.refused = this.from <= this.#lead() && !(await this.page.older());
+      if (this.refused) return;
       const before = this.scroller.scrollHeight - this.scroller.scrollTop;
       const known = this.items.length;
       const until = this.#wanted();
@@ -94,6 +94,7 @@ export class Transcript {
       this.items.unshift(...added);
       this.earlier.hidden = !this.#hasEarlier();
       this.scroller.scrollTop = this.scroller.scrollHeight - before;
+      this.top = this.scroller.scrollTop;
     } finally {
       this.loading = false;
     }
@@ -109,6 +110,12 @@ export class Transcript {
     return item ? this.story.entries.findIndex((e) => e.message.uid === item.entry.message.uid) : this.story.entries.length;
   }
 
+  /** How many results the story begins with whose calls are in a message that has not come. */
+  #lead() {
+    const { entries } = this.story;
+    return entries[0]?.index > 0 ? Math.max(0, entries.findIndex((e) => e.message.role !== 'Tool')) : 0;
+  }
+
   #hasEarlier() {
     return Boolean(this.story) && (this.from > 0 || this.story.entries[0]?.index > 0);
   }
@@ -119,8 +126,9 @@ export class Transcript {
     if (this.from === null || this.items.length === 0) this.from = Math.max(0, entries.length - PAGE);
     // Results stand in the card of their call, which is in the message before.
     while (this.from > 0 && entries[this.from]?.message.role === 'Tool') this.from -= 1;
+    this.from = Math.max(this.from, this.#lead());
     const shown = entries.slice(this.from);
-    const first = this.from === 0 ? -1 : entries[this.from]?.index ?? 0;
+    const first = entries[this.from]?.index > 0 ? entries[this.from].index : -1;
     const beside = [...notes.values()].filter((n) => n.index >= first)
       .sort((a, b) => a.index - b.index || a.message.createdAt.localeCompare(b.message.createdAt));
     const out = [];
@@ -175,6 +183,7 @@ export class Transcript {
     else if (scrollTop < this.top - 2) this.following = false;
     this.top = scrollTop;
     this.newest.hidden = near || this.following;
+    if (scrollTop < EARLY && !this.following) this.showEarlier();
   }
 
   #end() {
@@ -183,6 +192,7 @@ export class Transcript {
 
   #afterwards() {
     if (this.following) this.#end();
+    if (this.story?.whole && this.scroller.scrollHeight <= this.scroller.clientHeight) this.showEarlier();
   }
 }
 

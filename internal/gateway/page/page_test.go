@@ -1,0 +1,80 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"io/fs"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func get(path string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", path, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	Handler(LoginToken).ServeHTTP(w, r)
+	return w
+}
+
+func TestEveryAnswerHasItsPolicy(t *testing.T) {
+	for path, media := range map[string]string{"/ui/": "text/html", "/ui/js/app.js": "text/javascript", "/ui/css/base.css": "text/css",
+		"/ui/vendor/markdown-it.esm.min.mjs": "text/javascript", "/ui/mode.json": "application/json", "/ui/icon.svg": "image/svg+xml",
+		"/ui/none": "text/plain", "/ui/../page.go": "text/plain"} {
+		w := get(path)
+		h := w.Header()
+		if !strings.HasPrefix(h.Get("Content-Type"), media) || (media == "text/plain") != (w.Code == 404) {
+			t.Errorf("%s: %d, %s", path, w.Code, h.Get("Content-Type"))
+		}
+		for name, want := range map[string]string{"Content-Security-Policy": "default-src 'none'; script-src 'self';",
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-cache"} {
+			if !strings.HasPrefix(h.Get(name), want) {
+				t.Errorf("%s: %s is %q", path, name, h.Get(name))
+			}
+		}
+	}
+	if csp := get("/ui/").Header().Get("Content-Security-Policy"); strings.Contains(csp, "unsafe") ||
+		!strings.Contains(csp, "require-trusted-types-for 'script'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+		t.Errorf("the policy is %s", csp)
+	}
+}
+
+func TestWhatABrowserHasIsNotSentAgain(t *testing.T) {
+	tag := get("/ui/js/app.js").Header().Get("ETag")
+	if w := get("/ui/js/app.js", "If-None-Match", tag); w.Code != 304 || w.Body.Len() > 0 {
+		t.Errorf("%d with %d bytes", w.Code, w.Body.Len())
+	}
+	if w := get("/ui/js/app.js", "If-None-Match", `"another"`); w.Code != 200 {
+		t.Errorf("of another version: %d", w.Code)
+	}
+}
+
+// forbidden is what makes text into HTML or a script, and what a policy without unsafe-inline refuses.
+var forbidden = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|setHTML|document\.write|\beval\(|new Function|` +
+	`createContextualFragment|DOMParser|srcdoc|javascript:|\son[a-z]+="|<script>|\sstyle="|document\.cookie`)
+
+func TestNoTextCanBecomeHTML(t *testing.T) {
+	seen := 0
+	err := fs.WalkDir(embedded, "ui", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(name, ".LICENSE") {
+			return err
+		}
+		content, err := embedded.ReadFile(name)
+		for _, found := range forbidden.FindAllString(string(content), -1) {
+			// The parser refuses such addresses by their beginning.
+			if !strings.HasPrefix(name, "ui/vendor/") || found != "javascript:" {
+				t.Errorf("%s has %q", name, found)
+			}
+		}
+		seen++
+		return err
+	})
+	if err != nil || seen < 20 {
+		t.Errorf("looked at %d files, %v", seen, err)
+	}
+}
