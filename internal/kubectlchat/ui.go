@@ -55,7 +55,7 @@ func (s *session) ui(ctx context.Context, chat string, port uint16, noOpen bool)
 	}
 	operations, _ := rest.New(rest.Options{
 		Client: s.objects.client, Now: time.Now,
-		Permit:  func(string) *refusals.Error { return nil },
+		Permit:  func(context.Context, string) (string, *refusals.Error) { return "the owner", nil },
 		Refused: func(context.Context, *refusals.Error) {},
 	})
 	way := &streams{dialer: s.gateway}

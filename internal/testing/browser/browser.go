@@ -252,6 +252,7 @@ func (p *Page) Key(key string) {
 // Clear empties a field.
 func (p *Page) Clear(selector string) {
 	p.t.Helper()
+	p.Until("there is "+selector, "document.querySelector("+quoted(selector)+")")
 	p.Do("{ const e = document.querySelector(" + quoted(selector) +
 		"); e.value = ''; e.dispatchEvent(new Event('input')); }")
 }
