@@ -158,7 +158,7 @@ func (s *streams) found(ctx context.Context) (*gateway, error) {
 	way, err := s.dialer.dial(context.WithoutCancel(ctx))
 	switch {
 	case errors.Is(err, errNoToken):
-		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: "NoToken", Message: err.Error() +
+		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +
 			". End kubectl chat ui, and run it with --service-account and the name of an account that may get chats/stream, " +
 			"and list and watch chats; what you do is still done as yourself"}
 	case err != nil:

@@ -124,7 +124,9 @@ var states = []state{
 			result("t3", "spawn_agent", fields{"chat": "triage-cni"}), result("t4", "advisor", fields{"advice": "**Yes.**"}),
 			result("t5", "execute", fields{"success": false, "output": "", "exit_code": 1}), result("t6", "nothing", strings.Repeat("x", 40_000))),
 		status("Running", "Generating", 3, nil)},
-		does: func(p *browser.Page) { p.Do("for (const d of document.querySelectorAll('details.call')) d.open = true") },
+		does: func(p *browser.Page) {
+			p.Do("for (const d of document.querySelectorAll('details.call')) d.open = true")
+		},
 		sees: map[string]string{".callbody h4": "Plan", ".callbody a": "triage-cni", ".callbody strong": "Yes.", ".term .ended": "exit code 1",
 			".callbody button": "Show all", "details.call[data-state=failed]": "false"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},

@@ -197,4 +197,6 @@ func refuse(w http.ResponseWriter, status int, reason, message string) {
 }
 
 // same compares without telling by the time it takes how much is the same.
-func same(given, want string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1 }
+func same(given, want string) bool {
+	return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
+}
