@@ -85,6 +85,12 @@ export class ChatView {
   #state(state, why) {
     this.page.state(state, why);
     if (state !== 'refused') return;
+    // A chat that was deleted while nobody was connected: what was said in it stays to be read.
+    if (why.status === 404 && this.story.status) {
+      this.story.deleted = true;
+      onFrame(this.drawPresent);
+      return;
+    }
     fill(byId('transcript'), el('p', { class: 'empty' }, `This chat cannot be shown: ${why.message}`));
   }
 
