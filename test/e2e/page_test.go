@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"os"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ import (
 )
 
 // opensPage runs kubectl chat ui as the person of this world, and opens its link.
-func (w *world) opensPage(in context.Context, args ...string) *browser.Page {
+func (w *world) opensPage(in *browser.Browser, args ...string) *browser.Page {
 	w.t.Helper()
 	ui := w.plugin(append([]string{"ui", "--no-open"}, args...)...)
 	out, err := ui.StdoutPipe()
@@ -53,7 +52,7 @@ func say(parts ...string) modelserver.Reply {
 func TestThePage(t *testing.T) {
 	localnode.Needed(t)
 	in := browser.Start(t)
-	for name, test := range map[string]func(*testing.T, context.Context){
+	for name, test := range map[string]func(*testing.T, *browser.Browser){
 		"follows and steers a chat": follows, "lets two people decide": decides, "goes on through failures": goesOn,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestThePage(t *testing.T) {
 	}
 }
 
-func follows(t *testing.T, in context.Context) {
+func follows(t *testing.T, in *browser.Browser) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "story"}, Times: 1, Reply: words(3000, 30*time.Millisecond)},
 		{Match: modelserver.Match{LastUserText: "capital"}, Reply: say("It is **Paris**.")},
@@ -107,7 +106,7 @@ func follows(t *testing.T, in context.Context) {
 	p.Sees("#list-empty", "There is no chat yet.")
 }
 
-func decides(t *testing.T, in context.Context) {
+func decides(t *testing.T, in *browser.Browser) {
 	zero := 0
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "ask", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
@@ -161,7 +160,7 @@ const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=2<
 	"![pixel](http://evil.example/pixel.png) [https://bank.example](https://evil.example/)\n\n" +
 	"> \u202Edesrever\u202C <b onclick=alert(1)>bold</b>\n\n<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
 
-func goesOn(t *testing.T, in context.Context) {
+func goesOn(t *testing.T, in *browser.Browser) {
 	seconds := 4
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "busy"}, Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{

@@ -6,6 +6,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 )
@@ -20,9 +21,7 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 func summary(name, phase, reason string, more fields) fields {
 	out := fields{"name": name, "uid": "uid-" + name, "createdAt": noon, "phase": phase, "reason": reason, "ready": "Unknown",
 		"length": 2, "model": "large", "since": noon}
-	for key, value := range more {
-		out[key] = value
-	}
+	maps.Copy(out, more)
 	return out
 }
 
@@ -38,9 +37,7 @@ func message(index int, role string, more fields) event {
 	if role == "User" {
 		said["createdBy"] = "anna"
 	}
-	for key, value := range more {
-		said[key] = value
-	}
+	maps.Copy(said, more)
 	return event{"message", fields{"historyVersion": index + 1, "index": index, "message": said}}
 }
 
@@ -74,9 +71,7 @@ func encoded(v any) string {
 
 func status(phase, reason string, version int, more fields) event {
 	out := fields{"phase": phase, "reason": reason, "historyVersion": version, "length": version, "model": "large"}
-	for key, value := range more {
-		out[key] = value
-	}
+	maps.Copy(out, more)
 	return event{"status", out}
 }
 

@@ -29,8 +29,11 @@ import (
 // patience is how long a condition is waited for.
 const patience = 60 * time.Second
 
+// Browser is one that runs.
+type Browser struct{ ctx context.Context }
+
 // Start starts a browser that ends with the test.
-func Start(t testing.TB) context.Context {
+func Start(t testing.TB) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -48,7 +51,7 @@ func Start(t testing.TB) context.Context {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("starting chromium: %v", err)
 	}
-	return ctx
+	return &Browser{ctx}
 }
 
 // Page is a tab.
@@ -75,9 +78,9 @@ func At(now time.Time) string {
 
 // Open opens a URL in a tab of its own, with storage of its own. Scripts run before those of the page. Nothing of the page
 // may have failed when the test ends.
-func Open(t testing.TB, browser context.Context, url string, scripts ...string) *Page {
+func Open(t testing.TB, browser *Browser, url string, scripts ...string) *Page {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	ctx, cancel := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	p := &Page{t: t, ctx: ctx}
 	if err := chromedp.Listen(ctx, p.heard); err != nil {
