@@ -14,7 +14,8 @@ import (
 // namespacesAtOnce is how many namespaces one answer has at most.
 const namespacesAtOnce = 500
 
-// Namespaces are the names of at most so many namespaces of the cluster, by name, and whether there are more. Errors are
+// Namespaces are the names of at most so many namespaces of the cluster, by name, and whether there are more. Errors
+// are
 // the API server's own.
 func (c *Client) Namespaces(ctx context.Context, most int) (names []string, more bool, err error) {
 	for next := ""; len(names) < most; {

@@ -78,7 +78,8 @@ func (s *session) ui(ctx context.Context, chat string, port uint16, noOpen bool)
 }
 
 // browse opens a link in the browser of whoever sits before this machine. Everybody on a machine sees the arguments of
-// its programs, so the browser is given a file that only its owner reads, and that leads to the link; forget removes it.
+// its programs, so the browser is given a file that only its owner reads, and that leads to the link; forget removes
+// it.
 func browse(ctx context.Context, link string) (forget func(), err error) {
 	dir, err := os.MkdirTemp("", "kubectl-chat-ui-")
 	if err != nil {

@@ -47,7 +47,8 @@ func say(parts ...string) modelserver.Reply {
 	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(parts...)}}
 }
 
-// TestThePage shows the page in a browser, to several people at once. The gateway is killed meanwhile, which none of them
+// TestThePage shows the page in a browser, to several people at once. The gateway is killed meanwhile, which none of
+// them
 // may notice for long.
 func TestThePage(t *testing.T) {
 	localnode.Needed(t)
@@ -109,11 +110,15 @@ func follows(t *testing.T, in *browser.Browser) {
 func decides(t *testing.T, in *browser.Browser) {
 	zero := 0
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{LastUserText: "ask", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
-			modelserver.Call("ask_user_question", `{"questions":[{"question":"Which store?","options":[{"label":"Redis"},{"label":"Memcached"}]}]}`)}}},
-		{Match: modelserver.Match{LastUserText: "ticket", ToolResults: &zero}, Reply: modelserver.Reply{Steps: []modelserver.Step{
-			modelserver.Say("I look at the clock and open one."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
-			modelserver.Call("open_ticket", `{"title":"CNI down"}`)}}},
+		{Match: modelserver.Match{LastUserText: "ask", ToolResults: &zero},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{
+				modelserver.Call("ask_user_question",
+					`{"questions":[{"question":"Which store?","options":[{"label":"Redis"},{"label":"Memcached"}]}]}`)}}},
+		{Match: modelserver.Match{LastUserText: "ticket", ToolResults: &zero},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{
+				modelserver.Say("I look at the clock and open one."), modelserver.Call("current_time",
+					`{"timezone":"Europe/Berlin"}`),
+				modelserver.Call("open_ticket", `{"title":"CNI down"}`)}}},
 		{Match: modelserver.Match{LastUserText: "ticket"}, Reply: say("Ticket 4711 is open.")},
 		{Reply: say("I take what you say.")},
 	}})
@@ -158,7 +163,8 @@ func decides(t *testing.T, in *browser.Browser) {
 const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=2</script>\n\n" +
 	"[run](javascript:window.hacked=3) [data](data:text/html,<script>window.hacked=4</script>) " +
 	"![pixel](http://evil.example/pixel.png) [https://bank.example](https://evil.example/)\n\n" +
-	"> \u202Edesrever\u202C <b onclick=alert(1)>bold</b>\n\n<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
+	"> \u202Edesrever\u202C <b onclick=alert(1)>bold</b>\n\n" +
+	"<svg onload=\"window.hacked=5\"/>\n\n<style>body{display:none}</style>"
 
 func goesOn(t *testing.T, in *browser.Browser) {
 	seconds := 4
@@ -208,7 +214,8 @@ func goesOn(t *testing.T, in *browser.Browser) {
 	p.Reload()
 	p.Sees("article.assistant:last-of-type footer", "out")
 	w.ready("c", 7)
-	if got := browser.Eval[int](p, `document.querySelector('article.assistant:last-of-type').innerText.match(/word/g).length`); got != 500 {
+	if got := browser.Eval[int](p,
+		`document.querySelector('article.assistant:last-of-type').innerText.match(/word/g).length`); got != 500 {
 		t.Errorf("the story has %d words", got)
 	}
 	if got := browser.Eval[string](p, "document.getElementById('compose').value"); got != "What I was about to say" {

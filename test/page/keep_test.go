@@ -108,7 +108,8 @@ func TestAnEditSurvivesAReloadAndTheEditOfSomebodyElse(t *testing.T) {
 	s := newStage(t)
 	const path = chats + "/triage/messages/m-0"
 	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, nil))
-	s.answer("GET "+path, http.StatusOK, fields{"metadata": fields{"uid": "uid-m-0", "generation": 1, "resourceVersion": "5"},
+	s.answer("GET "+path, http.StatusOK, fields{"metadata": fields{"uid": "uid-m-0", "generation": 1,
+		"resourceVersion": "5"},
 		"spec": fields{"content": "Why?"}})
 	s.answer("PATCH "+path, http.StatusConflict, refusal("Conflict", "it was changed"))
 	p := s.opened(t)
@@ -122,10 +123,13 @@ func TestAnEditSurvivesAReloadAndTheEditOfSomebodyElse(t *testing.T) {
 	if got := s.wasAsked("PATCH " + path); got["content"] != "Why? And how?" || got["resourceVersion"] != "5" {
 		t.Errorf("asked for was %v", got)
 	}
-	s.chat("triage", event{"history_reset", fields{}}, event{"message", fields{"historyVersion": 2, "index": 0, "message": fields{
-		"name": "m-0", "uid": "uid-m-0", "role": "User", "content": "Where?", "createdAt": noon}}}, status("Waiting", "Answered", 2, nil))
+	s.chat("triage", event{"history_reset", fields{}}, event{"message", fields{"historyVersion": 2, "index": 0,
+		"message": fields{
+			"name": "m-0", "uid": "uid-m-0", "role": "User", "content": "Where?", "createdAt": noon}}}, status("Waiting",
+		"Answered", 2, nil))
 	p.Until("the edit is kept beside what the other one wrote",
-		"document.querySelector('.editor textarea')?.value === 'Why? And how?' && document.body.textContent.includes('Where?')")
+		"document.querySelector('.editor textarea')?.value === 'Why? And how?'"+
+			" && document.body.textContent.includes('Where?')")
 }
 
 func TestAHistoryThatBeginsTheSameKeepsItsElements(t *testing.T) {
@@ -135,7 +139,8 @@ func TestAHistoryThatBeginsTheSameKeepsItsElements(t *testing.T) {
 	p.Sees("article", "The old end.")
 	p.Do("window.kept = document.querySelector('details.call'); kept.open = true")
 	other := append([]event{{"history_reset", fields{}}}, investigation...)
-	s.chat("triage", append(other, message(7, "Assistant", fields{"uid": "other", "parts": []fields{text("The new end.")}}),
+	s.chat("triage", append(other, message(7, "Assistant", fields{"uid": "other",
+		"parts": []fields{text("The new end.")}}),
 		status("Waiting", "Answered", 9, nil))...)
 	p.Sees("article", "The new end.")
 	p.Gone("article", "The old end.")
@@ -150,7 +155,8 @@ func TestAKeyThatIsRefusedLosesNothing(t *testing.T) {
 	p := s.opened(t)
 	p.Sees("article.user", "Why?")
 	p.Type("#compose", "Still here")
-	s.answer(sends, http.StatusUnauthorized, refusal("Unauthorized", "this page is not open any more: run kubectl chat ui again"))
+	s.answer(sends, http.StatusUnauthorized, refusal("Unauthorized",
+		"this page is not open any more: run kubectl chat ui again"))
 	p.Key("Enter")
 	p.Sees("#connection", "run kubectl chat ui again")
 	p.Sees("#queue li", "Still here")

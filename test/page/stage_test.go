@@ -1,8 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page shows the page of the gateway in a real browser, before a gateway that says what a test wants it to: each
-// state of the page, looked at for barriers, in both colour schemes and as narrow as a phone. test/e2e has the same page
+// Package page shows the page of the gateway in a real browser, before a gateway that says what a test wants it to:
+// each
+// state of the page, looked at for barriers, in both colour schemes and as narrow as a phone. test/e2e has the same
+// page
 // on a real cluster.
 package page
 
@@ -90,7 +92,8 @@ func (s *stage) operate(w http.ResponseWriter, r *http.Request) {
 		status, body = answer()
 	}
 	if down {
-		status, body = http.StatusServiceUnavailable, refusal("APIServerUnavailable", "the API server does not answer, try again")
+		status, body = http.StatusServiceUnavailable, refusal("APIServerUnavailable",
+			"the API server does not answer, try again")
 	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(body)
@@ -156,7 +159,8 @@ func (s *stage) open(ctx context.Context, at, lastEventID string) (*http.Respons
 			}
 		}
 	}()
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: out}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: out}, nil
 }
 
 // event is one of a stream.

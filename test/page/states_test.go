@@ -29,12 +29,14 @@ type state struct {
 	picture, dark, phone string
 }
 
-const cni = "The node has no network: its **CNI plugin** does not start.\n\n1. `kubelet` says `NetworkPluginNotReady`.\n" +
+const cni = "The node has no network: its **CNI plugin** does not start.\n\n" +
+	"1. `kubelet` says `NetworkPluginNotReady`.\n" +
 	"2. The DaemonSet's pod on node-7 restarts every minute.\n\n| node | kubelet | CNI |\n| --- | --- | --- |\n" +
 	"| node-6 | 1.36.1 | ready |\n| node-7 | 1.36.1 | **not ready** |\n\n```yaml\nlimits:\n  memory: 128Mi\n```\n\n" +
 	"See the [release notes](https://cilium.example/notes)."
 
-const unified = "--- a/cni.yaml\n+++ b/cni.yaml\n@@ -3,4 +3,4 @@\n   limits:\n-    memory: 64Mi\n+    memory: 128Mi\n     cpu: 100m\n"
+const unified = "--- a/cni.yaml\n+++ b/cni.yaml\n@@ -3,4 +3,4 @@\n" +
+	"   limits:\n-    memory: 64Mi\n+    memory: 128Mi\n     cpu: 100m\n"
 
 var investigation = []event{
 	user(0, "Why does node-7 not get ready?"),
@@ -61,16 +63,19 @@ func unfold(p *browser.Page) {
 
 var pending = event{"requires_action", fields{"historyVersion": 9, "deadline": noon.Add(20*time.Minute + 5*time.Second),
 	"message": "m-8", "toolCalls": []fields{
-		{"id": "p1", "name": "execute", "kind": "Approval", "input": encoded(fields{"command": "kubectl apply -f cni.yaml", "workdir": "/repo"})},
+		{"id": "p1", "name": "execute", "kind": "Approval", "input": encoded(fields{"command": "kubectl apply -f cni.yaml",
+			"workdir": "/repo"})},
 		{"id": "p2", "name": "open_ticket", "kind": "Client", "input": encoded(fields{"title": "CNI down"})},
 		{"id": "p3", "name": "ask_user_question", "kind": "Approval", "approvalCause": "InputRequired", "input": "{}",
 			"inputRequests": encoded(fields{"q": fields{"params": fields{"message": "The model asks:", "requestedSchema": fields{
-				"properties": fields{"window": fields{"type": "string", "title": "When may it restart?", "enum": []string{"now", "tonight"}},
+				"properties": fields{"window": fields{"type": "string", "title": "When may it restart?", "enum": []string{"now",
+					"tonight"}},
 					"notify": fields{"type": "boolean", "title": "Tell the team"}}, "required": []string{"window"}}}}})},
 	}}}
 
 var states = []state{
-	{name: "an answer with calls", events: after(assistant(7, text("Done. The pod starts now.")), status("Waiting", "Answered", 8, nil)),
+	{name: "an answer with calls", events: after(assistant(7, text("Done. The pod starts now.")), status("Waiting",
+		"Answered", 8, nil)),
 		sees: map[string]string{"article.assistant": "NetworkPluginNotReady", "th": "kubelet", "details.call": "done, 1.3 s",
 			"footer": "2.1k in, 312 out", "a.out": "release notes"},
 		does: unfold, picture: "page-light", dark: "page-dark", phone: "page-phone"},
@@ -78,7 +83,8 @@ var states = []state{
 		part(7, 1, fields{"type": "Reasoning", "text": "Is it enough?", "at": noon}),
 		part(7, 2, fields{"type": "Text", "id": "t", "text": "It **starts** now.\n\n- the pod\n"}),
 		part(7, 3, fields{"type": "ToolInput", "id": "c9", "name": "execute", "text": `{"command": "kubectl get p`})),
-		sees: map[string]string{"article.live strong": "starts", "article.live details.call": "is being written", "#interrupt": "Stop"}},
+		sees: map[string]string{"article.live strong": "starts", "article.live details.call": "is being written",
+			"#interrupt": "Stop"}},
 	{name: "a command that runs", events: after(
 		message(7, "Assistant", fields{"parts": []fields{call("c9", "execute", fields{"command": "make test"})}}),
 		status("Running", "ExecutingTools", 8, fields{"attempt": 1}),
@@ -89,45 +95,66 @@ var states = []state{
 		call("p1", "execute", fields{"command": "kubectl apply -f cni.yaml", "workdir": "/repo"}),
 		call("p2", "open_ticket", fields{"title": "CNI down"}), call("p3", "ask_user_question", fields{})),
 		status("RequiresAction", "RequiresAction", 9, nil), pending),
-		sees: map[string]string{"#approvals h3": "3 calls wait for you 10:05", "#approvals pre.term": "kubectl apply -f cni.yaml",
-			"#approvals fieldset": "tonight", "#approvals h4": "open_ticket needs a result", "details.call[data-state=waits]": "waits for people"},
+		sees: map[string]string{"#approvals h3": "3 calls wait for you 10:05",
+			"#approvals pre.term": "kubectl apply -f cni.yaml",
+			"#approvals fieldset": "tonight", "#approvals h4": "open_ticket needs a result",
+			"details.call[data-state=waits]": "waits for people"},
 		picture: "page-approval"},
-	{name: "a queue", events: after(status("Running", "Generating", 7, fields{"attempt": 1}), event{"queue_update", fields{"queue": []fields{
-		{"name": "q1", "preview": "And how do I tell it is the CNI?"}, {"name": "q2", "preview": "Stop.", "interrupts": true, "model": "small"}}}}),
+	{name: "a queue", events: after(status("Running", "Generating", 7, fields{"attempt": 1}), event{"queue_update",
+		fields{"queue": []fields{
+			{"name": "q1", "preview": "And how do I tell it is the CNI?"}, {"name": "q2", "preview": "Stop.", "interrupts": true,
+				"model": "small"}}}}),
 		sees: map[string]string{"#queue li": "how do I tell", "#queue": "Now", "#queue .badge": "cuts in"}},
-	{name: "a retry", events: after(status("Running", "Retrying", 7, fields{"attempt": 2}), event{"retry", fields{"historyVersion": 7,
-		"attempt": 2, "at": noon.Add(10*time.Minute + 42*time.Second), "delayMs": 60000, "reason": "RateLimited",
-		"message": "anthropic limits the rate of requests (429)", "provider": "anthropic", "statusCode": 429, "modelConfig": "small"}}),
+	{name: "a retry", events: after(status("Running", "Retrying", 7, fields{"attempt": 2}), event{"retry",
+		fields{"historyVersion": 7,
+			"attempt": 2, "at": noon.Add(10*time.Minute + 42*time.Second), "delayMs": 60000, "reason": "RateLimited",
+			"message": "anthropic limits the rate of requests (429)", "provider": "anthropic", "statusCode": 429,
+			"modelConfig": "small"}}),
 		sees: map[string]string{"#notices": "Attempt 2 failed: RateLimited (anthropic, 429)", "#notices .until": "00:42"}},
-	{name: "an error", events: after(status("Error", "AuthenticationFailed", 7, fields{"ready": "False"}), event{"error", fields{
-		"historyVersion": 7, "reason": "AuthenticationFailed", "message": "anthropic refused the API key of ChatModelConfig default (401).",
-		"advice": "Put a valid key into key \"api-key\" of Secret anthropic.", "provider": "anthropic", "statusCode": 401, "retryable": false}}),
+	{name: "an error", events: after(status("Error", "AuthenticationFailed", 7, fields{"ready": "False"}), event{"error",
+		fields{
+			"historyVersion": 7, "reason": "AuthenticationFailed",
+			"message": "anthropic refused the API key of ChatModelConfig default (401).",
+			"advice":  "Put a valid key into key \"api-key\" of Secret anthropic.", "provider": "anthropic", "statusCode": 401,
+			"retryable": false}}),
 		sees: map[string]string{"#notices [role=alert]": "Put a valid key", "#chat-standing": "AuthenticationFailed"}},
-	{name: "a wait for sub-chats", events: after(status("Running", "WaitingForSubChats", 7, fields{"message": "It waits for triage-cni"})),
+	{name: "a wait for sub-chats", events: after(status("Running", "WaitingForSubChats", 7,
+		fields{"message": "It waits for triage-cni"})),
 		sees: map[string]string{"#notices": "waits for sub-chats. It waits for triage-cni"}},
 	{name: "a compaction, a note and interrupted calls", events: []event{
 		user(0, "Hello."), assistant(1, text("I begin."), call("x1", "current_time", fields{})),
-		message(2, "User", fields{"content": "Stop that.", "callsGivenUpBefore": "Interrupted", "editedBy": "system:serviceaccount:ns:bert"}),
-		message(3, "Assistant", fields{"parts": []fields{text("Networks are")}, "outcome": "Interrupted", "warnings": []string{"the file a.pdf was left out"}}),
-		message(4, "System", fields{"parts": []fields{text("They talked about networks.")}, "compaction": fields{"messages": 4}}),
-		{"note", fields{"index": 5, "generation": 1, "message": fields{"name": "n-1", "uid": "uid-n-1", "role": "User", "visibility": "People",
-			"content": "The customer is on the phone.", "createdBy": "anna", "createdAt": noon}}},
+		message(2, "User", fields{"content": "Stop that.", "callsGivenUpBefore": "Interrupted",
+			"editedBy": "system:serviceaccount:ns:bert"}),
+		message(3, "Assistant", fields{"parts": []fields{text("Networks are")}, "outcome": "Interrupted",
+			"warnings": []string{"the file a.pdf was left out"}}),
+		message(4, "System", fields{"parts": []fields{text("They talked about networks.")},
+			"compaction": fields{"messages": 4}}),
+		{"note", fields{"index": 5, "generation": 1, "message": fields{"name": "n-1", "uid": "uid-n-1", "role": "User",
+			"visibility": "People",
+			"content":    "The customer is on the phone.", "createdBy": "anna", "createdAt": noon}}},
 		message(5, "User", fields{"parts": []fields{text("A picture:"), {"type": "File", "file": fields{"name": "dot.png",
-			"mediaType": "image/png", "data": dot}}, {"type": "File", "file": fields{"name": "log.txt", "mediaType": "text/plain", "data": "aGk="}}}}),
+			"mediaType": "image/png", "data": dot}}, {"type": "File", "file": fields{"name": "log.txt",
+			"mediaType": "text/plain", "data": "aGk="}}}}),
 		status("Waiting", "Answered", 6, fields{"contextStart": 4})},
-		sees: map[string]string{"details.call": "no result: interrupted", "article.note": "on the phone", "details.summary": "in place of 4 messages",
-			".start": "The model sees what follows", "footer .badge": "interrupted", ".warning": "a.pdf", "figcaption": "dot.png", "h3": "Note of anna"}},
-	{name: "tools of all kinds", events: []event{user(0, "Go."), assistant(1, call("t1", "write_file", fields{"path": "a.txt", "content": "hi"}),
+		sees: map[string]string{"details.call": "no result: interrupted", "article.note": "on the phone",
+			"details.summary": "in place of 4 messages",
+			".start":          "The model sees what follows", "footer .badge": "interrupted", ".warning": "a.pdf",
+			"figcaption": "dot.png", "h3": "Note of anna"}},
+	{name: "tools of all kinds", events: []event{user(0, "Go."), assistant(1, call("t1", "write_file",
+		fields{"path": "a.txt", "content": "hi"}),
 		call("t2", "propose_plan", fields{"plan": "## Plan\n- one"}), call("t3", "spawn_agent", fields{"prompt": "Look"}),
-		call("t4", "advisor", fields{"question": "May it?"}), call("t5", "execute", fields{"command": "false"}), call("t6", "nothing", fields{})),
+		call("t4", "advisor", fields{"question": "May it?"}), call("t5", "execute", fields{"command": "false"}), call("t6",
+			"nothing", fields{})),
 		tool(2, result("t1", "write_file", fields{"ok": true}), result("t2", "propose_plan", fields{"approved": true}),
 			result("t3", "spawn_agent", fields{"chat": "triage-cni"}), result("t4", "advisor", fields{"advice": "**Yes.**"}),
-			result("t5", "execute", fields{"success": false, "output": "", "exit_code": 1}), result("t6", "nothing", strings.Repeat("x", 40_000))),
+			result("t5", "execute", fields{"success": false, "output": "", "exit_code": 1}), result("t6", "nothing",
+				strings.Repeat("x", 40_000))),
 		status("Running", "Generating", 3, nil)},
 		does: func(p *browser.Page) {
 			p.Do("for (const d of document.querySelectorAll('details.call')) d.open = true")
 		},
-		sees: map[string]string{".callbody h4": "Plan", ".callbody a": "triage-cni", ".callbody strong": "Yes.", ".term .ended": "exit code 1",
+		sees: map[string]string{".callbody h4": "Plan", ".callbody a": "triage-cni", ".callbody strong": "Yes.",
+			".term .ended":     "exit code 1",
 			".callbody button": "Show all", "details.call[data-state=failed]": "false"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},
 		sees: map[string]string{"#chat-standing": "waits for a first message"}},

@@ -84,7 +84,7 @@ func (c *cursor) goal(chat *v1alpha1.Chat) (g goal, possible bool) {
 		return goal{}, false
 	case p == nil:
 		g = goal{next: c.next, head: c.head, final: c.final, version: c.version}
-	case !p.Now && p.Chat == "":
+	case p.begins():
 		g = c.start(chat)
 	case p.Now:
 		g = goal{next: history.Length, head: history.Head, version: history.Version}

@@ -31,6 +31,9 @@ type Position struct {
 	Length int64
 }
 
+// begins reports whether the client holds nothing, and wants what was committed before.
+func (p *Position) begins() bool { return !p.Now && p.Chat == "" }
+
 // identity is a short form of a chat's UID, 8 hexadecimal digits.
 func identity(uid types.UID) string {
 	h := fnv.New32a()

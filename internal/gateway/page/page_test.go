@@ -22,9 +22,11 @@ func get(path string, header ...string) *httptest.ResponseRecorder {
 }
 
 func TestEveryAnswerHasItsPolicy(t *testing.T) {
-	for path, media := range map[string]string{"/ui/": "text/html", "/ui/js/app.js": "text/javascript", "/ui/css/base.css": "text/css",
-		"/ui/vendor/markdown-it.esm.min.mjs": "text/javascript", "/ui/mode.json": "application/json", "/ui/icon.svg": "image/svg+xml",
-		"/ui/none": "text/plain", "/ui/../page.go": "text/plain"} {
+	for path, media := range map[string]string{"/ui/": "text/html", "/ui/js/app.js": "text/javascript",
+		"/ui/css/base.css":                   "text/css",
+		"/ui/vendor/markdown-it.esm.min.mjs": "text/javascript", "/ui/mode.json": "application/json",
+		"/ui/icon.svg": "image/svg+xml",
+		"/ui/none":     "text/plain", "/ui/../page.go": "text/plain"} {
 		w := get(path)
 		h := w.Header()
 		if !strings.HasPrefix(h.Get("Content-Type"), media) || (media == "text/plain") != (w.Code == 404) {

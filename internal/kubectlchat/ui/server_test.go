@@ -72,7 +72,8 @@ func (d *door) enter(t *testing.T) request {
 	t.Helper()
 	w := d.ask("POST", "/ui/session", `{"code":"`+d.code+`"}`)
 	var said map[string]string
-	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != http.StatusOK || said["namespace"] != "demo" ||
+	if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || w.Code != http.StatusOK ||
+		said["namespace"] != "demo" ||
 		said["chat"] != "triage" {
 		t.Fatalf("the exchange is answered with %d %s", w.Code, w.Body)
 	}
@@ -111,16 +112,22 @@ func TestOnlyThePageOfThisServerIsAnswered(t *testing.T) {
 		change       []request
 		want         int
 	}{
-		"without a key":     {"GET", list, nil, http.StatusUnauthorized},
-		"with the code":     {"GET", list, []request{header("Authorization", "Bearer code")}, http.StatusUnauthorized},
-		"under its name":    {"GET", "/ui/", []request{func(r *http.Request) { r.Host = strings.Replace(r.Host, "127.0.0.1", "localhost", 1) }}, http.StatusOK},
-		"under another one": {"GET", "/ui/", []request{func(r *http.Request) { r.Host = "evil.example" }}, http.StatusMisdirectedRequest},
-		"at another port":   {"GET", "/ui/", []request{func(r *http.Request) { r.Host = "127.0.0.1:1" }}, http.StatusMisdirectedRequest},
+		"without a key": {"GET", list, nil, http.StatusUnauthorized},
+		"with the code": {"GET", list, []request{header("Authorization", "Bearer code")}, http.StatusUnauthorized},
+		"under its name": {"GET", "/ui/", []request{func(r *http.Request) {
+			r.Host = strings.Replace(r.Host, "127.0.0.1",
+				"localhost", 1)
+		}}, http.StatusOK},
+		"under another one": {"GET", "/ui/", []request{func(r *http.Request) { r.Host = "evil.example" }},
+			http.StatusMisdirectedRequest},
+		"at another port": {"GET", "/ui/", []request{func(r *http.Request) { r.Host = "127.0.0.1:1" }},
+			http.StatusMisdirectedRequest},
 		"from another origin": {"POST", "/ui/session", []request{header("Origin", "https://evil.example")},
 			http.StatusForbidden},
 		"from an origin that has none": {"POST", "/ui/session", []request{header("Origin", "null")}, http.StatusForbidden},
-		"from another site":            {"GET", "/ui/js/app.js", []request{header("Sec-Fetch-Site", "cross-site")}, http.StatusForbidden},
-		"from another port":            {"GET", list, []request{header("Sec-Fetch-Site", "same-site")}, http.StatusForbidden},
+		"from another site": {"GET", "/ui/js/app.js", []request{header("Sec-Fetch-Site", "cross-site")},
+			http.StatusForbidden},
+		"from another port": {"GET", list, []request{header("Sec-Fetch-Site", "same-site")}, http.StatusForbidden},
 		"opened by a link": {"GET", "/ui/", []request{header("Sec-Fetch-Site", "cross-site"),
 			header("Sec-Fetch-Mode", "navigate")}, http.StatusOK},
 		"an operation opened by a link": {"GET", list, []request{header("Sec-Fetch-Site", "cross-site"),
@@ -128,7 +135,8 @@ func TestOnlyThePageOfThisServerIsAnswered(t *testing.T) {
 		"a path beside the page": {"GET", "/metrics", nil, http.StatusNotFound},
 	} {
 		d := open(t)
-		if w := d.ask(c.method, c.path, `{"code":"`+d.code+`"}`, c.change...); w.Code != c.want || len(d.reached) > 0 || d.opened.Load() {
+		if w := d.ask(c.method, c.path, `{"code":"`+d.code+`"}`, c.change...); w.Code != c.want || len(d.reached) > 0 ||
+			d.opened.Load() {
 			t.Errorf("%s: %d %.80s, reached %v", name, w.Code, w.Body, d.reached)
 		}
 	}
@@ -144,7 +152,8 @@ func TestAStreamIsHandedOnAsItComes(t *testing.T) {
 	w := d.ask("GET", list+"/c/stream?last=5", "", key, header("Last-Event-ID", "x.1.0.1"))
 	h := w.Header()
 	if w.Code != http.StatusTooManyRequests || w.Body.String() != "data" || h.Get("Retry-After") != "7" ||
-		h.Get("Set-Cookie") != "" || h.Get("Content-Security-Policy") == "" || d.reached[0] != "stream "+list+"/c/stream?last=5 x.1.0.1" {
+		h.Get("Set-Cookie") != "" || h.Get("Content-Security-Policy") == "" ||
+		d.reached[0] != "stream "+list+"/c/stream?last=5 x.1.0.1" {
 		t.Errorf("%d %s %v, reached %v", w.Code, w.Body, h, d.reached)
 	}
 	d.stream = func() (*http.Response, error) { return nil, errors.New("no gateway pod is ready") }

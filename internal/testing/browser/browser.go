@@ -76,7 +76,8 @@ func At(now time.Time) string {
 		Date.now = () => now; }`, now.UnixMilli())
 }
 
-// Open opens a URL in a tab of its own, with storage of its own. Scripts run before those of the page. Nothing of the page
+// Open opens a URL in a tab of its own, with storage of its own. Scripts run before those of the page. Nothing of the
+// page
 // may have failed when the test ends.
 func Open(t testing.TB, browser *Browser, url string, scripts ...string) *Page {
 	t.Helper()
@@ -216,7 +217,8 @@ func (p *Page) Gone(selector, words string) {
 func (p *Page) Click(selector, words string) {
 	p.t.Helper()
 	p.Sees(selector, words)
-	p.Do(fmt.Sprintf("[...document.querySelectorAll(%s)].find((e) => e.checkVisibility() && e.innerText.includes(%s)).click()",
+	p.Do(fmt.Sprintf(`[...document.querySelectorAll(%s)]
+		.find((e) => e.checkVisibility() && e.innerText.includes(%s)).click()`,
 		quoted(selector), quoted(words)))
 }
 
@@ -322,7 +324,8 @@ func (p *Page) Barriers(script string) []Barrier {
 	// It does not go through the page, whose policy would refuse it.
 	p.Do(string(source) + "; undefined")
 	return Eval[[]Barrier](p, `axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) => ({
-		id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => ({html: n.html, failureSummary: n.failureSummary}))})))`)
+		id: v.id, help: v.help, nodes: v.nodes.slice(0, 3).map((n) => ({html: n.html,
+			failureSummary: n.failureSummary}))})))`)
 }
 
 func quoted(text string) string {
