@@ -110,6 +110,11 @@ var probes = []probe{
 	{"parley-blank-messages", func(ctx context.Context) bool {
 		return says(dry().Create(ctx, inParts("any", " ")), "all parts are blank")
 	}},
+	{"parley-message-histories", func(ctx context.Context) bool {
+		m := inParts("any", "x")
+		m.Spec.Parts, m.Spec.History = nil, []v1alpha1.PriorMessage{{Role: v1alpha1.RoleTool, Content: "x"}}
+		return says(dry().Create(ctx, m), "in history, files belong to User messages")
+	}},
 	{"parley-generation-pods", func(ctx context.Context) bool {
 		return says(dry().Create(ctx, generationPod("parley-generation-probe")), "only Parley's manager creates pods")
 	}},
