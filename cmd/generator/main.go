@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
@@ -38,7 +39,6 @@ import (
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"

@@ -19,8 +19,8 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/seats"
 )
@@ -76,7 +76,7 @@ func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.readTimeout = 200 * time.Millisecond })
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	<-time.After(500 * time.Millisecond)
 	c.ask("q1", 1)
 	c.commit()
@@ -137,17 +137,17 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.converse("chat")
 	l := in.listen("chat", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	began := time.Now()
 	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
 		t.Fatal(err)
 	}
-	events := l.waitName(follow.EventClosing)
+	events := l.waitName(stream.EventClosing)
 	<-l.done
 	if after := time.Since(began); after > 30*time.Second {
 		t.Errorf("it took %s", after)
 	}
-	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingWithdrawn) ||
+	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingWithdrawn) ||
 		strings.Contains(last.Data, in.token) {
 		t.Errorf("the last event is %+v", last)
 	}
@@ -164,9 +164,9 @@ func TestAStreamEndsWithItsToken(t *testing.T) {
 	soon := time.Now().Add(time.Second).Truncate(time.Second).Add(time.Second)
 	in.gateway.config.Checker = expiring{in.gateway.config.Checker, soon}
 	l := in.listen("chat", "", 0)
-	events := l.waitName(follow.EventClosing)
+	events := l.waitName(stream.EventClosing)
 	<-l.done
-	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingExpired) || time.Now().Before(soon) {
+	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingExpired) || time.Now().Before(soon) {
 		t.Errorf("at %s, want %s, with %+v", time.Now(), soon, last)
 	}
 }
@@ -255,10 +255,10 @@ func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
 		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
 	in.url = "http://" + listener.Addr().String()
 	l := in.listen("chat", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	stop()
-	events := l.waitName(follow.EventClosing)
-	if last := events[len(events)-1]; !strings.Contains(last.Data, follow.ClosingShutdown) {
+	events := l.waitName(stream.EventClosing)
+	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingShutdown) {
 		t.Errorf("the last event is %+v", last)
 	}
 	if err := <-ended; err != nil {

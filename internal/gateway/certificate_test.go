@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 // issue writes a new certificate for this machine, and its key.
@@ -125,14 +125,14 @@ func TestStreamsAreServedOverTLS(t *testing.T) {
 			t.Errorf("%s: %s %s", name, resp.Proto, resp.Status)
 		}
 		l := in.listen("chat", "", 0)
-		l.waitName(follow.EventStatus)
+		l.waitName(stream.EventStatus)
 		<-time.After(400 * time.Millisecond)
 		h := &c.chat.Status.History
 		asked := c.ask(fmt.Sprintf("q%d", h.Version+1), h.Version+1)
 		c.commit()
 		c.settle(asked)
 		l.wait("the message", func(e event) bool {
-			return e.Name == follow.EventMessage && strings.Contains(e.Data, c.chat.Status.History.Head)
+			return e.Name == stream.EventMessage && strings.Contains(e.Data, c.chat.Status.History.Head)
 		})
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/testing/chattest"
 )

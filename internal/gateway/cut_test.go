@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // edit gives a User message another content and begins its turn anew, at the place that it has in its status.
@@ -34,10 +34,10 @@ func texts(t *testing.T, events []event) map[string]string {
 	said := map[string]string{}
 	for _, e := range events {
 		switch e.Name {
-		case follow.EventHistoryReset:
+		case stream.EventHistoryReset:
 			clear(said)
-		case follow.EventMessage:
-			var m follow.MessageCommitted
+		case stream.EventMessage:
+			var m stream.MessageCommitted
 			if err := json.Unmarshal([]byte(e.Data), &m); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
 		}
 		got := 0
 		for _, e := range events {
-			if e.Name == follow.EventHistoryReset {
+			if e.Name == stream.EventHistoryReset {
 				got++
 			}
 		}
@@ -139,7 +139,7 @@ func TestRecreatedResultIsToldAnew(t *testing.T) {
 	c.finish(v1alpha1.RoleAssistant, "a ticket, please")
 	c.wantTicket()
 	c.commit()
-	action := l.waitName(follow.EventRequiresAction)
+	action := l.waitName(stream.EventRequiresAction)
 	if got := action[len(action)-1].Data; !strings.Contains(got, `"historyVersion":2`) ||
 		!strings.Contains(got, `"input":"{\"title\":\"CNI down\"}"`) {
 		t.Errorf("action %s", got)

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
@@ -273,10 +274,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, story feed, gran
 
 // close tells the client why the gateway ends its stream, if it does, and says how the stream ended.
 func (g *Gateway) close(ctx context.Context, out *eventWriter, err error) (reason string) {
-	closing, ok := errors.AsType[*follow.Closing](context.Cause(ctx))
+	closing, ok := errors.AsType[*stream.Closing](context.Cause(ctx))
 	switch {
 	case ok:
-		if event, err := closing.Event(); err == nil {
+		if event, err := stream.New(stream.EventClosing, "", closing); err == nil {
 			_ = out.send(event) // or the client is gone
 		}
 		return closing.Reason

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
@@ -28,7 +28,7 @@ func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
 		return len(in.gateway.chats.watchers[in.namespace+"/chat"]) > 0
 	})
 	in.converse("chat")
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 }
 
 func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
@@ -89,7 +89,7 @@ func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
 		all = append(all, in.listen("chat", "?from=now", 0))
 	}
 	for _, l := range all {
-		l.waitName(follow.EventStatus)
+		l.waitName(stream.EventStatus)
 	}
 	in.gets.Store(0)
 	c.attempt(1)
@@ -178,11 +178,11 @@ func TestADeletedChatEndsTheStream(t *testing.T) {
 	in := install(t, nil)
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	if err := cluster.Client.Delete(t.Context(), c.chat); err != nil {
 		t.Fatal(err)
 	}
-	l.waitName(follow.EventDeleted)
+	l.waitName(stream.EventDeleted)
 	<-l.done
 }
 
@@ -219,7 +219,7 @@ func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
 	c.chat.Status.Generation.Pod = "pod-2"
 	c.commit()
 	l := in.listen("chat", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	in.pod("pod-2", "127.0.0.1")
 	l.waitID("1.1.1.1")
 }

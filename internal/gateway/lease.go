@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
@@ -35,7 +35,7 @@ type lease struct {
 type recheck func(context.Context) (auth.Grant, *refusal.Error)
 
 // hold returns when the leave is gone, with the reason why, or nil once ctx is done.
-func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *follow.Closing {
+func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *stream.Closing {
 	wait := l.jittered()
 	for {
 		until := l.end(grant)
@@ -59,7 +59,7 @@ func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *follow.
 			if gone := l.gone(grant, l.now()); gone != nil {
 				return gone
 			}
-			return &follow.Closing{Reason: follow.ClosingWithdrawn, Message: withdrawn(refused)}
+			return &stream.Closing{Reason: stream.ClosingWithdrawn, Message: withdrawn(refused)}
 		default: // Also if the stream has ended, which is noticed at once.
 			wait = l.again
 		}
@@ -76,12 +76,12 @@ func (l lease) end(grant auth.Grant) time.Time {
 }
 
 // gone says why the leave has ended at a time; nil if it has not.
-func (l lease) gone(grant auth.Grant, now time.Time) *follow.Closing {
+func (l lease) gone(grant auth.Grant, now time.Time) *stream.Closing {
 	switch {
 	case !grant.Expires.IsZero() && !now.Before(grant.Expires):
-		return &follow.Closing{Reason: follow.ClosingExpired, Message: "the token has expired: come back with another one"}
+		return &stream.Closing{Reason: stream.ClosingExpired, Message: "the token has expired: come back with another one"}
 	case !now.Before(grant.At.Add(l.patience)):
-		return &follow.Closing{Reason: follow.ClosingUnverified,
+		return &stream.Closing{Reason: stream.ClosingUnverified,
 			Message: "the API server has not said for a minute whether you may listen: come back"}
 	}
 	return nil

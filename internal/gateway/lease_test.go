@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
@@ -30,7 +30,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 		want          string
 		after, atMost time.Duration
 	}{
-		"as long as the API server says yes, until the token expires": {yes, follow.ClosingExpired, 10 * time.Minute,
+		"as long as the API server says yes, until the token expires": {yes, stream.ClosingExpired, 10 * time.Minute,
 			10 * time.Minute},
 		"when the right is withdrawn": {func(begin time.Time) recheck {
 			return func(ctx context.Context) (auth.Grant, *refusal.Error) {
@@ -39,7 +39,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 				}
 				return auth.Grant{}, &refusal.Error{Status: http.StatusForbidden, Message: "no"}
 			}
-		}, follow.ClosingWithdrawn, 5 * time.Minute, 5*time.Minute + 30*time.Second},
+		}, stream.ClosingWithdrawn, 5 * time.Minute, 5*time.Minute + 30*time.Second},
 		"a minute after the last yes, if the API server is silent": {func(begin time.Time) recheck {
 			return func(ctx context.Context) (auth.Grant, *refusal.Error) {
 				if time.Since(begin) < 45*time.Second {
@@ -47,7 +47,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 				}
 				return silent(ctx)
 			}
-		}, follow.ClosingUnverified, 80 * time.Second, 105 * time.Second},
+		}, stream.ClosingUnverified, 80 * time.Second, 105 * time.Second},
 		"not because the API server was away for a moment": {func(begin time.Time) recheck {
 			return func(ctx context.Context) (auth.Grant, *refusal.Error) {
 				if since := time.Since(begin); since > 40*time.Second && since < 60*time.Second {
@@ -55,7 +55,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 				}
 				return yes(begin)(ctx)
 			}
-		}, follow.ClosingExpired, 10 * time.Minute, 10 * time.Minute},
+		}, stream.ClosingExpired, 10 * time.Minute, 10 * time.Minute},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,9 +12,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/chatlist"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // lister lets an account list and watch the chats of the namespace.
@@ -27,14 +26,14 @@ func (in *installation) lister(account string) {
 }
 
 // summaryOf is the newest that was told of a chat.
-func summaryOf(t *testing.T, events []event, name string) (s chatlist.Summary) {
+func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 	t.Helper()
 	for _, e := range events {
-		var told chatlist.Summary
+		var told stream.Summary
 		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
 			t.Fatal(err)
 		}
-		if told.Name == name && e.Name != chatlist.EventDeleted {
+		if told.Name == name && e.Name != stream.EventDeleted {
 			s = told
 		}
 	}
@@ -49,7 +48,7 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 		Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
 	waitUntil(t, "the gateway knows them", func() bool { return len(in.gateway.chats.List(in.namespace)) == 2 })
 	l := in.listenAt(in.list(), "")
-	events := l.waitName(chatlist.EventSynced)
+	events := l.waitName(stream.EventSynced)
 	if len(events) != 3 || summaryOf(t, events, "b").Parent != "a" ||
 		strings.Contains(events[0].Data+events[1].Data, "private") {
 		t.Errorf("got %+v", events)
@@ -64,16 +63,16 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	if err := cluster.Client.Delete(t.Context(), a.chat); err != nil {
 		t.Fatal(err)
 	}
-	l.waitName(chatlist.EventDeleted)
-	back := in.listenAt(in.list()+"&lastEventId="+events[len(events)-1].ID, "").waitName(chatlist.EventSynced)
-	if len(back) != 2 || back[0].Name != chatlist.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
+	l.waitName(stream.EventDeleted)
+	back := in.listenAt(in.list()+"&lastEventId="+events[len(events)-1].ID, "").waitName(stream.EventSynced)
+	if len(back) != 2 || back[0].Name != stream.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
 		t.Errorf("who comes back is told %+v", back)
 	}
 	if err := cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}); err != nil {
 		t.Fatal(err)
 	}
 	l.wait("the end", func(e event) bool {
-		return e.Name == follow.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
+		return e.Name == stream.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
 	})
 	<-l.done
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // Look implements follow.Queue.
-func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (follow.QueuedMessage, error) {
+func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error) {
 	key := "queue/" + string(chat.UID) + "/" + name
 	if seen, ok := m.seen(key); ok {
 		return seen, nil
@@ -43,18 +44,18 @@ func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (
 	select {
 	case r := <-result:
 		if r.Err != nil {
-			return follow.QueuedMessage{}, r.Err
+			return stream.QueuedMessage{}, r.Err
 		}
-		return r.Val.(follow.QueuedMessage), nil
+		return r.Val.(stream.QueuedMessage), nil
 	case <-ctx.Done():
-		return follow.QueuedMessage{}, ctx.Err()
+		return stream.QueuedMessage{}, ctx.Err()
 	}
 }
 
-func (m *messages) seen(key string) (follow.QueuedMessage, bool) {
+func (m *messages) seen(key string) (stream.QueuedMessage, bool) {
 	seen, ok := m.looks.Get(key)
 	if !ok {
-		return follow.QueuedMessage{}, false
+		return stream.QueuedMessage{}, false
 	}
-	return seen.(follow.QueuedMessage), true
+	return seen.(stream.QueuedMessage), true
 }

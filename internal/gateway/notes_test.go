@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 	in := install(t, nil)
 	c := in.converse("c")
 	l := in.listen("c", "", 0)
-	l.waitName(follow.EventStatus)
+	l.waitName(stream.EventStatus)
 	note := &v1alpha1.ChatMessage{ObjectMeta: in.meta("n"), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: "c"}, Content: "the customer has called", Visibility: v1alpha1.VisibleToPeople}}
 	in.create(note)
@@ -24,12 +24,12 @@ func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 	if err := cluster.Client.Status().Update(t.Context(), note); err != nil {
 		t.Fatal(err)
 	}
-	told := l.waitName(follow.EventNote)
+	told := l.waitName(stream.EventNote)
 	if data := string(told[len(told)-1].Data); !strings.Contains(data, "the customer has called") {
 		t.Errorf("it is told %s", data)
 	}
 	if err := cluster.Client.Delete(t.Context(), note); err != nil {
 		t.Fatal(err)
 	}
-	l.waitName(follow.EventNoteDeleted)
+	l.waitName(stream.EventNoteDeleted)
 }

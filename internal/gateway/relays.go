@@ -18,9 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
 	"parley.dev/parley/internal/tokencache"

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 const (
@@ -52,7 +52,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	stop(&follow.Closing{Reason: follow.ClosingShutdown, Message: "the gateway is shutting down: come back"})
+	stop(&stream.Closing{Reason: stream.ClosingShutdown, Message: "the gateway is shutting down: come back"})
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(draining), server.Close())

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 // eventWriter writes server-sent events. Each is on its way when the call returns. It belongs to one goroutine.
@@ -41,7 +41,7 @@ func (e *eventWriter) begin() error {
 	return e.write([]byte("retry: 1000\n\n"))
 }
 
-func (e *eventWriter) send(event follow.Event) error {
+func (e *eventWriter) send(event stream.Event) error {
 	e.head.Reset()
 	if event.ID != "" {
 		fmt.Fprintf(&e.head, "id: %s\n", event.ID)

@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/gateway/token"
 )
 
@@ -33,14 +35,8 @@ var errNoToken = errors.New("your kubeconfig has no token to show to the gateway
 
 // gateway is a way to the gateway, as somebody.
 type gateway struct {
-	url  string
-	http *http.Client
+	way  client.Client
 	stop func()
-	// open finds another way when this one is lost: the gateway pod that it led to may be gone.
-	// nil: there is only this one.
-	open func(ctx context.Context) (url string, stop func(), err error)
-	// renew finds a client with another token when the gateway takes this one no longer.
-	renew func(ctx context.Context) (*http.Client, error)
 }
 
 func (g *gateway) close() { g.stop() }
@@ -54,51 +50,77 @@ type dialer struct {
 	core      kubernetes.Interface
 }
 
-// dial finds a way to the gateway.
+// dial finds a way to the gateway, and a token for it.
 func (d *dialer) dial(ctx context.Context) (*gateway, error) {
-	client, err := d.identity(ctx)
+	caller, err := d.identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if given := d.given(); given != "" {
-		if err := d.check(given); err != nil {
-			return nil, err
+	g := &gateway{way: client.Client{URL: d.given(), HTTP: caller}, stop: func() {}}
+	g.way.Reopen = func(ctx context.Context, way *client.Client, lost error) error { return d.reopen(ctx, g, way, lost) }
+	if g.way.URL == "" {
+		g.way.URL, g.stop, err = d.forward(ctx)
+		return g, err
+	}
+	return g, d.check(g.way.URL)
+}
+
+// reopen finds another token when the gateway takes the one it had no longer, and else another pod of the gateway: the
+// one that a port was forwarded to may be gone. Until there is one, the old way stays, which leads nowhere.
+func (d *dialer) reopen(ctx context.Context, g *gateway, way *client.Client, lost error) error {
+	if refused, ok := errors.AsType[*client.Error](lost); ok && refused.Status == http.StatusUnauthorized {
+		caller, err := d.identity(ctx)
+		if err == nil {
+			way.HTTP = caller
 		}
-		return &gateway{url: given, http: client, stop: func() {}, renew: d.identity}, nil
+		return err
 	}
-	local, stop, err := d.forward(ctx)
-	if err != nil {
-		return nil, err
+	if d.given() != "" {
+		return nil
 	}
-	return &gateway{url: local, http: client, stop: stop, open: d.forward, renew: d.identity}, nil
+	found, stop, err := d.forward(ctx)
+	if err == nil {
+		g.stop()
+		way.URL, g.stop = found, stop
+	}
+	return err
+}
+
+// follow implements source.
+func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+	each func(stream.Event) (done bool, err error)) error {
+	for e, err := range g.way.Namespace(namespace).Follow(ctx, chat, client.FollowOptions{FromNow: !fromStart}) {
+		if err != nil {
+			return explained(err)
+		}
+		if connected != nil {
+			connected()
+		}
+		if done, err := each(e); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explained says which flag helps against an error of the connection, where that is known.
+func explained(err error) error {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	refused, _ := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("it speaks plain HTTP: leave --gateway-ca out, or name a URL that begins with http://: %w", err)
+	case unverified:
+		return fmt.Errorf("%w: --gateway-ca names the file with the CA of its certificate", err)
+	case refused != nil && refused.Message == client.SpeaksTLS:
+		return fmt.Errorf("%w: name the file with its CA with --gateway-ca, or that URL with --gateway", err)
+	}
+	return err
 }
 
 // given is the gateway's URL, if one was named.
 func (d *dialer) given() string {
 	return cmp.Or(d.options.gateway, os.Getenv("PARLEY_GATEWAY"))
-}
-
-// reopen finds another way to the gateway. Until there is one, the old one stays, which leads nowhere.
-func (g *gateway) reopen(ctx context.Context) {
-	if g.open == nil {
-		return
-	}
-	if url, stop, err := g.open(ctx); err == nil {
-		g.stop()
-		g.url, g.stop = url, stop
-	}
-}
-
-// renewed reports whether a refusal is over because the token has expired and there is another one.
-func (g *gateway) renewed(ctx context.Context, refused *refusedError) bool {
-	if g.renew == nil || refused.status != http.StatusUnauthorized {
-		return false
-	}
-	client, err := g.renew(ctx)
-	if err == nil {
-		g.http = client
-	}
-	return err == nil
 }
 
 // check refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
@@ -154,7 +176,6 @@ func (d *dialer) forwarded(port uint16) string {
 
 // identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the
 // kubeconfig, whether it is written there or comes from a program.
-// It follows no redirects, which would show the token to somebody else.
 func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
 	auth := rest.AnonymousClientConfig(d.rest)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
@@ -177,8 +198,7 @@ func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
 	}
-	return &http.Client{Transport: wrapped,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return &http.Client{Transport: wrapped}, nil
 }
 
 // requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of

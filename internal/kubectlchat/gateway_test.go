@@ -4,9 +4,7 @@
 package kubectlchat
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
 )
 
 // caller is a dialer whose kubeconfig has a token.
@@ -41,8 +42,8 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
-	if _, refused := errors.AsType[*refusedError](err); !refused || !strings.Contains(err.Error(), "(307)") ||
+	err = g.follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
 		asked != "Bearer kubeconfig" {
 		t.Errorf("asked as %q: %v", asked, err)
 	}
@@ -110,40 +111,11 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 			d.core = api
 			g, err := d.dial(t.Context())
 			if err == nil {
-				_ = g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
+				_ = g.follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
 			}
 			if shown != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("shown %q, %v", shown, err)
 			}
 		})
-	}
-}
-
-func TestATokenThatHasExpiredIsRenewed(t *testing.T) {
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		switch asked++; asked {
-		case 1:
-			fmt.Fprint(w, "id: 3.1.1\nevent: message_part\ndata: {}\n\n")
-		case 2:
-			w.WriteHeader(http.StatusUnauthorized)
-		case 3:
-			fmt.Fprint(w, "event: status\ndata: {}\n\n")
-		default: // Not again for a token that is refused at once.
-			w.WriteHeader(http.StatusUnauthorized)
-		}
-	}))
-	defer server.Close()
-	renewed := 0
-	g := &gateway{url: server.URL, http: server.Client(), renew: func(context.Context) (*http.Client, error) {
-		if renewed++; renewed == 1 {
-			return server.Client(), nil
-		}
-		return nil, errors.New("there is no other")
-	}}
-	err := g.follow(t.Context(), "ns", "c", false, nil, func(event) (bool, error) { return false, nil })
-	if refused, ok := errors.AsType[*refusedError](err); !ok || refused.status != http.StatusUnauthorized || asked != 4 ||
-		renewed != 2 {
-		t.Errorf("asked %d times, renewed %d times: %v", asked, renewed, err)
 	}
 }

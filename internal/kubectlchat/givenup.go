@@ -3,7 +3,9 @@
 
 package kubectlchat
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // whyGivenUp is what is shown of tool calls that have no result.
 var whyGivenUp = map[v1alpha1.CallsGivenUp]string{

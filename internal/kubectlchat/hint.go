@@ -6,8 +6,8 @@ package kubectlchat
 import (
 	"fmt"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // hint knows how a person types a verb of this plug-in for the chat that is shown.
@@ -19,7 +19,7 @@ type hint struct {
 func (s *session) hint(chat string) hint { return hint{chat: chat, command: s.options.command} }
 
 // lines say for each call that waits what to type. All results of a client go into one command.
-func (h hint) lines(a *follow.RequiresAction) (lines []string) {
+func (h hint) lines(a *stream.RequiresAction) (lines []string) {
 	var results []string
 	for i := range a.ToolCalls {
 		call := &a.ToolCalls[i]

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 // lens makes a reset of the history what it is for somebody who reads along: what was said before the cut is not told
@@ -21,8 +21,8 @@ type lens struct {
 }
 
 type seenMessage struct {
-	event  event
-	commit follow.MessageCommitted
+	event  stream.Event
+	commit stream.MessageCommitted
 }
 
 // change is the data of EventHistoryReset behind a lens.
@@ -36,14 +36,14 @@ type change struct {
 }
 
 // pass takes an event and returns what it is to be read as: nothing, itself, or several.
-func (l *lens) pass(e event) ([]event, error) {
-	switch e.name {
-	case follow.EventHistoryReset:
+func (l *lens) pass(e stream.Event) ([]stream.Event, error) {
+	switch e.Name {
+	case stream.EventHistoryReset:
 		l.resetting, l.messages = true, nil
 		return nil, nil
-	case follow.EventMessage:
+	case stream.EventMessage:
 		m := seenMessage{event: e}
-		if err := json.Unmarshal(e.data, &m.commit); err != nil {
+		if err := json.Unmarshal(e.Data, &m.commit); err != nil {
 			return nil, fmt.Errorf("reading a message: %w", err)
 		}
 		if l.resetting {
@@ -51,9 +51,9 @@ func (l *lens) pass(e event) ([]event, error) {
 			return nil, nil
 		}
 		l.version, l.length = max(l.version, m.commit.HistoryVersion), m.commit.Index+1
-	case follow.EventStatus:
-		var status follow.Status
-		if err := json.Unmarshal(e.data, &status); err != nil {
+	case stream.EventStatus:
+		var status stream.Status
+		if err := json.Unmarshal(e.Data, &status); err != nil {
 			return nil, fmt.Errorf("reading a status: %w", err)
 		}
 		defer func() { l.version, l.length = status.HistoryVersion, status.Length }()
@@ -61,12 +61,12 @@ func (l *lens) pass(e event) ([]event, error) {
 			return l.settle(e, status)
 		}
 	}
-	return []event{e}, nil
+	return []stream.Event{e}, nil
 }
 
 // settle tells what a reset has changed, and then what is new. A chat's version never sinks: one that did is another
 // chat's. Messages that were committed before the reset were told, or not wanted.
-func (l *lens) settle(e event, status follow.Status) (told []event, err error) {
+func (l *lens) settle(e stream.Event, status stream.Status) (told []stream.Event, err error) {
 	c := change{Other: status.HistoryVersion < l.version, From: status.Length, Length: l.length}
 	for _, m := range l.messages {
 		if c.Other || m.commit.HistoryVersion > l.version {
@@ -80,7 +80,7 @@ func (l *lens) settle(e event, status follow.Status) (told []event, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("telling a reset: %w", err)
 		}
-		told = append([]event{{name: follow.EventHistoryReset, data: data}}, told...)
+		told = append([]stream.Event{{Name: stream.EventHistoryReset, Data: data}}, told...)
 	}
 	return append(told, e), nil
 }

@@ -9,34 +9,35 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
 // at is a message at its place, with the version of its commit.
-func at(index, version int, role, text string) event {
-	return event{name: "message",
-		data: fmt.Appendf(nil,
+func at(index, version int, role, text string) stream.Event {
+	return stream.Event{Name: "message",
+		Data: fmt.Appendf(nil,
 			`{"historyVersion":%d,"index":%d,"message":{"name":"m","role":%q,"attempt":1,"parts":[{"type":"Text","text":%q}]}}`,
 			version, index, role, text)}
 }
 
-func stands(version, length int, turn, rest string) event {
-	return event{name: "status", data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version, length,
+func stands(version, length int, turn, rest string) stream.Event {
+	return stream.Event{Name: "status", Data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version, length,
 		turn, rest)}
 }
 
-var reset = event{name: "history_reset", data: []byte(`{}`)}
+var reset = stream.Event{Name: "history_reset", Data: []byte(`{}`)}
 
 // talk is a conversation of four messages.
-var talk = []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
+var talk = events{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
 	at(3, 4, "Assistant", "TWO"), stands(4, 4, "two", "")}
 
 // read shows events as tail does.
-func read(t *testing.T, events ...event) (out, notes string) {
+func read(t *testing.T, story ...stream.Event) (out, notes string) {
 	t.Helper()
 	var shown, noted strings.Builder
 	p, through := newPrinter(&shown, &noted, false, hints), lens{}
-	for _, e := range events {
+	for _, e := range story {
 		told, err := through.pass(e)
 		if err != nil {
 			t.Fatal(err)
@@ -52,27 +53,27 @@ func read(t *testing.T, events ...event) (out, notes string) {
 
 func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 	for name, c := range map[string]struct {
-		events []event
+		events []stream.Event
 		want   string
 		note   string
 	}{
 		"an edit": {
-			events: []event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"),
+			events: events{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 5, "User", "2"),
 				stands(5, 3, "two", "")},
 			want: "▎> 2\n", note: "▎[the conversation was changed from message 3 on; it continues like this:]\n",
 		},
 		"an edit that was answered": {
-			events: []event{at(0, 5, "User", "1"), at(1, 6, "Assistant", "I"), stands(6, 2, "one", "")},
+			events: events{at(0, 5, "User", "1"), at(1, 6, "Assistant", "I"), stands(6, 2, "one", "")},
 			want:   "▎> 1\nI\n", note: "▎[the conversation was changed from message 1 on; it continues like this:]\n",
 		},
-		"a deleted reply": {[]event{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
+		"a deleted reply": {events{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3, "User", "two"),
 			stands(5, 3, "two", "")}, "", "▎[message 4 was deleted]\n"},
-		"deleted messages": {[]event{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "",
+		"deleted messages": {events{at(0, 1, "User", "one"), stands(5, 1, "one", "")}, "",
 			"▎[messages 2 to 4 were deleted]\n"},
-		"everything":        {[]event{stands(5, 0, "", "")}, "", "▎[messages 1 to 4 were deleted]\n"},
+		"everything":        {events{stands(5, 0, "", "")}, "", "▎[messages 1 to 4 were deleted]\n"},
 		"nothing that left": {append(talk[:4:4], at(4, 5, "User", "three"), stands(5, 5, "three", "")), "▎> three\n", ""},
 		"another chat": {
-			[]event{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "▎> hello\n",
+			events{at(0, 1, "User", "hello"), stands(1, 1, "hello", "")}, "▎> hello\n",
 			"▎[another chat of this name has begun]\n",
 		},
 	} {
@@ -81,7 +82,7 @@ func TestAResetTellsOnlyWhatHasChanged(t *testing.T) {
 			if want := "▎> one\nONE\n▎> two\nTWO\n" + c.want; out != want || notes != c.note {
 				t.Errorf("shown %q, want %q; noted %q, want %q", out, want, notes, c.note)
 			}
-			out, notes = read(t, append([]event{talk[4], reset}, c.events...)...)
+			out, notes = read(t, append(events{talk[4], reset}, c.events...)...)
 			if out != c.want || notes != c.note {
 				t.Errorf("from now on, shown %q, want %q; noted %q, want %q", out, c.want, notes, c.note)
 			}
@@ -99,22 +100,22 @@ func TestResetEndsTheLineOfAVoidText(t *testing.T) {
 
 func TestAnInterruptionIsNotedOnce(t *testing.T) {
 	running, stopping := stands(1, 1, "one", `,"phase":"Running"`), stands(1, 1, "one", `,"phase":"Interrupting"`)
-	ended := func(version, length int) event {
+	ended := func(version, length int) stream.Event {
 		return stands(version, length, "one", `,"phase":"Waiting","result":"Interrupted"`)
 	}
-	partial := event{name: "message",
-		data: []byte(
+	partial := stream.Event{Name: "message",
+		Data: []byte(
 			`{"historyVersion":2,"index":1,"message":{"name":"m","role":"Assistant","attempt":1,"outcome":"Interrupted","parts":[{"type":"Text","text":"Hel"}]}}`)}
 	for name, c := range map[string]struct {
-		events      []event
+		events      []stream.Event
 		want, notes string
 	}{
-		"something was said": {[]event{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n",
+		"something was said": {events{running, text(1, "Hel"), stopping, partial, ended(2, 2)}, "Hel\n",
 			"▎[interrupted]\n"},
-		"nothing was said": {[]event{running, stopping, ended(2, 1)}, "", "▎[interrupted]\n"},
-		"nothing was kept": {[]event{running, text(1, "Hel"), stopping, {name: "preview_reset", data: []byte(`{}`)},
+		"nothing was said": {events{running, stopping, ended(2, 1)}, "", "▎[interrupted]\n"},
+		"nothing was kept": {events{running, text(1, "Hel"), stopping, {Name: "preview_reset", Data: []byte(`{}`)},
 			ended(2, 1)}, "Hel\n", "▎[interrupted; nothing of this was kept]\n"},
-		"it was before we came": {[]event{ended(2, 1), stands(3, 1, "one", `,"phase":"Waiting","result":"Interrupted"`)}, "",
+		"it was before we came": {events{ended(2, 1), stands(3, 1, "one", `,"phase":"Waiting","result":"Interrupted"`)}, "",
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,9 +127,9 @@ func TestAnInterruptionIsNotedOnce(t *testing.T) {
 }
 
 func TestARequiredActionSaysWhatToType(t *testing.T) {
-	action := func(version int, calls string) event {
-		return event{name: "requires_action",
-			data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
+	action := func(version int, calls string) stream.Event {
+		return stream.Event{Name: "requires_action",
+			Data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
 	}
 	until := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
 	const (
@@ -138,19 +139,19 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 		done   = `{"id":"call_2","name":"current_time","kind":"Approval","decision":{"id":"call_2","decision":"Approve","approval":"a"}}`
 	)
 	for name, c := range map[string]struct {
-		events []event
+		events []stream.Event
 		want   string
 	}{
-		"a client's calls": {[]event{action(2, ticket+","+mail)}, "▎[the chat waits for you until " + until +
+		"a client's calls": {events{action(2, ticket+","+mail)}, "▎[the chat waits for you until " + until +
 			"]\n▎  call_1 (open_ticket) needs a result\n▎  call_3 (send_mail) needs a result\n▎    kubectl chat answer " +
 			"triage call_1=JSON call_3=JSON\n"},
-		"a call to approve": {[]event{action(2, clock)}, "▎[the chat waits for you until " + until +
+		"a call to approve": {events{action(2, clock)}, "▎[the chat waits for you until " + until +
 			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
 			"triage call_2\n"},
-		"nothing new": {[]event{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until +
+		"nothing new": {events{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until +
 			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
 			"triage call_2\n"},
-		"all is decided": {[]event{action(2, done)}, ""},
+		"all is decided": {events{action(2, done)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, notes := read(t, c.events...); out != "" || notes != c.want {

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/follow"
@@ -69,7 +70,7 @@ func (w *watchedNotes) Read(ctx context.Context, chat *v1alpha1.Chat, note follo
 }
 
 // noted shows a note. A stream that was resumed tells all of them again.
-func (p *printer) noted(n *follow.Note) {
+func (p *printer) noted(n *stream.Note) {
 	before, known := p.noteGenerations[n.Message.UID]
 	if n.Generation <= before || n.Index < p.notesFrom {
 		return
@@ -84,16 +85,16 @@ func (p *printer) noted(n *follow.Note) {
 	}
 	p.endLine()
 	p.out.line("[note%s:]", of)
-	p.quote("  ", n.Message.Content+textOf(&follow.MessageCommitted{Message: n.Message}))
+	p.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
 }
 
 // aside shows what is no part of the conversation: why a turn failed, and what became of a note.
-func (p *printer) aside(e event) error {
-	switch e.name {
-	case follow.EventError:
-		return decoded(e, func(failed *follow.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
-	case follow.EventNote:
+func (p *printer) aside(e stream.Event) error {
+	switch e.Name {
+	case stream.EventError:
+		return decoded(e, func(failed *stream.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
+	case stream.EventNote:
 		return decoded(e, p.noted)
 	}
-	return decoded(e, func(gone *follow.NoteDeleted) { p.note("note %s was deleted", gone.Name) })
+	return decoded(e, func(gone *stream.NoteDeleted) { p.note("note %s was deleted", gone.Name) })
 }

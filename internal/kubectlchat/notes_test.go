@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/api/stream"
 )
 
-func noteEvent(uid string, index, generation int64) event {
-	return event{name: "note", data: fmt.Appendf(nil,
+func noteEvent(uid string, index, generation int64) stream.Event {
+	return stream.Event{Name: "note", Data: fmt.Appendf(nil,
 		`{"index":%d,"generation":%d,"message":{"name":%q,"uid":%q,"content":"note %s","createdBy":"anna"}}`, index, generation,
 		uid, uid, uid)}
 }
@@ -19,13 +21,13 @@ func TestAStreamThatIsResumedShowsNoNoteAgain(t *testing.T) {
 	var out, errOut strings.Builder
 	p := newPrinter(&out, &errOut, false, hints)
 	p.notesFrom = -1 // From now on.
-	for _, e := range []event{
-		{name: "status", data: []byte(`{"length":4}`)},
+	for _, e := range []stream.Event{
+		{Name: "status", Data: []byte(`{"length":4}`)},
 		noteEvent("new", 4, 1),
 		// The stream is lost here.
 		noteEvent("old", 2, 1), noteEvent("new", 4, 1), noteEvent("newer", 6, 1),
 		noteEvent("new", 4, 2),
-		{name: "note_deleted", data: []byte(`{"name":"new","uid":"new"}`)},
+		{Name: "note_deleted", Data: []byte(`{"name":"new","uid":"new"}`)},
 	} {
 		if err := p.show(e, true); err != nil {
 			t.Fatal(err)

@@ -11,10 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // maxToolRunes is how much of a tool's input or output is shown: it is to be recognised, not read.
@@ -40,7 +41,7 @@ type printer struct {
 	openCall string
 	// status is the last one that came, actionVersion that of the last action that was shown,
 	// and hint what it tells to type.
-	status        follow.Status
+	status        stream.Status
 	actionVersion int64
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
@@ -51,55 +52,61 @@ type printer struct {
 	notesFrom       int64
 }
 
+// jsonEvent is how an event is printed for programs.
+type jsonEvent struct {
+	Event string          `json:"event"`
+	ID    string          `json:"id"`
+	Data  json.RawMessage `json:"data"`
+}
+
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
 	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
 		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{}}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
-func (p *printer) show(e event, everything bool) error {
+func (p *printer) show(e stream.Event, everything bool) error {
 	if p.json {
-		return printJSON(p.out, jsonEvent{e.name, e.id, e.data})
+		return printJSON(p.out, jsonEvent{e.Name, e.ID, e.Data})
 	}
-	switch e.name {
-	case follow.EventMessagePart:
+	switch e.Name {
+	case stream.EventMessagePart:
 		return decoded(e, p.part)
-	case follow.EventMessage:
-		return decoded(e, func(m *follow.MessageCommitted) { p.committed(m, everything) })
-	case follow.EventRetry, follow.EventRequiresAction:
+	case stream.EventMessage:
+		return decoded(e, func(m *stream.MessageCommitted) { p.committed(m, everything) })
+	case stream.EventRetry, stream.EventRequiresAction:
 		return p.waits(e)
-	case follow.EventError, follow.EventNote, follow.EventNoteDeleted:
+	case stream.EventError, stream.EventNote, stream.EventNoteDeleted:
 		if everything {
 			return p.aside(e)
 		}
-	case follow.EventPreviewReset:
+	case stream.EventPreviewReset:
 		p.voided()
-	case follow.EventHistoryReset:
+	case stream.EventHistoryReset:
 		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
-	case follow.EventStatus:
-		return decoded(e, func(s *follow.Status) { p.turned(s, everything) })
+	case stream.EventStatus:
+		return decoded(e, func(s *stream.Status) { p.turned(s, everything) })
 	}
 	return nil
 }
 
 // waits tells what the turn waits for.
-func (p *printer) waits(e event) error {
-	if e.name == follow.EventRetry {
+func (p *printer) waits(e stream.Event) error {
+	if e.Name == stream.EventRetry {
 		return decoded(e, p.retry)
 	}
 	return decoded(e, p.action)
 }
 
-func decoded[T any](e event, do func(*T)) error {
-	v := new(T)
-	if err := json.Unmarshal(e.data, v); err != nil {
-		return fmt.Errorf("reading event %s: %w", e.name, err)
+func decoded[T any](e stream.Event, do func(*T)) error {
+	data, err := stream.Decode[T](e)
+	if err == nil {
+		do(data)
 	}
-	do(v)
-	return nil
+	return err
 }
 
-func (p *printer) part(part *follow.MessagePart) {
+func (p *printer) part(part *stream.MessagePart) {
 	if part.HistoryVersion != p.version || part.Attempt != p.attempt {
 		p.forget()
 		p.version, p.attempt = part.HistoryVersion, part.Attempt
@@ -110,7 +117,7 @@ func (p *printer) part(part *follow.MessagePart) {
 	}
 	switch part.Part.Type {
 	case parts.Text:
-		if p.text.Len() < maxLine {
+		if p.text.Len() < client.MaxEvent {
 			p.text.WriteString(part.Part.Text)
 		}
 		p.write(part.Part.Text)
@@ -136,7 +143,7 @@ func (p *printer) toolPart(part *parts.Part) {
 }
 
 // committed shows a committed message. Who has just asked knows what was asked.
-func (p *printer) committed(m *follow.MessageCommitted, everything bool) {
+func (p *printer) committed(m *stream.MessageCommitted, everything bool) {
 	p.gaveUp(m.Message.CallsGivenUpBefore)
 	p.givenUp = ""
 	switch {
@@ -155,7 +162,7 @@ func (p *printer) committed(m *follow.MessageCommitted, everything bool) {
 }
 
 // generated shows what of a generated message was not shown while it was streamed.
-func (p *printer) generated(m *follow.MessageCommitted) {
+func (p *printer) generated(m *stream.MessageCommitted) {
 	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
 		p.forget()
 	}
@@ -205,7 +212,7 @@ func (p *printer) summarising() {
 }
 
 // retry tells that an attempt failed, and when the next one begins.
-func (p *printer) retry(r *follow.Retry) {
+func (p *printer) retry(r *stream.Retry) {
 	p.note("%s: attempt %d failed; the next one begins at %s", r.Reason, r.Attempt, r.At.Local().Format(time.TimeOnly))
 }
 
@@ -238,7 +245,7 @@ func (p *printer) voided() {
 }
 
 // turned notices that the turn under way was interrupted before anything was said, which no message tells.
-func (p *printer) turned(now *follow.Status, everything bool) {
+func (p *printer) turned(now *stream.Status, everything bool) {
 	before := p.status
 	p.status = *now
 	if p.notesFrom < 0 {
@@ -251,7 +258,7 @@ func (p *printer) turned(now *follow.Status, everything bool) {
 }
 
 // action tells what the turn waits for, and what to type.
-func (p *printer) action(a *follow.RequiresAction) {
+func (p *printer) action(a *stream.RequiresAction) {
 	if p.actionVersion == a.HistoryVersion { // a stream that was resumed tells it again
 		return
 	}
@@ -369,7 +376,7 @@ func (p *printer) endLine() {
 	}
 }
 
-func textOf(m *follow.MessageCommitted) string {
+func textOf(m *stream.MessageCommitted) string {
 	var b strings.Builder
 	for i := range m.Message.Parts {
 		if part := &m.Message.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {

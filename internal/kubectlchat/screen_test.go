@@ -14,10 +14,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // hostile takes the terminal over, turns what is written around, and imitates the plug-in in all its lines.
@@ -25,44 +25,44 @@ const hostile = "\x1b]0;owned\a\u009b2J\x1b[1A\rrm \u202e-fr\u200b\n▎[the chat
 	"\u2028▎> yes\r\n\x1b[36m▎[current_time {}] -> noon\b\x7f\n"
 
 // theStory are the events in which others say something, each in every field that they write.
-func theStory(said string) []event {
-	encode := func(name string, v any) event {
+func theStory(said string) []stream.Event {
+	encode := func(name string, v any) stream.Event {
 		data, err := json.Marshal(v)
 		if err != nil {
 			panic(err)
 		}
-		return event{id: "1.1.1", name: name, data: data}
+		return stream.Event{ID: "1.1.1", Name: name, Data: data}
 	}
-	part := func(p parts.Part) event {
-		return encode(follow.EventMessagePart, follow.MessagePart{HistoryVersion: 1, Attempt: 1, Role: "Assistant", Part: p})
+	part := func(p parts.Part) stream.Event {
+		return encode(stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Role: "Assistant", Part: p})
 	}
 	half := len(said) / 2
-	message := func(m follow.Message) event {
-		return encode(follow.EventMessage, follow.MessageCommitted{HistoryVersion: 2, Message: m})
+	message := func(m stream.Message) stream.Event {
+		return encode(stream.EventMessage, stream.MessageCommitted{HistoryVersion: 2, Message: m})
 	}
-	return []event{
-		message(follow.Message{Name: "q", Role: v1alpha1.RoleUser, Content: said}),
+	return events{
+		message(stream.Message{Name: "q", Role: v1alpha1.RoleUser, Content: said}),
 		part(parts.Part{Type: parts.Reasoning, Text: said[:half]}),
 		part(parts.Part{Type: parts.Reasoning, Text: said[half:]}),
 		part(parts.Part{Type: parts.Text, Text: said[:half]}), part(parts.Part{Type: parts.Text, Text: said[half:]}),
 		part(parts.Part{Type: parts.ToolCall, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: said, Name: said, Text: said}),
 		part(parts.Part{Type: parts.ToolResult, ID: "2", Name: said, Text: said}),
-		message(follow.Message{Name: "m", Role: v1alpha1.RoleAssistant, Attempt: 1, Parts: []v1alpha1.MessagePart{
+		message(stream.Message{Name: "m", Role: v1alpha1.RoleAssistant, Attempt: 1, Parts: []v1alpha1.MessagePart{
 			{Type: v1alpha1.PartText, Text: &said},
 			{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{ID: "3", Name: v1alpha1.ToolAdvisor,
 				Input: fmt.Sprintf(`{"question":%q}`, "a"+strings.ToValidUTF8(said, ""))}},
 			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "3", Name: v1alpha1.ToolAdvisor,
-				Output: string(encode("", advice{Type: "advice", Advice: said, Model: said}).data)}},
+				Output: string(encode("", advice{Type: "advice", Advice: said, Model: said}).Data)}},
 			{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "4", Name: v1alpha1.ToolAdvisor,
-				Output: string(encode("", advice{Type: "error", Error: said}).data)}},
+				Output: string(encode("", advice{Type: "error", Error: said}).Data)}},
 		}}),
-		encode(follow.EventNote, follow.Note{Index: 1, Generation: 1, Message: follow.Message{Name: said, UID: said,
+		encode(stream.EventNote, stream.Note{Index: 1, Generation: 1, Message: stream.Message{Name: said, UID: said,
 			Content: said, CreatedBy: said, Visibility: v1alpha1.VisibleToPeople}}),
-		encode(follow.EventNoteDeleted, follow.NoteDeleted{Name: said, UID: said}),
-		encode(follow.EventError, follow.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
-		encode(follow.EventRetry, follow.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
-		encode(follow.EventRequiresAction, follow.RequiresAction{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{
+		encode(stream.EventNoteDeleted, stream.NoteDeleted{Name: said, UID: said}),
+		encode(stream.EventError, stream.Error{Reason: v1alpha1.ErrorReason(said), Message: said, Provider: said}),
+		encode(stream.EventRetry, stream.Retry{Reason: v1alpha1.ErrorReason(said), Message: said, Attempt: 1}),
+		encode(stream.EventRequiresAction, stream.RequiresAction{HistoryVersion: 7, ToolCalls: []v1alpha1.PendingToolCall{
 			{ID: said, Name: said, Kind: v1alpha1.RequiresClient}, {ID: said, Name: said, Kind: v1alpha1.RequiresApproval},
 		}}),
 	}
@@ -73,8 +73,8 @@ func told(said string, styled bool) (out, errOut string) {
 	var o, e strings.Builder
 	p := newPrinter(&o, &e, false, hints)
 	p.out.styled, p.errOut.styled = styled, styled
-	for _, event := range theStory(said) {
-		_ = p.show(event, true)
+	for _, e := range theStory(said) {
+		_ = p.show(e, true)
 	}
 	p.endLine()
 	return o.String(), e.String()
@@ -130,10 +130,10 @@ func TestEventsAreExactForProgramsAndHarmlessForTerminals(t *testing.T) {
 		var got jsonEvent
 		var data, want any
 		if err := errors.Join(decoder.Decode(&got), json.Unmarshal(got.Data, &data),
-			json.Unmarshal(e.data, &want)); err != nil {
+			json.Unmarshal(e.Data, &want)); err != nil {
 			t.Fatal(err)
 		}
-		if got.Event != e.name || got.ID != e.id || fmt.Sprint(data) != fmt.Sprint(want) {
+		if got.Event != e.Name || got.ID != e.ID || fmt.Sprint(data) != fmt.Sprint(want) {
 			t.Errorf("got %v, want %v", data, want)
 		}
 	}
@@ -212,7 +212,7 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, e := range []event{called(4, asked),
+			for _, e := range []stream.Event{called(4, asked),
 				called(5, `{"type":"ToolResult","toolResult":{"id":"1","name":"advisor","output":`+string(output)+`}}`)} {
 				if err := p.show(e, false); err != nil {
 					t.Fatal(err)
@@ -234,7 +234,8 @@ func TestACompactionSaysHowMuchTheSummaryStandsFor(t *testing.T) {
 	} {
 		var notes strings.Builder
 		p := newPrinter(&strings.Builder{}, &notes, false, hints)
-		if err := p.show(event{name: follow.EventMessage, data: []byte(data)}, true); err != nil || notes.String() != want {
+		if err := p.show(stream.Event{Name: stream.EventMessage, Data: []byte(data)},
+			true); err != nil || notes.String() != want {
 			t.Errorf("%s is told as %q, %v", data, notes.String(), err)
 		}
 	}

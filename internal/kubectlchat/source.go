@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/follow"
@@ -20,7 +21,7 @@ import (
 // enough or ctx is done; connected is called once the first events are there.
 type source interface {
 	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
-		each func(event) (done bool, err error)) error
+		each func(stream.Event) (done bool, err error)) error
 	close()
 }
 
@@ -47,7 +48,7 @@ func (a apiServer) close() {}
 var errEnough = errors.New("had enough")
 
 func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
-	each func(event) (bool, error)) error {
+	each func(stream.Event) (bool, error)) error {
 	chats, err := a.watch(ctx, namespace, chat)
 	if err != nil {
 		return err
@@ -56,11 +57,11 @@ func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart
 	if err != nil {
 		return err
 	}
-	follower := follow.Follower{Chats: chats, Messages: a, Notes: notes, Send: func(e follow.Event) error {
+	follower := follow.Follower{Chats: chats, Messages: a, Notes: notes, Send: func(e stream.Event) error {
 		if connected != nil {
 			connected()
 		}
-		done, err := each(event{id: e.ID, name: e.Name, data: e.Data})
+		done, err := each(e)
 		if err == nil && done {
 			return errEnough
 		}

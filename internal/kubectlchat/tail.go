@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 func newTail(o *options) *cobra.Command {
@@ -53,9 +53,9 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 	if !history {
 		p.notesFrom = -1
 	}
-	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e event) (bool, error) {
+	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e stream.Event) (bool, error) {
 		if p.json {
-			return e.name == follow.EventDeleted, p.show(e, true)
+			return e.Name == stream.EventDeleted, p.show(e, true)
 		}
 		told, err := through.pass(e)
 		for _, e := range told {
@@ -63,6 +63,6 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 				return true, err
 			}
 		}
-		return e.name == follow.EventDeleted, err
+		return e.Name == stream.EventDeleted, err
 	}))
 }

@@ -23,6 +23,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley.dev/parley/api/stream"
 )
 
 // serveTLS is a gateway whose certificate is for a name, and the file with its CA.
@@ -62,7 +64,7 @@ func hear(t *testing.T, o options) error {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return g.follow(ctx, "ns", "c", false, nil, func(e event) (bool, error) { return e.name == "deleted", nil })
+	return g.follow(ctx, "ns", "c", false, nil, func(e stream.Event) (bool, error) { return e.Name == "deleted", nil })
 }
 
 func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {

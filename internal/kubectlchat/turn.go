@@ -14,8 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
@@ -100,7 +100,7 @@ type turn struct {
 	mu      sync.Mutex
 	message string
 	through lens
-	early   []event // what came before the message's name was known
+	early   []stream.Event // what came before the message's name was known
 	began   bool
 	ended   bool
 }
@@ -120,7 +120,7 @@ func (t *turn) begin(message string) error {
 }
 
 // event takes an event of the chat. It has had enough when the turn is over.
-func (t *turn) event(e event) (bool, error) {
+func (t *turn) event(e stream.Event) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.message == "" {
@@ -132,7 +132,7 @@ func (t *turn) event(e event) (bool, error) {
 }
 
 // take takes an event in its order. The caller holds mu.
-func (t *turn) take(e event) error {
+func (t *turn) take(e stream.Event) error {
 	if t.printer.json && !t.ended {
 		if err := t.printer.show(e, false); err != nil {
 			return err
@@ -150,18 +150,18 @@ func (t *turn) take(e event) error {
 // show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends
 // before the next User message or with a status that tells it: several changes of a chat may come as one, with the
 // reply before the first status that names the turn.
-func (t *turn) show(e event) error {
+func (t *turn) show(e stream.Event) error {
 	if t.ended {
 		return nil
 	}
 	var err error
-	switch e.name {
-	case follow.EventDeleted:
+	switch e.Name {
+	case stream.EventDeleted:
 		err = errors.New("the chat was deleted")
-	case follow.EventMessage:
-		err = t.committed(e.data)
-	case follow.EventStatus:
-		err = t.status(e.data)
+	case stream.EventMessage:
+		err = t.committed(e.Data)
+	case stream.EventStatus:
+		err = t.status(e.Data)
 	}
 	if err != nil {
 		return err
@@ -178,13 +178,13 @@ func (t *turn) show(e event) error {
 
 // concerns reports whether an event is to be shown to a person.
 // What the chat waits for holds up a message in its queue too.
-func (t *turn) concerns(e event) bool {
-	waits := e.name == follow.EventRequiresAction && !t.cutsIn
+func (t *turn) concerns(e stream.Event) bool {
+	waits := e.Name == stream.EventRequiresAction && !t.cutsIn
 	return !t.printer.json && !t.ended && (t.began || waits)
 }
 
 func (t *turn) committed(data []byte) error {
-	var m follow.MessageCommitted
+	var m stream.MessageCommitted
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("reading a message: %w", err)
 	}
@@ -195,7 +195,7 @@ func (t *turn) committed(data []byte) error {
 }
 
 func (t *turn) status(data []byte) error {
-	var status follow.Status
+	var status stream.Status
 	if err := json.Unmarshal(data, &status); err != nil {
 		return fmt.Errorf("reading a status: %w", err)
 	}

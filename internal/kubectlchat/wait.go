@@ -41,6 +41,9 @@ func (w *waiting) until(ctx context.Context, what string,
 	return err
 }
 
+// reconnectAfter is the wait before a watch that has ended is begun again.
+const reconnectAfter = time.Second
+
 // watcher begins a watch on a kind of resource.
 type watcher func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 

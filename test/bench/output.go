@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/api/stream/parts"
 )
 
 // written is how many bytes the command writes: 20 MB.

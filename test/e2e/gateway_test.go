@@ -6,10 +6,8 @@ package e2e
 import (
 	"bufio"
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,18 +16,15 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/localnode"
 )
 
-// gatewayClient is one that knows nothing of Kubernetes but a token, and talks to the gateway.
-type gatewayClient struct {
-	*world
-	url, token string
-}
-
-// byGateway forwards a port to the gateway, as docs/stream.md says.
-func (w *world) byGateway() *gatewayClient {
+// byGateway is the namespace for a program that knows nothing of Kubernetes but a token, by a port that is forwarded to
+// the gateway as docs/stream.md says.
+func (w *world) byGateway() client.Namespace {
 	w.t.Helper()
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,
 		"--namespace", "parley-system", "port-forward", "service/parley-gateway", ":80")
@@ -55,58 +50,24 @@ func (w *world) byGateway() *gatewayClient {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &gatewayClient{w, "http://127.0.0.1:" + port + "/v1alpha1/namespaces/" + w.ns, cfg.BearerToken}
-}
-
-// does makes a request, which must be answered with the status, and returns the fields of the answer.
-func (p *gatewayClient) does(status int, method, path, body string) (fields map[string]any) {
-	p.t.Helper()
-	response := p.ask(method, path, body)
-	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != status {
-		p.t.Fatalf("%s %s: %s %s, %v", method, path, response.Status, raw, err)
-	}
-	if status == http.StatusNoContent {
-		return nil
-	}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		p.t.Fatal(err)
-	}
-	return fields
-}
-
-func (p *gatewayClient) ask(method, path, body string) *http.Response {
-	p.t.Helper()
-	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+p.token)
-	request.Header.Set("Content-Type", "application/json")
-	if body == "" {
-		request.Body, request.ContentLength = http.NoBody, 0
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return response
+	gateway := &client.Client{URL: "http://127.0.0.1:" + port,
+		Token: func(context.Context) (string, error) { return cfg.BearerToken, nil }}
+	return gateway.Namespace(w.ns)
 }
 
 // hears follows the chat until an event of the stream says the words.
-func (p *gatewayClient) hears(chat, words string) {
-	p.t.Helper()
-	response := p.ask("GET", "/chats/"+chat+"/stream", "")
-	defer func() { _ = response.Body.Close() }()
-	end := time.AfterFunc(time.Minute, func() { _ = response.Body.Close() })
-	defer end.Stop()
-	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "data: ") && strings.Contains(lines.Text(), words) {
+func (w *world) hears(chats client.Namespace, chat, words string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	for e, err := range chats.Follow(ctx, chat, client.FollowOptions{}) {
+		if err != nil {
+			w.t.Fatalf("nobody has said %q: %v", words, err)
+		}
+		if strings.Contains(string(e.Data), words) {
 			return
 		}
 	}
-	p.t.Fatalf("nobody has said %q", words)
 }
 
 func TestAProgramTalksToAChatByTheGatewayAlone(t *testing.T) {
@@ -116,24 +77,39 @@ func TestAProgramTalksToAChatByTheGatewayAlone(t *testing.T) {
 		{Times: 1, Reply: words(300, 100*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
 	}})
-	p := w.byGateway()
-	p.does(http.StatusCreated, "POST", "/chats", `{"name":"c","spec":{"prompt":"Hi."}}`)
-	p.hears("c", "Hello.")
+	chats, ctx := w.byGateway(), t.Context()
+	if _, err := chats.CreateChat(ctx, client.NewChat{Name: "c", Spec: v1alpha1.ChatSpec{Prompt: "Hi."}}); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(chats, "c", "Hello.")
 	w.ready("c", 2)
-	p.does(http.StatusCreated, "POST", "/chats/c/messages", `{"name":"long","content":"Tell me a long story."}`)
-	p.does(http.StatusConflict, "POST", "/chats/c/messages", `{"name":"long","content":"Tell me a long story."}`)
-	p.hears("c", "wordc")
-	p.does(http.StatusCreated, "POST", "/chats/c/messages", `{"name":"next","content":"And then?"}`)
-	if got := p.does(http.StatusOK, "POST", "/chats/c/requests", `{"kind":"Interrupt"}`); got["outcome"] != "Done" {
-		t.Errorf("the interrupt is %v", got)
+	long := client.NewMessage{Name: "long", Content: "Tell me a long story."}
+	if _, err := chats.Send(ctx, "c", long); err != nil {
+		t.Fatal(err)
+	}
+	_, err := chats.Send(ctx, "c", long)
+	if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Reason != "AlreadyExists" {
+		t.Errorf("it is said twice: %v", err)
+	}
+	w.hears(chats, "c", "wordc")
+	if _, err := chats.Send(ctx, "c", client.NewMessage{Name: "next", Content: "And then?"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := chats.Request(ctx, "c", client.Request{Kind: v1alpha1.RequestInterrupt}); err != nil ||
+		got.Outcome != v1alpha1.RequestDone {
+		t.Errorf("the interrupt is %+v, %v", got, err)
 	}
 	w.ready("c", 6)
-	p.does(http.StatusOK, "PATCH", "/chats/c/messages/next", `{"content":"And then what?"}`)
+	if _, err := chats.EditMessage(ctx, "c", "next", client.Edit{Content: "And then what?"}); err != nil {
+		t.Fatal(err)
+	}
 	w.eventually("the edited message is answered", func() bool { return len(w.requests()) == 4 })
 	w.ready("c", 6)
-	if listed := p.does(http.StatusOK, "GET", "/chats", ""); !strings.Contains(fmt.Sprint(listed), "Done.") {
-		t.Errorf("listed are %v", listed)
+	if page, err := chats.ListChats(ctx, 0, ""); err != nil || len(page.Chats) != 1 || page.Chats[0].LastReply != "Done." {
+		t.Errorf("listed are %+v, %v", page, err)
 	}
 	w.nothingLeft("c")
-	p.does(http.StatusNoContent, "DELETE", "/chats/c", "")
+	if err := chats.DeleteChat(ctx, "c"); err != nil {
+		t.Error(err)
+	}
 }

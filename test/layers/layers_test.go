@@ -75,7 +75,7 @@ type rule struct {
 
 var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
-	"internal/podspec", "internal/podstate", "internal/modelconfig", "internal/stream/parts", "internal/capacity",
+	"internal/podspec", "internal/podstate", "internal/modelconfig", "api/stream/parts", "internal/capacity",
 	"internal/cost", "internal/toolpolicy", "internal/chatclass",
 	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/satoken", "internal/skill", "internal/mcp/reference",
@@ -109,6 +109,11 @@ var rules = []rule{
 	{"the API imports nothing of ours and no client", []string{"api"}, true, func(_ goPackage, path string) bool {
 		return strings.HasPrefix(path, module+"internal") || under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime")
 	}},
+	{"the gateway's client links no client of Kubernetes, and of ours the API alone", []string{"client"}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime") ||
+				strings.HasPrefix(path, module) && !under(strings.TrimPrefix(path, module), "api", "client")
+		}},
 	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
 		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
 			"github.com/go-logr/logr", "log/slog", "net/http", "os")
@@ -118,7 +123,7 @@ var rules = []rule{
 			module+"internal/telemetry/tracing")
 	}},
 	{"fence, parts, clip, printable, rewrite and the protocol of workspaces depend on the standard library alone",
-		[]string{"internal/fence", "internal/stream/parts", "internal/clip", "internal/printable", rewrite,
+		[]string{"internal/fence", "api/stream/parts", "internal/clip", "internal/printable", rewrite,
 			"internal/workspace/protocol"}, true,
 		func(_ goPackage, path string) bool {
 			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
@@ -193,7 +198,7 @@ var rules = []rule{
 	{"the scripted model serves tests and its own command", []string{""}, false, func(p goPackage, path string) bool {
 		return path == module+"internal/modelserver" && !p.in("cmd/scripted-model", "internal/testing", "test")
 	}},
-	{"nothing stands on the suites of tests", []string{"api", "cmd", "controllers", "internal"}, false,
+	{"nothing stands on the suites of tests", []string{"api", "client", "cmd", "controllers", "internal"}, false,
 		func(_ goPackage, path string) bool { return under(path, module+"test") }},
 	{"commands are imported by nobody", []string{""}, false,
 		func(_ goPackage, path string) bool { return under(path, module+"cmd") }},

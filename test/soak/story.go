@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"strings"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // story is what a follower of a chat was told, over all its connections. It holds that each committed message came once
@@ -40,26 +40,26 @@ func (s *story) take(e event) {
 		s.last = e.id
 	}
 	switch e.name {
-	case follow.EventMessage:
-		var m follow.MessageCommitted
+	case stream.EventMessage:
+		var m stream.MessageCommitted
 		if err := json.Unmarshal([]byte(e.data), &m); err != nil {
 			s.wrong("event %s cannot be read: %v", e.id, err)
 			return
 		}
 		s.message(e.id, m)
-	case follow.EventMessagePart:
-		var p follow.MessagePart
+	case stream.EventMessagePart:
+		var p stream.MessagePart
 		if err := json.Unmarshal([]byte(e.data), &p); err != nil {
 			s.wrong("event %s cannot be read: %v", e.id, err)
 			return
 		}
 		s.part(e.id, p)
-	case follow.EventHistoryReset, follow.EventDeleted, follow.EventError:
+	case stream.EventHistoryReset, stream.EventDeleted, stream.EventError:
 		s.wrong("%s: %s", e.name, e.data)
 	}
 }
 
-func (s *story) message(id string, m follow.MessageCommitted) {
+func (s *story) message(id string, m stream.MessageCommitted) {
 	if want := int64(len(s.names)); m.Index != want {
 		s.wrong("message %s (event %s) has index %d, the next is %d", m.Message.Name, id, m.Index, want)
 		return
@@ -72,7 +72,7 @@ func (s *story) message(id string, m follow.MessageCommitted) {
 	s.version = m.HistoryVersion
 }
 
-func (s *story) part(id string, p follow.MessagePart) {
+func (s *story) part(id string, p stream.MessagePart) {
 	s.parts++
 	attempt := [2]int64{p.HistoryVersion, int64(p.Attempt)}
 	if attempt != s.attempt {

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // world is what exists, as an informer would know it.
@@ -94,7 +94,7 @@ func (w *world) listen(t *testing.T, from string) *client {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &client{stop: cancel, done: make(chan error, 1)}
-	lister := Lister{Chats: w, Logs: w.logs, Namespace: "demo", Send: func(e follow.Event) error {
+	lister := Lister{Chats: w, Logs: w.logs, Namespace: "demo", Send: func(e stream.Event) error {
 		var s struct{ Name, Title string }
 		if err := json.Unmarshal(e.Data, &s); err != nil {
 			return err

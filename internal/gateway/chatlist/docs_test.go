@@ -16,27 +16,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/internal/gateway/chatlist"
-	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/api/stream"
 )
 
 // sections are the headings of docs/stream.md that describe what events carry.
 var sections = map[string]any{
-	"message":                follow.MessageCommitted{},
-	"note":                   follow.Note{},
-	"note_deleted":           follow.NoteDeleted{},
-	"message_part":           follow.MessagePart{},
-	"queue_update":           follow.QueueUpdate{},
-	"status":                 follow.Status{},
-	"error":                  follow.Error{},
-	"retry":                  follow.Retry{},
-	"requires_action":        follow.RequiresAction{},
-	"preview_reset":          follow.PreviewReset{},
+	"message":                stream.MessageCommitted{},
+	"note":                   stream.Note{},
+	"note_deleted":           stream.NoteDeleted{},
+	"message_part":           stream.MessagePart{},
+	"queue_update":           stream.QueueUpdate{},
+	"status":                 stream.Status{},
+	"error":                  stream.Error{},
+	"retry":                  stream.Retry{},
+	"requires_action":        stream.RequiresAction{},
+	"preview_reset":          stream.PreviewReset{},
 	"history_reset":          struct{}{},
 	"deleted":                struct{}{},
-	"closing":                follow.Closing{},
-	"added, modified":        chatlist.Summary{},
-	"deleted, from the list": chatlist.Deleted{},
+	"closing":                stream.Closing{},
+	"added, modified":        stream.Summary{},
+	"deleted, from the list": stream.Deleted{},
 	"synced":                 struct{}{},
 	"list_reset":             struct{}{},
 }
@@ -54,7 +53,7 @@ func fields(t reflect.Type, prefix string, page, into map[string]bool) map[strin
 			inner, at = inner.Elem(), at+"[]"
 		}
 		_, whole := page[at]
-		if inner.Kind() == reflect.Struct && !whole && strings.Contains(inner.PkgPath(), "parley/internal/") {
+		if inner.Kind() == reflect.Struct && !whole && strings.Contains(inner.PkgPath(), "parley/api/stream") {
 			fields(inner, at+".", page, into)
 			continue
 		}
@@ -133,12 +132,12 @@ func TestTheDocumentationHasEveryEventAndFieldAndNoOther(t *testing.T) {
 	for heading := range written {
 		t.Errorf("section %q is about no event", heading)
 	}
-	for _, name := range append(constants(t, "../follow/event.go", "Event"), constants(t, "summary.go", "Event")...) {
+	for _, name := range constants(t, "../../../api/stream/event.go", "Event") {
 		if _, ok := sections[name]; !ok && !strings.Contains("added, modified", name) {
 			t.Errorf("no section is about event %s", name)
 		}
 	}
-	for _, reason := range append(constants(t, "../follow/event.go", "Closing"),
+	for _, reason := range append(constants(t, "../../../api/stream/closing.go", "Closing"),
 		constants(t, "../refusal/refusal.go", "")...) {
 		if !strings.Contains(string(page), "`"+reason+"`") {
 			t.Errorf("reason %s is not on the page", reason)
@@ -153,7 +152,7 @@ func TestTheDocumentationHasEveryTypeOfPart(t *testing.T) {
 	}
 	_, row, _ := strings.Cut(string(page), "| `part.type` |")
 	row, _, _ = strings.Cut(row, "\n")
-	for _, part := range constants(t, "../../stream/parts/parts.go", "") {
+	for _, part := range constants(t, "../../../api/stream/parts/parts.go", "") {
 		if !strings.Contains(row, "`"+part+"`") {
 			t.Errorf("type %s is not on the page", part)
 		}

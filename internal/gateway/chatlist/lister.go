@@ -5,12 +5,10 @@ package chatlist
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 )
 
 // gather is how long changes are gathered before they are told, so that a chat that changes quickly is told once.
@@ -32,7 +30,7 @@ type Lister struct {
 	// Namespace of the chats.
 	Namespace string
 	// Send takes an event to the client. An error ends the stream.
-	Send func(follow.Event) error
+	Send func(stream.Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
 	KeepAlive      func() error
 	KeepAliveEvery time.Duration
@@ -69,11 +67,11 @@ func (l *Lister) tell(reader *reader, first bool) error {
 			if err := l.tellChanges(entries); err != nil || !first {
 				return err
 			}
-			return l.send(EventSynced, l.at.String(), struct{}{})
+			return l.send(stream.EventSynced, l.at.String(), struct{}{})
 		}
 	}
 	if l.at != (Position{}) {
-		if err := l.send(EventListReset, "", struct{}{}); err != nil {
+		if err := l.send(stream.EventListReset, "", struct{}{}); err != nil {
 			return err
 		}
 	}
@@ -83,11 +81,11 @@ func (l *Lister) tell(reader *reader, first bool) error {
 func (l *Lister) tellAll(reader *reader) error {
 	l.at = Position{log: l.Logs.identity, number: reader.last()} // What changes from here on is told again.
 	for _, chat := range l.Chats.List(l.Namespace) {
-		if err := l.send(EventAdded, "", SummaryOf(chat)); err != nil {
+		if err := l.send(stream.EventAdded, "", SummaryOf(chat)); err != nil {
 			return err
 		}
 	}
-	return l.send(EventSynced, l.at.String(), struct{}{})
+	return l.send(stream.EventSynced, l.at.String(), struct{}{})
 }
 
 // tellChanges tells each chat that has changed as it is now.
@@ -95,9 +93,9 @@ func (l *Lister) tellChanges(entries []entry) error {
 	told := map[string]bool{}
 	for _, e := range entries {
 		l.at.number = e.number
-		if e.event == EventDeleted {
+		if e.event == stream.EventDeleted {
 			told[e.name] = false
-			if err := l.send(e.event, l.at.String(), Deleted{Name: e.name, UID: e.uid}); err != nil {
+			if err := l.send(e.event, l.at.String(), stream.Deleted{Name: e.name, UID: e.uid}); err != nil {
 				return err
 			}
 			continue
@@ -134,9 +132,9 @@ func (l *Lister) wait(ctx context.Context, reader *reader, keepAlive <-chan time
 }
 
 func (l *Lister) send(name, id string, data any) error {
-	encoded, err := json.Marshal(data)
+	event, err := stream.New(name, id, data)
 	if err != nil {
-		return fmt.Errorf("encoding event %s: %w", name, err)
+		return err
 	}
-	return l.Send(follow.Event{Name: name, ID: id, Data: encoded})
+	return l.Send(event)
 }

@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -58,15 +59,15 @@ func NewLogs() *Logs {
 func (l *Logs) Changed(before, after *v1alpha1.Chat) {
 	switch {
 	case before == nil && after != nil:
-		l.add(after, EventAdded)
+		l.add(after, stream.EventAdded)
 	case after == nil && before != nil:
-		l.add(before, EventDeleted)
+		l.add(before, stream.EventDeleted)
 	case before == nil:
 	case before.UID != after.UID:
-		l.add(before, EventDeleted)
-		l.add(after, EventAdded)
+		l.add(before, stream.EventDeleted)
+		l.add(after, stream.EventAdded)
 	case l.has(after.Namespace) && !apiequality.Semantic.DeepEqual(SummaryOf(before), SummaryOf(after)):
-		l.add(after, EventModified)
+		l.add(after, stream.EventModified)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 )
@@ -106,7 +107,8 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 		return nil, fmt.Errorf("%s: %w", msg.Name, ErrUnsettled)
 	}
 	c.Parent, c.Version = n.Parent, n.Version
-	data, err := json.Marshal(MessageCommitted{HistoryVersion: c.Version, Index: index, Message: messageOf(chat, msg)})
+	data, err := json.Marshal(stream.MessageCommitted{HistoryVersion: c.Version, Index: index,
+		Message: messageOf(chat, msg)})
 	if err != nil {
 		return nil, fmt.Errorf("encoding message %s: %w", msg.Name, err)
 	}
@@ -114,8 +116,8 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 	return c, nil
 }
 
-func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) Message {
-	m := Message{
+func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
+	m := stream.Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
 		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
 		History:            msg.Spec.History,

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
 )
@@ -56,15 +57,15 @@ func (w *world) talk() {
 }
 
 // holds are the messages that a client holds who throws everything away at a reset.
-func holds(t *testing.T, events []Event) (names []string) {
+func holds(t *testing.T, events []stream.Event) (names []string) {
 	t.Helper()
 	held := map[int64]string{}
 	for _, e := range events {
 		switch e.Name {
-		case EventHistoryReset:
+		case stream.EventHistoryReset:
 			clear(held)
-		case EventMessage:
-			m := decode[MessageCommitted](t, e)
+		case stream.EventMessage:
+			m := decode[stream.MessageCommitted](t, e)
 			text := m.Message.Content
 			if text == "" {
 				text = *m.Message.Parts[0].Text
@@ -82,11 +83,11 @@ func holds(t *testing.T, events []Event) (names []string) {
 }
 
 // settled waits until the newest status is of a version, and all that the chat has was sent.
-func (c *client) settled(version int64) []Event {
+func (c *client) settled(version int64) []stream.Event {
 	c.t.Helper()
-	return c.wait("the status of the last version", func(events []Event) bool {
-		return slices.ContainsFunc(events, func(e Event) bool {
-			return e.Name == EventStatus && decode[Status](c.t, e).HistoryVersion == version
+	return c.wait("the status of the last version", func(events []stream.Event) bool {
+		return slices.ContainsFunc(events, func(e stream.Event) bool {
+			return e.Name == stream.EventStatus && decode[stream.Status](c.t, e).HistoryVersion == version
 		})
 	})
 }
@@ -129,7 +130,7 @@ func TestAHistoryThatWasCutIsResetAndSentAnew(t *testing.T) {
 			c.settled(4)
 			w.change(func() { tt.do(w) })
 			got := c.settled(w.chat.Status.History.Version)
-			if n := count(got, EventHistoryReset); n != 1 {
+			if n := count(got, stream.EventHistoryReset); n != 1 {
 				t.Errorf("%d resets in %v", n, show(got))
 			}
 			if diff := cmp.Diff(tt.want, holds(t, got)); diff != "" {
@@ -146,8 +147,9 @@ func TestAnEditOfTheNewestMessageIsSentAnew(t *testing.T) {
 	c.waitID("1.1.2.1")
 	w.change(func() { w.edit("first", "else"); w.say(1) })
 	got := c.waitID("2.1.1.1")
-	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1", EventHistoryReset, "2.0.1",
-		EventQueueUpdate, EventStatus, "2.1.1.1"}
+	want := []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1",
+		stream.EventHistoryReset, "2.0.1",
+		stream.EventQueueUpdate, stream.EventStatus, "2.1.1.1"}
 	if diff := cmp.Diff(want, show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -164,7 +166,7 @@ func TestAClientThatComesBackAcrossACutMissesNothing(t *testing.T) {
 				w.change(w.talk)
 				w.change(func() { tt.do(w) })
 				got := w.follow(t, at(t, id), 0).settled(w.chat.Status.History.Version)
-				if got[0].Name != EventHistoryReset || count(got, EventHistoryReset) != 1 {
+				if got[0].Name != stream.EventHistoryReset || count(got, stream.EventHistoryReset) != 1 {
 					t.Errorf("got %v", show(got))
 				}
 				if diff := cmp.Diff(tt.want, holds(t, got)); diff != "" {
@@ -181,7 +183,7 @@ func TestWhatTheClientHoldsBeforeTheCutStays(t *testing.T) {
 	w.change(func() { w.edit("second", "else") })
 	for id := range strings.FieldsSeq("1.0.1 2.0.2 1.1.1.1") {
 		got := w.follow(t, at(t, id), 0).waitID("5.0.3")
-		if count(got, EventHistoryReset) > 0 {
+		if count(got, stream.EventHistoryReset) > 0 {
 			t.Errorf("from %s: %v", id, show(got))
 		}
 	}
@@ -194,13 +196,13 @@ func TestAVersionWithoutAMessageResetsNothing(t *testing.T) {
 	c.settled(4)
 	now.settled(4)
 	w.change(func() { w.chat.Status.History.Version++; w.chat.Status.History.ContextStart = 4 }) // the context was cleared
-	for _, got := range [][]Event{c.settled(5), now.settled(5)} {
-		if count(got, EventHistoryReset) > 0 {
+	for _, got := range [][]stream.Event{c.settled(5), now.settled(5)} {
+		if count(got, stream.EventHistoryReset) > 0 {
 			t.Errorf("got %v", show(got))
 		}
 	}
 	for id := range strings.FieldsSeq("4.0.4 3.1.2.3") {
-		if got := w.follow(t, at(t, id), 0).settled(5); count(got, EventHistoryReset) > 0 {
+		if got := w.follow(t, at(t, id), 0).settled(5); count(got, stream.EventHistoryReset) > 0 {
 			t.Errorf("from %s: %v", id, show(got))
 		}
 	}
@@ -216,11 +218,11 @@ func TestAnInterruptedReplyIsAMessageThatEndsItsPreview(t *testing.T) {
 				w.step(v1alpha1.RoleAssistant)
 				w.messages["c-1-1"].Spec.Generation.Outcome = v1alpha1.OutcomeInterrupted
 			},
-			[]string{"2.0.2", EventStatus},
+			[]string{"2.0.2", stream.EventStatus},
 		},
 		"nothing is kept": {
 			func(w *world) { w.chat.Status.History.Version++; w.chat.Status.Generation = nil },
-			[]string{EventPreviewReset, EventStatus},
+			[]string{stream.EventPreviewReset, stream.EventStatus},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +231,7 @@ func TestAnInterruptedReplyIsAMessageThatEndsItsPreview(t *testing.T) {
 			c := w.follow(t, Position{}, 0)
 			c.waitID("1.1.1.1")
 			w.change(func() { w.chat.Status.Phase = v1alpha1.ChatInterrupting })
-			c.wait("the interruption", func(events []Event) bool { return count(events, EventStatus) == 2 })
+			c.wait("the interruption", func(events []stream.Event) bool { return count(events, stream.EventStatus) == 2 })
 			w.change(func() { w.say(1) }) // its last words
 			before := len(c.waitID("1.1.2.1"))
 			w.change(func() { tt.end(w); w.chat.Status.Phase = v1alpha1.ChatWaiting })
@@ -260,12 +262,13 @@ func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	c := w.follow(t, Position{}, 0)
-	got := c.waitName(EventRequiresAction)
-	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", EventQueueUpdate, EventStatus, EventError, EventRequiresAction},
+	got := c.waitName(stream.EventRequiresAction)
+	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus, stream.EventError,
+		stream.EventRequiresAction},
 		show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	a := decode[RequiresAction](t, got[len(got)-1])
+	a := decode[stream.RequiresAction](t, got[len(got)-1])
 	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" ||
 		!cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {
 		t.Errorf("got %+v", a)
@@ -276,11 +279,13 @@ func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 			Decision: v1alpha1.DecisionApprove, Approval: "a"}
 		w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}}
 	})
-	c.wait("the queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 2 })
+	c.wait("the queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
 	w.change(func() { w.chat.Status.RequiresAction = nil; w.chat.Status.History.Version++; w.attempt(1) })
 	w.change(func() { w.step(v1alpha1.RoleAssistant); w.act(call) })
-	got = c.wait("another action", func(events []Event) bool { return count(events, EventRequiresAction) >= 2 })
-	if n := count(got, EventRequiresAction); n != 2 {
+	got = c.wait("another action", func(events []stream.Event) bool {
+		return count(events, stream.EventRequiresAction) >= 2
+	})
+	if n := count(got, stream.EventRequiresAction); n != 2 {
 		t.Errorf("%d actions in %v", n, show(got))
 	}
 }
@@ -302,9 +307,11 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 		w.say(1)
 	})
 	got := c.waitID("3.1.1.3")
-	m := decode[MessageCommitted](t, got[slices.IndexFunc(got, func(e Event) bool { return short(e.ID) == "3.0.3" })])
+	m := decode[stream.MessageCommitted](t, got[slices.IndexFunc(got, func(e stream.Event) bool {
+		return short(e.ID) == "3.0.3"
+	})])
 	if m.Message.Role != v1alpha1.RoleTool || m.Message.Parts[0].ToolResult.Output != `{"number":4711}` ||
-		count(got, EventHistoryReset) > 0 {
+		count(got, stream.EventHistoryReset) > 0 {
 		t.Errorf("got %+v in %v", m, show(got))
 	}
 }

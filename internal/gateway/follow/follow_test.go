@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -90,7 +91,7 @@ func TestAClientCanComeBackFromAnywhereAfterTheEnd(t *testing.T) {
 					want = append(want, message)
 				}
 			}
-			got := w.follow(t, from, 0).waitName(EventStatus)
+			got := w.follow(t, from, 0).waitName(stream.EventStatus)
 			if diff := cmp.Diff(want, show(numbered(got))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -99,10 +100,10 @@ func TestAClientCanComeBackFromAnywhereAfterTheEnd(t *testing.T) {
 			if strings.HasPrefix(id, "1.1.") || strings.HasPrefix(id, "4.1.") {
 				wantVoid = 1
 			}
-			if n := count(got, EventPreviewReset); n != wantVoid {
+			if n := count(got, stream.EventPreviewReset); n != wantVoid {
 				t.Errorf("%d preview resets, want %d", n, wantVoid)
 			}
-			if count(got, EventHistoryReset) > 0 {
+			if count(got, stream.EventHistoryReset) > 0 {
 				t.Error("the history was reset")
 			}
 		})
@@ -119,7 +120,8 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	got := show(w.follow(t, Position{}, 0).waitID("1.1.1.1"))
-	if diff := cmp.Diff([]string{"1.0.1", EventQueueUpdate, EventStatus, EventError, "1.1.1.1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, stream.EventError, "1.1.1.1"},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -130,7 +132,7 @@ func TestUnknownPositionResetsTheHistory(t *testing.T) {
 			w := newWorld()
 			tell(w, w.follow(t, Position{}, 0))
 			got := w.follow(t, at(t, id), 0).waitID("6.0.7")
-			if got[0].Name != EventHistoryReset || short(got[1].ID) != "1.0.1" {
+			if got[0].Name != stream.EventHistoryReset || short(got[1].ID) != "1.0.1" {
 				t.Errorf("got %v, want a reset and then everything", show(got))
 			}
 		})
@@ -149,8 +151,8 @@ func TestAChatThatWasCreatedAgainResetsTheHistory(t *testing.T) {
 		w.say(3)
 	})
 	got := c.waitID("1.1.3.1")
-	want := []string{"1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1",
-		EventHistoryReset, "1.0.1", EventQueueUpdate, EventStatus, "1.1.1.1", "1.1.2.1", "1.1.3.1"}
+	want := []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1",
+		stream.EventHistoryReset, "1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1", "1.1.3.1"}
 	if diff := cmp.Diff(want, show(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -162,16 +164,16 @@ func TestAnAttemptThatIsGivenUpVoidsItsParts(t *testing.T) {
 	c := w.follow(t, Position{}, 0)
 	c.waitID("1.1.2.1")
 	w.change(func() { w.attempt(2) })
-	got := c.waitName(EventPreviewReset)
+	got := c.waitName(stream.EventPreviewReset)
 	for _, e := range got {
-		if e.Name == EventPreviewReset {
-			if p := decode[PreviewReset](t, e); p != (PreviewReset{HistoryVersion: 1, Attempt: 1}) {
+		if e.Name == stream.EventPreviewReset {
+			if p := decode[stream.PreviewReset](t, e); p != (stream.PreviewReset{HistoryVersion: 1, Attempt: 1}) {
 				t.Errorf("got %+v", p)
 			}
 		}
 	}
 	w.change(func() { w.say(1); w.step(v1alpha1.RoleAssistant) })
-	if n := count(c.waitID("2.0.2"), EventPreviewReset); n != 1 {
+	if n := count(c.waitID("2.0.2"), stream.EventPreviewReset); n != 1 {
 		t.Errorf("%d preview resets, want only that of the attempt that was given up", n)
 	}
 }
@@ -196,11 +198,11 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	}
 	w.change(func() { w.user("q1", false); fail() })
 	c := w.follow(t, Position{}, 0)
-	c.waitName(EventError)
+	c.waitName(stream.EventError)
 	w.change(func() { w.chat.Status.Model = "m"; fail() })
 	w.change(func() { w.settle(); w.user("q2", true); fail() })
-	got := c.wait("a second error", func(events []Event) bool { return count(events, EventError) == 2 })
-	if e := decode[Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1alpha1.ErrorOverloaded {
+	got := c.wait("a second error", func(events []stream.Event) bool { return count(events, stream.EventError) == 2 })
+	if e := decode[stream.Error](t, got[len(got)-1]); e.HistoryVersion != 2 || e.Reason != v1alpha1.ErrorOverloaded {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -215,16 +217,16 @@ func TestFailedAttemptIsToldOnceAndVoidsItsPreview(t *testing.T) {
 		w.chat.Status.Retry = &v1alpha1.RetryStatus{Attempt: attempt, Reason: v1alpha1.ErrorOverloaded, ModelConfig: "next"}
 	}
 	w.change(func() { retry(1) })
-	c.waitName(EventRetry)
+	c.waitName(stream.EventRetry)
 	w.change(func() { w.chat.Status.Model = "m" })
 	w.change(func() { w.chat.Status.Retry = nil; w.attempt(2) })
 	w.change(func() { retry(2) })
-	got := c.wait("a second retry", func(events []Event) bool { return count(events, EventRetry) == 2 })
-	if r := decode[Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 ||
+	got := c.wait("a second retry", func(events []stream.Event) bool { return count(events, stream.EventRetry) == 2 })
+	if r := decode[stream.Retry](t, got[len(got)-1]); r.HistoryVersion != 1 || r.Attempt != 2 ||
 		r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
-	if n := count(got, EventPreviewReset); n != 1 {
+	if n := count(got, stream.EventPreviewReset); n != 1 {
 		t.Errorf("%d previews are void", n)
 	}
 }
@@ -232,9 +234,9 @@ func TestFailedAttemptIsToldOnceAndVoidsItsPreview(t *testing.T) {
 func TestADeletedChatEndsTheStream(t *testing.T) {
 	w := newWorld()
 	c := w.follow(t, Position{}, 0)
-	c.waitName(EventStatus)
+	c.waitName(stream.EventStatus)
 	w.change(func() { w.chat = nil })
-	if got := c.waitName(EventDeleted); string(got[len(got)-1].Data) != "{}" {
+	if got := c.waitName(stream.EventDeleted); string(got[len(got)-1].Data) != "{}" {
 		t.Errorf("data %s", got[len(got)-1].Data)
 	}
 	if err := <-c.done; err != nil {
@@ -255,7 +257,7 @@ func TestAMissingMessageHidesOnlyWhatIsBeforeIt(t *testing.T) {
 	w := newWorld()
 	tell(w, w.follow(t, Position{}, 0))
 	w.change(func() { delete(w.messages, "c-2-1") })
-	got := w.follow(t, Position{}, 0).waitName(EventStatus)
+	got := w.follow(t, Position{}, 0).waitName(stream.EventStatus)
 	if diff := cmp.Diff(strings.Fields("4.0.4 4.0.5 5.0.6 6.0.7"), show(numbered(got))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -268,7 +270,7 @@ func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
 		if short(e.ID) != "2.0.2" {
 			continue
 		}
-		m := decode[MessageCommitted](t, e)
+		m := decode[stream.MessageCommitted](t, e)
 		if m.Message.Name != "c-1-2" || m.Message.Attempt != 2 || m.Index != 1 ||
 			*m.Message.Parts[0].Text != "said by c-1-2" {
 			t.Errorf("got %+v", m)
@@ -283,7 +285,7 @@ func TestMessageOfAnotherChatIsNotTold(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false) })
 	w.change(func() { w.messages["q1"].Spec.ChatRef.Name = "other" })
-	if got := numbered(w.follow(t, Position{}, 0).waitName(EventStatus)); len(got) > 0 {
+	if got := numbered(w.follow(t, Position{}, 0).waitName(stream.EventStatus)); len(got) > 0 {
 		t.Errorf("got %v", show(got))
 	}
 }
@@ -299,8 +301,8 @@ func TestReplacedChatIsToldToAReturningClient(t *testing.T) {
 				w.say(2)
 				w.step(v1alpha1.RoleAssistant)
 			})
-			got := w.follow(t, at(t, id), 0).waitName(EventStatus)
-			want := []string{EventHistoryReset, "1.0.1", "2.0.2", EventQueueUpdate, EventStatus}
+			got := w.follow(t, at(t, id), 0).waitName(stream.EventStatus)
+			want := []string{stream.EventHistoryReset, "1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus}
 			if diff := cmp.Diff(want, show(got)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

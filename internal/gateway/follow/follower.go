@@ -11,9 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 const (
@@ -61,7 +62,7 @@ type Follower struct {
 	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
 	Memory Memory
 	// Send takes an event to the client. An error ends the stream.
-	Send func(Event) error
+	Send func(stream.Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
 	KeepAlive      func() error
 	KeepAliveEvery time.Duration
@@ -87,7 +88,7 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	for {
 		chat := f.Chats.Latest()
 		if chat == nil {
-			return outlet(f.Send).send(EventDeleted, "", struct{}{})
+			return outlet(f.Send).send(stream.EventDeleted, "", struct{}{})
 		}
 		again, err := f.step(ctx, chat)
 		if err != nil {
@@ -158,10 +159,10 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 }
 
 // outlet takes events to the client.
-type outlet func(Event) error
+type outlet func(stream.Event) error
 
 func (o outlet) send(name, id string, data any) error {
-	event, err := encoded(name, id, data)
+	event, err := stream.New(name, id, data)
 	if err != nil {
 		return err
 	}

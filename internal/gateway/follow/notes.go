@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -46,21 +47,6 @@ type Notes interface {
 	// Read reads one, of that generation or a later one, which the caller may not change. It fails with ErrMissing, or
 	// with an error that may pass.
 	Read(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error)
-}
-
-// Note is the data of EventNote.
-type Note struct {
-	// Index of the message of the history before which the note stands.
-	Index int64 `json:"index"`
-	// Generation of the note's spec: one that was edited is told again, with another generation.
-	Generation int64   `json:"generation"`
-	Message    Message `json:"message"`
-}
-
-// NoteDeleted is the data of EventNoteDeleted.
-type NoteDeleted struct {
-	Name string `json:"name"`
-	UID  string `json:"uid"`
 }
 
 // notes tells a client of notes, each at its place, and again when it was edited.
@@ -120,7 +106,7 @@ func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
 		if there[uid] {
 			continue
 		}
-		if err := n.out.send(EventNoteDeleted, "", NoteDeleted{Name: note.Name, UID: string(uid)}); err != nil {
+		if err := n.out.send(stream.EventNoteDeleted, "", stream.NoteDeleted{Name: note.Name, UID: string(uid)}); err != nil {
 			return err
 		}
 		delete(n.told, uid)
@@ -146,7 +132,8 @@ func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) err
 		return nil
 	}
 	n.told[is.UID] = is
-	return n.out.send(EventNote, "", Note{Index: is.Before, Generation: is.Generation, Message: messageOf(chat, msg)})
+	return n.out.send(stream.EventNote, "", stream.Note{Index: is.Before, Generation: is.Generation,
+		Message: messageOf(chat, msg)})
 }
 
 // read reads a note, until there is an answer.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
 )
@@ -22,22 +23,22 @@ func (w *world) note(name string, before, generation int64) {
 }
 
 // transcriptOf is the messages and the notes of events, in their order.
-func transcriptOf(t *testing.T, events []Event) (told []string) {
+func transcriptOf(t *testing.T, events []stream.Event) (told []string) {
 	t.Helper()
 	for _, e := range events {
 		switch e.Name {
-		case EventMessage:
+		case stream.EventMessage:
 			told = append(told, short(e.ID))
-		case EventHistoryReset:
+		case stream.EventHistoryReset:
 			told = append(told, e.Name)
-		case EventNote:
-			n := decode[Note](t, e)
+		case stream.EventNote:
+			n := decode[stream.Note](t, e)
 			if n.Message.Visibility != v1alpha1.VisibleToPeople || n.Message.Content != "note "+n.Message.Name || e.ID != "" {
 				t.Errorf("the note is %+v, its id %q", n, e.ID)
 			}
 			told = append(told, fmt.Sprintf("%s@%d/%d", n.Message.Name, n.Index, n.Generation))
-		case EventNoteDeleted:
-			told = append(told, "no "+decode[NoteDeleted](t, e).Name)
+		case stream.EventNoteDeleted:
+			told = append(told, "no "+decode[stream.NoteDeleted](t, e).Name)
 		}
 	}
 	return told
@@ -45,7 +46,7 @@ func transcriptOf(t *testing.T, events []Event) (told []string) {
 
 func (c *client) tells(want ...string) {
 	c.t.Helper()
-	got := transcriptOf(c.t, c.wait("the story", func(events []Event) bool {
+	got := transcriptOf(c.t, c.wait("the story", func(events []stream.Event) bool {
 		return len(transcriptOf(c.t, events)) >= len(want)
 	}))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -77,8 +78,8 @@ func TestANoteIsToldWhenItComesIsEditedAndGoes(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", true); w.attempt(1); w.note("old", 1, 1) })
 	now, whole := w.follow(t, Position{Now: true}, 0), w.follow(t, Position{}, 0)
-	now.waitName(EventStatus)
-	whole.waitName(EventStatus)
+	now.waitName(stream.EventStatus)
+	whole.waitName(stream.EventStatus)
 	var come []string
 	for _, step := range []struct {
 		do   func()
@@ -102,7 +103,7 @@ func TestAResetTellsTheNotesAgain(t *testing.T) {
 	c := w.follow(t, Position{}, 0)
 	c.tells("1.0.1", "2.0.2", "n@2/1", "3.0.3", "4.0.4")
 	w.change(func() { w.edit("first", "else") })
-	c.tells("1.0.1", "2.0.2", "n@2/1", "3.0.3", "4.0.4", EventHistoryReset, "5.0.1", "n@2/1")
+	c.tells("1.0.1", "2.0.2", "n@2/1", "3.0.3", "4.0.4", stream.EventHistoryReset, "5.0.1", "n@2/1")
 }
 
 // Whoever may delete messages can create a note under the name of one.
@@ -120,7 +121,7 @@ func TestNotesAreReadInTheMemoryThatStreamsShare(t *testing.T) {
 	memory := &purse{most: 1 << 20}
 	w.memory = memory
 	w.change(func() { w.talk(); w.note("one", 2, 1); w.note("two", 4, 1) })
-	w.follow(t, Position{}, 0).waitName(EventStatus)
+	w.follow(t, Position{}, 0).waitName(stream.EventStatus)
 	if memory.lent != 2 || memory.kept != 0 {
 		t.Errorf("memory was borrowed %d times for 2 notes, and %d bytes are kept", memory.lent, memory.kept)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
 )
@@ -27,8 +28,8 @@ func TestRetrySaysWhatFailedAndWhenItIsDue(t *testing.T) {
 			Reason: v1alpha1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
 		}
 	})
-	got := w.follow(t, Position{}, 0).waitName(EventRetry)
-	r := decode[Retry](t, got[len(got)-1])
+	got := w.follow(t, Position{}, 0).waitName(stream.EventRetry)
+	r := decode[stream.Retry](t, got[len(got)-1])
 	if r.Attempt != 2 || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
 		r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
@@ -43,8 +44,8 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529,
 			Retryable: true}}
 	})
-	got := w.follow(t, Position{}, 0).waitName(EventError)
-	e := decode[Error](t, got[len(got)-1])
+	got := w.follow(t, Position{}, 0).waitName(stream.EventError)
+	e := decode[stream.Error](t, got[len(got)-1])
 	if e.Message != "too busy" || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
 		e.Text() != "too busy. wait" {
 		t.Errorf("got %+v", e)
@@ -54,8 +55,8 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 func TestTheStatusNamesThePodThatHasTheAttempt(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", true); w.attempt(1) })
-	got := w.follow(t, Position{}, 0).waitName(EventStatus)
-	if s := decode[Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 {
+	got := w.follow(t, Position{}, 0).waitName(stream.EventStatus)
+	if s := decode[stream.Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -75,7 +76,7 @@ func TestAMessageCarriesItsAccounts(t *testing.T) {
 		g.Warnings = []string{"no thinking"}
 	})
 	got := w.follow(t, Position{}, 0).waitID("2.0.2")
-	m := decode[MessageCommitted](t, got[1]).Message
+	m := decode[stream.MessageCommitted](t, got[1]).Message
 	if diff := cmp.Diff(account, m.Compaction); diff != "" || !cmp.Equal(full, m.Context) || !cmp.Equal(cost, m.Cost) ||
 		m.Usage == nil ||
 		m.Action != v1alpha1.ActionCompact || len(m.Warnings) != 1 {
@@ -111,8 +112,8 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 		w.wait("stop", "long", "files", "foreign", "gone")
 	})
 	c := w.follow(t, Position{}, 0)
-	got := c.waitName(EventStatus)
-	queue := decode[QueueUpdate](t, got[1]).Queue
+	got := c.waitName(stream.EventStatus)
+	queue := decode[stream.QueueUpdate](t, got[1]).Queue
 	if len(queue) != 5 || !queue[0].Interrupts || queue[0].Preview != "" || queue[3].Preview != "" ||
 		queue[3].CreatedAt != nil || queue[4].Name != "gone" {
 		t.Fatalf("got %+v", queue)
@@ -127,7 +128,7 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 		t.Errorf("got %+v", queue)
 	}
 	w.change(func() { w.looks = 0; w.wait("long", "files") })
-	c.wait("a shorter queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 2 })
+	c.wait("a shorter queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
 	if w.looks != 0 {
 		t.Errorf("%d looks at what was seen", w.looks)
 	}
@@ -141,13 +142,15 @@ func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
 		w.messages["next"].CreationTimestamp = metav1.Now()
 	})
 	c := w.follow(t, Position{}, 0)
-	c.waitName(EventStatus)
+	c.waitName(stream.EventStatus)
 	w.change(func() { w.failures = 1; w.wait("next") })
-	got := c.wait("the whole queue", func(events []Event) bool { return count(events, EventQueueUpdate) == 3 })
+	got := c.wait("the whole queue", func(events []stream.Event) bool {
+		return count(events, stream.EventQueueUpdate) == 3
+	})
 	var previews []string
 	for _, e := range got {
-		if e.Name == EventQueueUpdate {
-			for _, q := range decode[QueueUpdate](t, e).Queue {
+		if e.Name == stream.EventQueueUpdate {
+			for _, q := range decode[stream.QueueUpdate](t, e).Queue {
 				previews = append(previews, q.Name+":"+q.Preview)
 			}
 		}
@@ -187,7 +190,7 @@ func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
 			w.change(w.talk)
 			c := w.follow(t, Position{}, 0)
 			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"},
-				show(numbered(c.waitName(EventStatus)))); diff != "" {
+				show(numbered(c.waitName(stream.EventStatus)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if memory.kept != 0 || (memory.lent == 0) != (name == "all") || name == "nothing" && memory.lent != 4 {

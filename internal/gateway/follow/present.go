@@ -6,6 +6,7 @@ package follow
 import (
 	"context"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -18,10 +19,10 @@ type present struct {
 
 // shown is what the client was told of the present.
 type shown struct {
-	queue         []QueuedMessage
+	queue         []stream.QueuedMessage
 	queued        bool // whether queue was sent at all
 	queueRetry    bool // whether it was sent without all that should be known
-	status        *Status
+	status        *stream.Status
 	errorVersion  int64
 	actionVersion int64
 	retryVersion  int64
@@ -40,7 +41,7 @@ func (p *present) tell(ctx context.Context, chat *v1alpha1.Chat) error {
 		return err
 	}
 	if status := statusOf(chat); p.shown.status == nil || *p.shown.status != status {
-		if err := p.out.send(EventStatus, "", status); err != nil {
+		if err := p.out.send(stream.EventStatus, "", status); err != nil {
 			return err
 		}
 		p.shown.status = &status
@@ -59,7 +60,7 @@ func (p *present) tellError(chat *v1alpha1.Chat) error {
 	if chat.Status.LastError == nil || p.shown.errorVersion == version {
 		return nil
 	}
-	if err := p.out.send(EventError, "", errorOf(chat)); err != nil {
+	if err := p.out.send(stream.EventError, "", errorOf(chat)); err != nil {
 		return err
 	}
 	p.shown.errorVersion = version
@@ -72,7 +73,7 @@ func (p *present) tellRetry(chat *v1alpha1.Chat) error {
 	if retry == nil || p.shown.retryVersion == version && p.shown.retryAttempt == retry.Attempt {
 		return nil
 	}
-	if err := p.out.send(EventRetry, "", retryOf(chat)); err != nil {
+	if err := p.out.send(stream.EventRetry, "", retryOf(chat)); err != nil {
 		return err
 	}
 	p.shown.retryVersion, p.shown.retryAttempt = version, retry.Attempt
@@ -85,7 +86,7 @@ func (p *present) tellAction(chat *v1alpha1.Chat) error {
 	if chat.Status.RequiresAction == nil || p.shown.actionVersion == version {
 		return nil
 	}
-	if err := p.out.send(EventRequiresAction, "", actionOf(chat)); err != nil {
+	if err := p.out.send(stream.EventRequiresAction, "", actionOf(chat)); err != nil {
 		return err
 	}
 	p.shown.actionVersion = version

@@ -7,10 +7,10 @@ import (
 	"context"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // pump reads the parts of one attempt in the background, until it is stopped or the episode is over. The relay may be

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
@@ -23,36 +22,18 @@ const (
 	queuePatience = 2 * time.Second
 )
 
-// QueuedMessage is a message that waits for the turn to end.
-type QueuedMessage struct {
-	// Name of the ChatMessage.
-	Name string `json:"name"`
-	// Interrupts is true for a message that cut in.
-	Interrupts bool `json:"interrupts,omitempty"`
-	// Preview is how the message begins: one line of at most 100 characters, an ellipsis at its end if it continues,
-	// without control characters. Absent for a message of files alone or for the model alone,
-	// and if it cannot be read now.
-	Preview string `json:"preview,omitempty"`
-	// Model is the name of the ChatModelConfig that it names for its turn; absent: the chat's.
-	Model string `json:"model,omitempty"`
-	// WhenBusy is what it was to do to the turn under way; absent: Queue.
-	WhenBusy v1alpha1.WhenBusy `json:"whenBusy,omitempty"`
-	// CreatedAt is when it was created; absent if the message cannot be read now.
-	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
-}
-
 // Queue looks at messages that are not committed yet.
 type Queue interface {
 	// Look is what is told of a message that waits for a chat. It fails with ErrMissing, or with an error that may pass.
-	Look(ctx context.Context, chat *v1alpha1.Chat, name string) (QueuedMessage, error)
+	Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error)
 }
 
 // Queued is what is told of a message that waits for a chat. It fails with ErrMissing for one of another chat.
-func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (QueuedMessage, error) {
+func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (stream.QueuedMessage, error) {
 	if msg.Spec.ChatRef.Name != chat.Name || msg.Spec.Generation != nil {
-		return QueuedMessage{}, ErrMissing
+		return stream.QueuedMessage{}, ErrMissing
 	}
-	q := QueuedMessage{Name: msg.Name, Preview: opening(msg), WhenBusy: msg.Spec.WhenBusy,
+	q := stream.QueuedMessage{Name: msg.Name, Preview: opening(msg), WhenBusy: msg.Spec.WhenBusy,
 		CreatedAt: &msg.CreationTimestamp}
 	if ref := msg.Spec.ModelConfigRef; ref != nil {
 		q.Model = ref.Name
@@ -103,28 +84,28 @@ func (p *present) tellQueue(ctx context.Context, chat *v1alpha1.Chat) error {
 		p.shown.queueRetry = !whole
 		return nil
 	}
-	if err := p.out.send(EventQueueUpdate, "", QueueUpdate{Queue: queue}); err != nil {
+	if err := p.out.send(stream.EventQueueUpdate, "", stream.QueueUpdate{Queue: queue}); err != nil {
 		return err
 	}
 	p.shown.queue, p.shown.queued, p.shown.queueRetry = queue, true, !whole
 	return nil
 }
 
-func sameQueue(shown []QueuedMessage, queue []v1alpha1.QueuedMessage) bool {
-	return slices.EqualFunc(shown, queue, func(s QueuedMessage, q v1alpha1.QueuedMessage) bool {
+func sameQueue(shown []stream.QueuedMessage, queue []v1alpha1.QueuedMessage) bool {
+	return slices.EqualFunc(shown, queue, func(s stream.QueuedMessage, q v1alpha1.QueuedMessage) bool {
 		return s.Name == q.Name && s.Interrupts == q.Interrupts
 	})
 }
 
 // look is the queue with what is known of its messages. It reports whether that is all that can be.
-func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []QueuedMessage, whole bool) {
+func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []stream.QueuedMessage, whole bool) {
 	looking, cancel := context.WithTimeout(ctx, queuePatience)
 	defer cancel()
-	queue, whole = make([]QueuedMessage, 0, len(chat.Status.Queue)), true
+	queue, whole = make([]stream.QueuedMessage, 0, len(chat.Status.Queue)), true
 	for _, q := range chat.Status.Queue {
-		seen := QueuedMessage{Name: q.Name}
+		seen := stream.QueuedMessage{Name: q.Name}
 		if known := slices.IndexFunc(p.shown.queue,
-			func(s QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
+			func(s stream.QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil }); known >= 0 {
 			seen = p.shown.queue[known]
 		} else if p.queue != nil {
 			found, err := p.queue.Look(looking, chat, q.Name)

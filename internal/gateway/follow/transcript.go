@@ -8,8 +8,9 @@ import (
 	"errors"
 	"time"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
@@ -25,12 +26,12 @@ type transcript struct {
 func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) error {
 	defer t.room.release(n.messages)
 	if n.reset {
-		if err := t.out.send(EventHistoryReset, "", struct{}{}); err != nil {
+		if err := t.out.send(stream.EventHistoryReset, "", struct{}{}); err != nil {
 			return err
 		}
 	}
 	if void, ok := t.void(chat, n); ok {
-		if err := t.out.send(EventPreviewReset, "", void); err != nil {
+		if err := t.out.send(stream.EventPreviewReset, "", void); err != nil {
 			return err
 		}
 	}
@@ -51,7 +52,7 @@ func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
 	if message := item.message; message != nil {
 		defer t.room.letGo(item)
-		return t.out(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+		return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 	}
 	giveBack, err := t.room.borrow(ctx)
 	if err != nil {
@@ -65,7 +66,7 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 	if err != nil {
 		return err
 	}
-	return t.out(Event{Name: EventMessage, ID: message.ID(), Data: message.Data})
+	return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 }
 
 // load fetches a message again that was not kept while the history was walked.
@@ -89,7 +90,7 @@ func (t *transcript) tellPart(frame parts.Frame) error {
 		return nil
 	}
 	at := Position{Chat: t.at.identity, Version: t.at.version, Attempt: t.at.attempt, Number: frame.Seq, Length: t.at.next}
-	err := t.out.send(EventMessagePart, at.String(), MessagePart{
+	err := t.out.send(stream.EventMessagePart, at.String(), stream.MessagePart{
 		HistoryVersion: t.at.version, Attempt: t.at.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
 	})
 	if err == nil {
@@ -99,10 +100,10 @@ func (t *transcript) tellPart(frame parts.Frame) error {
 }
 
 // void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.
-func (t *transcript) void(chat *v1alpha1.Chat, n news) (PreviewReset, bool) {
+func (t *transcript) void(chat *v1alpha1.Chat, n news) (stream.PreviewReset, bool) {
 	held := t.at.held()
 	gone := held.attempt > 0 && held.seq > 0 && !held.current(chat) && !n.yielded && !n.reset
-	return PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}, gone
+	return stream.PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}, gone
 }
 
 // enter moves the cursor to the chat's head and to the attempt under way.

@@ -16,9 +16,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -135,18 +136,18 @@ func (w *world) Read(_ context.Context, _ *v1alpha1.Chat, note NoteRef) (*v1alph
 }
 
 // Look implements Queue.
-func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (QueuedMessage, error) {
+func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks++
 	if w.failures > 0 {
 		w.failures--
-		return QueuedMessage{}, errors.New("the API server is away")
+		return stream.QueuedMessage{}, errors.New("the API server is away")
 	}
 	if msg := w.messages[name]; msg != nil {
 		return Queued(chat, msg)
 	}
-	return QueuedMessage{}, ErrMissing
+	return stream.QueuedMessage{}, ErrMissing
 }
 
 func (w *world) Subscribe(ctx context.Context, _, _ string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
@@ -236,7 +237,7 @@ type client struct {
 	from     Position
 
 	mu     sync.Mutex
-	events []Event
+	events []stream.Event
 	lastID string
 	more   chan struct{}
 	done   chan error
@@ -272,7 +273,7 @@ func (c *client) connect(ctx context.Context) error {
 	defer cancel()
 	numbered := 0
 	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Notes: c.w, Memory: c.w.memory,
-		Send: func(e Event) error {
+		Send: func(e stream.Event) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.events = append(c.events, e)
@@ -293,12 +294,12 @@ func (c *client) connect(ctx context.Context) error {
 }
 
 // wait waits until the events satisfy a condition.
-func (c *client) wait(what string, done func([]Event) bool) []Event {
+func (c *client) wait(what string, done func([]stream.Event) bool) []stream.Event {
 	c.t.Helper()
 	timeout := time.After(10 * time.Second)
 	for {
 		c.mu.Lock()
-		events := append([]Event(nil), c.events...)
+		events := append([]stream.Event(nil), c.events...)
 		c.mu.Unlock()
 		if done(events) {
 			return events
@@ -311,9 +312,9 @@ func (c *client) wait(what string, done func([]Event) bool) []Event {
 	}
 }
 
-func (c *client) waitID(id string) []Event {
+func (c *client) waitID(id string) []stream.Event {
 	c.t.Helper()
-	return c.wait("event "+id, func(events []Event) bool {
+	return c.wait("event "+id, func(events []stream.Event) bool {
 		for _, e := range events {
 			if short(e.ID) == id {
 				return true
@@ -323,12 +324,12 @@ func (c *client) waitID(id string) []Event {
 	})
 }
 
-func (c *client) waitName(name string) []Event {
+func (c *client) waitName(name string) []stream.Event {
 	c.t.Helper()
-	return c.wait("event "+name, func(events []Event) bool { return count(events, name) > 0 })
+	return c.wait("event "+name, func(events []stream.Event) bool { return count(events, name) > 0 })
 }
 
-func count(events []Event, name string) (n int) {
+func count(events []stream.Event, name string) (n int) {
 	for _, e := range events {
 		if e.Name == name {
 			n++
@@ -338,7 +339,7 @@ func count(events []Event, name string) (n int) {
 }
 
 // show writes events in short: ids where there are any, else names.
-func show(events []Event) []string {
+func show(events []stream.Event) []string {
 	var out []string
 	for _, e := range events {
 		if e.ID != "" {
@@ -350,8 +351,8 @@ func show(events []Event) []string {
 	return out
 }
 
-func numbered(events []Event) []Event {
-	var out []Event
+func numbered(events []stream.Event) []stream.Event {
+	var out []stream.Event
 	for _, e := range events {
 		if e.ID != "" {
 			out = append(out, e)
@@ -360,7 +361,7 @@ func numbered(events []Event) []Event {
 	return out
 }
 
-func decode[T any](t *testing.T, e Event) (v T) {
+func decode[T any](t *testing.T, e stream.Event) (v T) {
 	t.Helper()
 	if err := json.Unmarshal(e.Data, &v); err != nil {
 		t.Fatal(err)

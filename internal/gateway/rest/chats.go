@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/chatlist"
 )
@@ -36,8 +37,8 @@ type ListChats struct {
 // ChatList is a list of chats.
 type ChatList struct {
 	Body struct {
-		Chats    []chatlist.Summary `json:"chats" doc:"What the stream of a namespace tells of each chat."`
-		Continue string             `json:"continue,omitempty" doc:"For the next ones; absent if there are none."`
+		Chats    []stream.Summary `json:"chats" doc:"What the stream of a namespace tells of each chat."`
+		Continue string           `json:"continue,omitempty" doc:"For the next ones; absent if there are none."`
 	}
 }
 
@@ -88,7 +89,7 @@ func (a *api) listChats(ctx context.Context, in *ListChats) (*ChatList, error) {
 		return nil, from(ctx, err)
 	}
 	out := &ChatList{}
-	out.Body.Chats, out.Body.Continue = make([]chatlist.Summary, 0, len(list.Items)), list.Continue
+	out.Body.Chats, out.Body.Continue = make([]stream.Summary, 0, len(list.Items)), list.Continue
 	for i := range list.Items {
 		out.Body.Chats = append(out.Body.Chats, chatlist.SummaryOf(&list.Items[i]))
 	}

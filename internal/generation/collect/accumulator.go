@@ -14,9 +14,9 @@ import (
 	"charm.land/fantasy"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text

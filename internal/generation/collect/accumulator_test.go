@@ -13,9 +13,9 @@ import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

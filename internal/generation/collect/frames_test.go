@@ -6,7 +6,7 @@ package collect
 import (
 	"testing"
 
-	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/api/stream/parts"
 )
 
 func spoken(role string, all ...parts.Part) (frames []parts.Frame) {

@@ -11,8 +11,8 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // kinds are the kinds of parts that a stream can have, also in an order that no provider keeps.

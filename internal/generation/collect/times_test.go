@@ -9,9 +9,9 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 func TestReasoningAndCallsSayWhenTheyCame(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
@@ -22,7 +23,6 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 )
 

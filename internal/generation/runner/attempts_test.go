@@ -13,10 +13,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 func reply(steps ...modelserver.Step) modelserver.Script {

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	parleyrelay "parley.dev/parley/internal/stream/relay"
 )

@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/attempts"
@@ -34,7 +35,6 @@ import (
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"

@@ -19,13 +19,13 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 )
 

@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/testing/testcluster"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"

@@ -10,13 +10,13 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

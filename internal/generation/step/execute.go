@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

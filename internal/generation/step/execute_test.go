@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/fence"
@@ -22,7 +23,6 @@ import (
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 )

@@ -21,8 +21,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/relay"
 )
 

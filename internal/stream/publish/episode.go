@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/relay"
 )
 

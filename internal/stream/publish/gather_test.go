@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley.dev/parley/internal/stream/parts"
+	"parley.dev/parley/api/stream/parts"
 )
 
 func TestPartsGatherWhereManyEpisodesAreOpen(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/satoken"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}

@@ -19,8 +19,8 @@ import (
 	"net/http"
 	"time"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 const (

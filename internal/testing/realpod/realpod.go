@@ -13,10 +13,10 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/stream/parts"
 	"parley.dev/parley/internal/tools"
 )
 

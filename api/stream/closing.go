@@ -1,0 +1,26 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+// Closing is the data of EventClosing: the gateway ends the stream, though the chat continues. As an error it is why a
+// stream ended.
+type Closing struct {
+	// Reason is one of the constants below.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// Reasons why the gateway ends a stream.
+const (
+	// ClosingExpired means that the token has expired.
+	ClosingExpired = "TokenExpired"
+	// ClosingWithdrawn means that the caller may not listen any more.
+	ClosingWithdrawn = "AccessWithdrawn"
+	// ClosingUnverified means that the API server has not said for a minute whether the caller may.
+	ClosingUnverified = "AccessUnverified"
+	// ClosingShutdown means that the gateway ends.
+	ClosingShutdown = "ShuttingDown"
+)
+
+func (c *Closing) Error() string { return c.Reason + ": " + c.Message }

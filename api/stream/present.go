@@ -1,0 +1,112 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stream
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// QueueUpdate is the data of EventQueueUpdate.
+type QueueUpdate struct {
+	// Queue has the messages that wait, next first.
+	Queue []QueuedMessage `json:"queue"`
+}
+
+// QueuedMessage is a message that waits for the turn to end.
+type QueuedMessage struct {
+	// Name of the ChatMessage.
+	Name string `json:"name"`
+	// Interrupts is true for a message that cut in.
+	Interrupts bool `json:"interrupts,omitempty"`
+	// Preview is how the message begins: one line of at most 100 characters, an ellipsis at its end if it continues,
+	// without control characters. Absent for a message of files alone or for the model alone,
+	// and if it cannot be read now.
+	Preview string `json:"preview,omitempty"`
+	// Model is the name of the ChatModelConfig that it names for its turn; absent: the chat's.
+	Model string `json:"model,omitempty"`
+	// WhenBusy is what it was to do to the turn under way; absent: Queue.
+	WhenBusy v1alpha1.WhenBusy `json:"whenBusy,omitempty"`
+	// CreatedAt is when it was created; absent if the message cannot be read now.
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+}
+
+// Status is the data of EventStatus.
+type Status struct {
+	Phase v1alpha1.ChatPhase `json:"phase,omitempty"`
+	// Ready is the status of the chat's Ready condition, with its Reason and Message.
+	Ready   metav1.ConditionStatus `json:"ready,omitempty"`
+	Reason  string                 `json:"reason,omitempty"`
+	Message string                 `json:"message,omitempty"`
+
+	HistoryVersion int64                     `json:"historyVersion"`
+	Attempt        int32                     `json:"attempt,omitempty"`
+	Action         v1alpha1.GenerationAction `json:"action,omitempty"`
+	// Pod is the generation pod that has the attempt.
+	Pod    string `json:"pod,omitempty"`
+	Length int64  `json:"length"`
+	Model  string `json:"model,omitempty"`
+	// ContextStart is the index of the first message that the model sees.
+	ContextStart int64 `json:"contextStart,omitempty"`
+	// Turn is the name of the User message whose turn is under way, or was the last one.
+	Turn string `json:"turn,omitempty"`
+	// Result is how it ended; absent while it is under way.
+	Result v1alpha1.TurnResult `json:"result,omitempty"`
+	// CallsGivenUp is why calls of the turn's newest reply have no result, until something follows that says it.
+	CallsGivenUp v1alpha1.CallsGivenUp `json:"callsGivenUp,omitempty"`
+}
+
+// Error is the data of EventError.
+type Error struct {
+	HistoryVersion int64                `json:"historyVersion"`
+	Reason         v1alpha1.ErrorReason `json:"reason"`
+	// Message says what is wrong, and Advice what to do about it.
+	Message    string `json:"message,omitempty"`
+	Advice     string `json:"advice,omitempty"`
+	Provider   string `json:"provider,omitempty"`
+	StatusCode int32  `json:"statusCode,omitempty"`
+	// Retryable is whether the same call may succeed later, with nothing changed.
+	Retryable bool `json:"retryable"`
+}
+
+// Text is the message and the advice, as people read them together.
+func (e *Error) Text() string {
+	return (&v1alpha1.GenerationError{Message: e.Message, Advice: e.Advice}).Text()
+}
+
+// RequiresAction is the data of EventRequiresAction.
+type RequiresAction struct {
+	HistoryVersion int64 `json:"historyVersion"`
+	// Deadline is when the calls are cancelled.
+	Deadline metav1.Time `json:"deadline"`
+	// Message is the name of the reply that made the calls; it has their whole input.
+	Message string `json:"message,omitempty"`
+	// ToolCalls that wait, with what was decided about them so far.
+	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`
+}
+
+// Retry is the data of EventRetry: an attempt has failed, and what was shown of it is void once the next one begins.
+type Retry struct {
+	HistoryVersion int64 `json:"historyVersion"`
+	// Attempt that failed.
+	Attempt int32 `json:"attempt"`
+	// At is when the next one begins, and DelayMS how long after the failure that is, in milliseconds.
+	At      metav1.MicroTime `json:"at"`
+	DelayMS int64            `json:"delayMs"`
+	// Reason and Message say why it failed.
+	Reason  v1alpha1.ErrorReason `json:"reason"`
+	Message string               `json:"message,omitempty"`
+	// Provider that answered, and the HTTP status of its answer, if there was one.
+	Provider   string `json:"provider,omitempty"`
+	StatusCode int32  `json:"statusCode,omitempty"`
+	// ModelConfig is the name of the ChatModelConfig that is asked next.
+	ModelConfig string `json:"modelConfig,omitempty"`
+}
+
+// PreviewReset is the data of EventPreviewReset.
+type PreviewReset struct {
+	HistoryVersion int64 `json:"historyVersion"`
+	Attempt        int32 `json:"attempt"`
+}
