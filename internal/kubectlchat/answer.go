@@ -27,7 +27,7 @@ func newAnswer(o *options) *cobra.Command {
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect()
+			s, err := o.connect(outName, outJSON, outYAML)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 		return fmt.Errorf("creating the message: %w", err)
 	}
 	if !w.wait {
-		return s.options.say(message, "chatmessage.parley.dev/%s created", message.Name)
+		return s.options.say(messageNamed+message.Name, message, " created")
 	}
 	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted",
 		func(ctx context.Context, note func(string)) error {
@@ -67,7 +67,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 	if err != nil {
 		return err
 	}
-	return s.options.say(message, "chatmessage.parley.dev/%s answers %s: %s", message.Name, namesOf(calls),
+	return s.options.say(messageNamed+message.Name, message, " answers %s: %s", namesOf(calls),
 		v1alpha1.ReasonResultsAccepted)
 }
 

@@ -25,7 +25,7 @@ func newCalls(o *options) *cobra.Command {
 		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect()
+			s, err := o.connect(outJSON, outYAML)
 			if err != nil {
 				return err
 			}
@@ -44,8 +44,8 @@ func (s *session) calls(ctx context.Context, name string) error {
 		fmt.Fprintf(s.options.ErrOut, "No tool call of chat %s waits: it is %s.\n", name, chat.Status.Phase)
 		return nil
 	}
-	if s.options.output == "json" {
-		return s.options.say(required, "")
+	if s.options.output != "" {
+		return s.options.print(required)
 	}
 	table := printers.GetNewTabWriter(s.options.Out)
 	fmt.Fprintln(table, "ID\tTOOL\tKIND\tINPUT\tDECISION\tDEADLINE")

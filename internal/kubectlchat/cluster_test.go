@@ -66,12 +66,16 @@ func (p *person) settle(m *v1alpha1.ChatMessage, conditions []metav1.Condition) 
 
 // reply puts what the model answers at the chat's head.
 func (p *person) reply(replies ...chattest.Reply) {
-	answering := p.chat.DeepCopy()
-	answering.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
-		Pod: "pod"}
-	m := chattest.Answer(answering, replies...)
+	m := chattest.Answer(answering(p.chat), replies...)
 	p.create(m)
 	p.commit(m.Name)
+}
+
+// answering is a chat that a generation pod answers.
+func answering(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	busy := chat.DeepCopy()
+	busy.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "pod"}
+	return busy
 }
 
 // answer ends the turn of a message with a reply.

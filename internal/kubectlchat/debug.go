@@ -15,10 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
 )
 
 // debugPage is how many recordings are asked for at once: each may have half a MiB.
@@ -37,7 +35,7 @@ func newDebug(o *options) *cobra.Command {
 			"-o yaml",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect("yaml")
+			s, err := o.connect(outJSON, outYAML)
 			if err != nil {
 				return err
 			}
@@ -107,27 +105,12 @@ type recordingPrinter struct{ options *options }
 // printRaw prints the recordings as they are, one document or line each.
 func (p recordingPrinter) printRaw(steps []v1alpha1.ChatDebugStep) error {
 	for i := range steps {
-		step := &steps[i]
-		step.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ChatDebugStep"}
-		step.ManagedFields = nil
-		if p.options.output == "json" {
-			if err := printJSON(p.options.Out, step); err != nil {
-				return err
-			}
-			continue
-		}
-		if i > 0 {
+		if i > 0 && p.options.output == outYAML {
 			fmt.Fprintln(p.options.Out, "---")
 		}
-		raw, err := yaml.Marshal(step)
-		// JSON is YAML, too, and can escape what YAML here cannot.
-		if err != nil || printable.Escape(string(raw)) != string(raw) {
-			if err := printJSON(p.options.Out, step); err != nil {
-				return err
-			}
-			continue
+		if err := p.options.print(&steps[i]); err != nil {
+			return err
 		}
-		fmt.Fprintf(p.options.Out, "%s", raw)
 	}
 	return nil
 }

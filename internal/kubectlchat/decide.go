@@ -44,7 +44,7 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 	comment := ""
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := o.connect()
+		s, err := o.connect(outName, outJSON, outYAML)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 		return err
 	}
 	if !w.wait {
-		return s.options.say(approval, "toolapproval.parley.dev/%s created", approval.Name)
+		return s.options.say(approvalNamed+approval.Name, approval, " created")
 	}
 	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
 		return await(ctx, s.objects.approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
@@ -78,9 +78,9 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	return s.options.say(approval, "toolapproval.parley.dev/%s %s %s (%s): %s", approval.Name, decided[spec.Decision],
-		call.ID,
-		call.Name, v1alpha1.ReasonApplied)
+	return s.options.say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
+		call.Name,
+		v1alpha1.ReasonApplied)
 }
 
 // undecided finds a call that waits for approval, or says what waits instead.

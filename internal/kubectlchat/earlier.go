@@ -3,7 +3,9 @@
 
 package kubectlchat
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // earlier shows the conversation that a chat goes on from.
 func (p *printer) earlier(history []v1alpha1.PriorMessage) {

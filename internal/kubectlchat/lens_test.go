@@ -22,7 +22,8 @@ func at(index, version int, role, text string) stream.Event {
 }
 
 func stands(version, length int, turn, rest string) stream.Event {
-	return stream.Event{Name: "status", Data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version, length,
+	return stream.Event{Name: "status", Data: fmt.Appendf(nil, `{"historyVersion":%d,"length":%d,"turn":%q%s}`, version,
+		length,
 		turn, rest)}
 }
 

@@ -35,7 +35,7 @@ func (o objects) chat(ctx context.Context, name string) (*v1alpha1.Chat, error) 
 		}
 		there = "there is " + strings.Join(names, ", ")
 	}
-	return nil, fmt.Errorf("namespace %s has no chat %s: %s", o.namespace, name, there)
+	return nil, missingError{fmt.Sprintf("namespace %s has no chat %s: %s", o.namespace, name, there)}
 }
 
 // settled waits until a message has had its last word. It returns an error if that is not an answer.

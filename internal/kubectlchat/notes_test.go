@@ -13,7 +13,8 @@ import (
 
 func noteEvent(uid string, index, generation int64) stream.Event {
 	return stream.Event{Name: "note", Data: fmt.Appendf(nil,
-		`{"index":%d,"generation":%d,"message":{"name":%q,"uid":%q,"content":"note %s","createdBy":"anna"}}`, index, generation,
+		`{"index":%d,"generation":%d,"message":{"name":%q,"uid":%q,"content":"note %s","createdBy":"anna"}}`, index,
+		generation,
 		uid, uid, uid)}
 }
 

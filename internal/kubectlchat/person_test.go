@@ -75,7 +75,7 @@ func newPerson(t *testing.T) *person {
 	p.create(&corev1.ServiceAccount{ObjectMeta: p.meta("person")})
 	p.create(&rbacv1.Role{ObjectMeta: p.meta("person"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages", "toolapprovals", "chatdebugsteps"},
-			Verbs: []string{"get", "list", "watch", "create", "patch"}},
+			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatclasses"}, Verbs: []string{"list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},

@@ -23,7 +23,7 @@ func newPromote(o *options) *cobra.Command {
 		Example: "  kubectl chat promote triage triage-x7k2p",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect()
+			s, err := o.connect(outName, outJSON, outYAML)
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (s *session) promote(ctx context.Context, name, message string, w waiting) 
 		return err
 	}
 	if !w.wait {
-		return s.options.say(promoted, "chatmessage.parley.dev/%s promoted", message)
+		return s.options.say(messageNamed+message, promoted, " promoted")
 	}
 	err = w.until(ctx, "ChatMessage "+message+" to be next", func(ctx context.Context, note func(string)) error {
 		return await(ctx, s.objects.messages().Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
@@ -57,7 +57,7 @@ func (s *session) promote(ctx context.Context, name, message string, w waiting) 
 	if err != nil {
 		return err
 	}
-	return s.options.say(promoted, "chatmessage.parley.dev/%s promoted: %s", message, promoted.Status.State)
+	return s.options.say(messageNamed+message, promoted, " promoted: %s", promoted.Status.State)
 }
 
 // checkQueued fails unless the message waits in the chat's queue, and says which do.

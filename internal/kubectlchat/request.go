@@ -87,7 +87,7 @@ func newRequest(o *options, r request, cmd *cobra.Command) *cobra.Command {
 	var w waiting
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := o.connect()
+		s, err := o.connect(outName, outJSON, outYAML)
 		if err != nil {
 			return err
 		}
@@ -107,9 +107,8 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 		return err
 	}
 	if !w.wait {
-		return s.options.say(map[string]string{"annotation": r.kind.Annotation(), "token": token},
-			"chat.parley.dev/%s annotated",
-			chat)
+		return s.options.say(chatNamed+chat, map[string]string{"annotation": r.kind.Annotation(), "token": token},
+			" annotated")
 	}
 	var handled v1alpha1.HandledRequest
 	var phase v1alpha1.ChatPhase
@@ -136,5 +135,5 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 	case handled.Outcome == v1alpha1.RequestRefused:
 		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, phase)
 	}
-	return s.options.say(handled, "chat.parley.dev/%s %s: %s", chat, r.done, handled.Outcome)
+	return s.options.say(chatNamed+chat, handled, " %s: %s", r.done, handled.Outcome)
 }

@@ -7,10 +7,7 @@
 package kubectlchat
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -20,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/printable"
 )
 
 // options are what all commands share.
@@ -47,6 +43,8 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chat"},
 	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
 	// kubectl's own --token is the identity for the gateway too.
 	flags := root.PersistentFlags()
 	o.config.AddFlags(flags)
@@ -60,11 +58,12 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	flags.StringVar(&o.serviceAccount, "service-account", "",
 		"the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
 	flags.StringVarP(&o.output, "output", "o", "",
-		"json: print the events as they come, or what became of the request, one JSON object a line; "+
-			"yaml for debug and settings")
-	root.AddCommand(newSend(o), newTail(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o), newTitle(o),
-		newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
-		newDebug(o), newUI(o))
+		"json: print the events as they come, or the object that came of the request, one JSON object a line; "+
+			"yaml, name and wide for verbs that have them")
+	root.AddCommand(newNew(o), newLs(o), newShow(o), newSend(o), newTail(o), newEdit(o), newDelete(o), newSuspend(o),
+		newResume(o), newArchive(o), newUnarchive(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o),
+		newTitle(o), newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
+		newUsage(o), newExport(o), newDebug(o), newUI(o))
 	return root
 }
 
@@ -75,10 +74,10 @@ type session struct {
 	gateway *dialer
 }
 
-// connect connects for a verb that prints JSON, and what else it can.
+// connect connects for a verb that has those outputs besides what it prints for people.
 func (o *options) connect(outputs ...string) (*session, error) {
-	if outputs = append([]string{"json"}, outputs...); o.output != "" && !slices.Contains(outputs, o.output) {
-		return nil, fmt.Errorf("--output %q is not known; it can be %s", o.output, strings.Join(outputs, " or "))
+	if err := o.checkOutput(outputs...); err != nil {
+		return nil, err
 	}
 	cfg, err := o.config.ToRESTConfig()
 	if err != nil {
@@ -128,23 +127,4 @@ func shellWord(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// say prints what became of a request: a line for people, or the object for programs.
-func (o *options) say(object any, format string, args ...any) error {
-	if o.output != "json" {
-		fmt.Fprintf(o.Out, format+"\n", args...)
-		return nil
-	}
-	return printJSON(o.Out, object)
-}
-
-// printJSON prints an object in one line. A decoder reads it exactly as it is, and a terminal only shows it.
-func printJSON(to io.Writer, object any) error {
-	encoder := json.NewEncoder(printable.JSONWriter(to))
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(object); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	return nil
 }

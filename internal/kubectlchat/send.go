@@ -29,28 +29,20 @@ func newSend(o *options) *cobra.Command {
 		Use:   "send CHAT TEXT...",
 		Short: "Send a message to a chat and show the reply, as the model says it",
 		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
-			"input. Ends with 0 when the message was answered, with 1 when it failed or was rejected.",
+			"input. docs/kubectl-chat.md says what it ends with.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
 			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text := strings.Join(args[1:], " ")
-			if text == "-" {
-				all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
-				if err != nil {
-					return fmt.Errorf("reading the message from standard input: %w", err)
-				}
-				if text = string(all); len(text) > v1alpha1.MaxContentBytes {
-					return fmt.Errorf("standard input has more than the %d bytes that a message can have", v1alpha1.MaxContentBytes)
-				}
-			}
-			s, err := o.connect()
+			text, err := o.textOf(args[1:])
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), so.timeout)
-			defer cancel()
-			return s.send(ctx, args[0], text, so)
+			s, err := o.connect(so.outputs()...)
+			if err != nil {
+				return err
+			}
+			return s.send(cmd.Context(), args[0], text, so)
 		},
 	}
 	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
@@ -67,20 +59,56 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 	if err := s.objects.checkChat(ctx, chat); err != nil {
 		return err
 	}
-	if so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople) {
+	if so.unfollowed() {
 		m, err := s.objects.create(ctx, chat, text, so)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(s.options.Out, "chatmessage.parley.dev/%s created\n", m.Name)
-		return nil
+		return s.options.say(messageNamed+m.Name, m, " created")
 	}
 	from, err := s.source(ctx)
 	if err != nil {
 		return err
 	}
 	defer from.close()
-	return amid(s.sendAndFollow(ctx, from, chat, text, so))
+	return s.followTurn(ctx, from, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
+		ask: func(ctx context.Context) (string, error) {
+			m, err := s.objects.create(ctx, chat, text, so)
+			if err != nil {
+				return "", err
+			}
+			return m.Name, nil
+		}})
+}
+
+// unfollowed reports whether nobody waits for a reply.
+func (so *sendOptions) unfollowed() bool {
+	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
+}
+
+// outputs are those that there are: without a reply the message is all that is shown.
+func (so *sendOptions) outputs() []string {
+	if so.unfollowed() {
+		return []string{outName, outJSON, outYAML}
+	}
+	return []string{outJSON}
+}
+
+// textOf is what is said: the words, or standard input for "-".
+func (o *options) textOf(words []string) (string, error) {
+	text := strings.Join(words, " ")
+	if text != "-" {
+		return text, nil
+	}
+	all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the message from standard input: %w", err)
+	}
+	if len(all) > v1alpha1.MaxContentBytes {
+		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
+			v1alpha1.MaxContentBytes)}
+	}
+	return string(all), nil
 }
 
 func (o objects) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {

@@ -29,7 +29,7 @@ func newSettings(o *options) *cobra.Command {
 		Example: "  kubectl chat settings triage\n  kubectl chat settings triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect("yaml")
+			s, err := o.connect(outJSON, outYAML)
 			if err != nil {
 				return err
 			}

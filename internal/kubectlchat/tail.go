@@ -23,7 +23,7 @@ func newTail(o *options) *cobra.Command {
 		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect()
+			s, err := o.connect(outJSON)
 			if err != nil {
 				return err
 			}

@@ -21,32 +21,55 @@ import (
 // drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
 const drain = 5 * time.Second
 
-// sendAndFollow opens the stream first, so that nothing of the reply can be missed, and then creates the message.
-func (s *session) sendAndFollow(ctx context.Context, from source, chat, text string, so sendOptions) error {
+// question begins a turn.
+type question struct {
+	chat string
+	// ask says it, and returns the name of the message.
+	ask func(ctx context.Context) (message string, err error)
+	// first is true for the prompt of a chat that was just created.
+	first bool
+	// cutsIn is true for a message that waits for nobody.
+	cutsIn bool
+	// timeout is how long to wait for the reply.
+	timeout time.Duration
+}
+
+// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
+func (s *session) followTurn(ctx context.Context, from source, q question) error {
 	t := &turn{
-		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)),
-		cutsIn:  so.interrupt, over: make(chan struct{}),
+		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(q.chat)),
+		first:   q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
 	}
+	ctx, stop := context.WithTimeout(ctx, q.timeout)
+	defer stop()
+	err := s.askAndFollow(ctx, from, q, t)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = vainError{waited: q.timeout, what: "the reply", person: t.requiresAction()}
+	}
+	return amid(err)
+}
+
+func (s *session) askAndFollow(ctx context.Context, from source, q question, t *turn) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan verdictOfMessage, 1)
 	connect := sync.OnceFunc(func() { close(connected) })
-	running.Go(func() { streamed <- from.follow(ctx, s.objects.namespace, chat, false, connect, t.event) })
+	running.Go(func() { streamed <- from.follow(ctx, s.objects.namespace, q.chat, q.first, connect, t.event) })
 	select {
 	case <-connected:
 	case err := <-streamed:
 		return err
 	}
-	m, err := s.objects.create(ctx, chat, text, so)
+	message, err := q.ask(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.begin(m.Name); err != nil {
+	if err := t.begin(message); err != nil {
 		return err
 	}
-	running.Go(func() { verdict <- s.objects.settled(ctx, m.Name, func(string) {}) })
+	running.Go(func() { verdict <- s.objects.settled(ctx, message, func(string) {}) })
 	return t.await(streamed, verdict)
 }
 
@@ -92,8 +115,8 @@ func (t *turn) stop() {
 // turn shows the turn of one message.
 type turn struct {
 	printer *printer
-	// cutsIn is true for a message that waits for nobody.
-	cutsIn bool
+	// first is true for the turn that a chat begins with, and cutsIn for a message that waits for nobody.
+	first, cutsIn bool
 	// over is closed when the turn's end was shown.
 	over chan struct{}
 
@@ -103,6 +126,14 @@ type turn struct {
 	early   []stream.Event // what came before the message's name was known
 	began   bool
 	ended   bool
+	phase   v1alpha1.ChatPhase
+}
+
+// requiresAction reports whether a person or a client keeps the chat waiting.
+func (t *turn) requiresAction() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == v1alpha1.ChatRequiresAction
 }
 
 // begin tells the name of the message.
@@ -157,7 +188,7 @@ func (t *turn) show(e stream.Event) error {
 	var err error
 	switch e.Name {
 	case stream.EventDeleted:
-		err = errors.New("the chat was deleted")
+		err = missingError{"the chat was deleted"}
 	case stream.EventMessage:
 		err = t.committed(e.Data)
 	case stream.EventStatus:
@@ -199,7 +230,11 @@ func (t *turn) status(data []byte) error {
 	if err := json.Unmarshal(data, &status); err != nil {
 		return fmt.Errorf("reading a status: %w", err)
 	}
+	t.phase = status.Phase
 	mine := status.Turn == t.message
+	if t.first && !t.began && !mine && status.Ready == metav1.ConditionFalse {
+		return verdictError{status.Reason, status.Message} // The chat cannot begin.
+	}
 	t.began = t.began || mine
 	t.ended = t.began && (!mine || status.Ready == metav1.ConditionTrue || status.Ready == metav1.ConditionFalse)
 	return nil

@@ -36,7 +36,7 @@ func (w *waiting) until(ctx context.Context, what string,
 	known := "nothing was heard of it; is Parley's manager running?"
 	err := wait(ctx, func(s string) { known = s })
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("waited %s in vain for %s: %s", w.timeout, what, known)
+		return vainError{waited: w.timeout, what: what, known: known}
 	}
 	return err
 }
@@ -54,11 +54,19 @@ func await[T any](ctx context.Context, begin watcher, name string, done func(*T)
 		if ended || err != nil {
 			return err
 		}
-		select { // the API server ends a watch now and then
-		case <-time.After(reconnectAfter):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause(ctx); err != nil { // The API server ends a watch now and then.
+			return err
 		}
+	}
+}
+
+// pause waits a second, or until ctx is done.
+func pause(ctx context.Context) error {
+	select {
+	case <-time.After(reconnectAfter):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -74,7 +82,7 @@ func awaitOnce[T any](ctx context.Context, begin watcher, name string, done func
 			return false, nil
 		}
 		if e.Type == watch.Deleted {
-			return true, fmt.Errorf("%s was deleted", name)
+			return true, missingError{name + " was deleted"}
 		}
 		if ended, err := done(object); ended || err != nil {
 			return true, err
@@ -92,7 +100,7 @@ func verdict(conditions []metav1.Condition, note func(string)) (final bool, err 
 		note(ready.Reason + ": " + ready.Message)
 		return false, nil
 	case ready.Status == metav1.ConditionFalse:
-		return true, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
+		return true, verdictError{ready.Reason, ready.Message}
 	}
 	return true, nil
 }

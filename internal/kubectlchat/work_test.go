@@ -15,7 +15,8 @@ import (
 // madeCall is a reply that calls the tool.
 func madeCall(t *testing.T, id, name, input string) stream.Event {
 	t.Helper()
-	return called(4, fmt.Sprintf(`{"type":"ToolCall","toolCall":{"id":%q,"name":%q,"input":%s}}`, id, name, asJSON(t, input)))
+	return called(4, fmt.Sprintf(`{"type":"ToolCall","toolCall":{"id":%q,"name":%q,"input":%s}}`, id, name, asJSON(t,
+		input)))
 }
 
 // answered is a message with the result of the call.

@@ -100,6 +100,21 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	}
 }
 
+// Once tells how the chat is now, from its first message on. What cannot be read is an error; a message that is gone by
+// now ends what is told of those before it.
+func (f *Follower) Once(ctx context.Context) error {
+	f.begin(Position{})
+	chat := f.Chats.Latest()
+	news, err := f.transcript.news(ctx, chat)
+	if err != nil {
+		return err
+	}
+	if err := f.transcript.tell(ctx, chat, news); err != nil {
+		return err
+	}
+	return f.present.tell(ctx, chat)
+}
+
 func (f *Follower) begin(from Position) {
 	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send,
 		at:    cursor{resume: &from, last: from.Last},
