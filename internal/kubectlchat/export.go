@@ -27,8 +27,7 @@ func newExport(o *options) *cobra.Command {
 		Use:   "export CHAT",
 		Short: "Print all that was said in a chat, as Markdown or JSON Lines",
 		Long: "Prints a chat with all its messages and notes, in order: as Markdown for people (-o md, the default), or as " +
-			"JSON Lines with all that a message is (-o jsonl), which import reads. The same chat is always printed in the " +
-			"same way.",
+			"JSON Lines with all that a message is (-o jsonl). The same chat is always printed in the same way.",
 		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
