@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/follow"
@@ -63,7 +64,7 @@ func (g *Gateway) hear(ctx context.Context, h conduct.Hearing) error {
 	closed := g.config.Metrics.StreamOpened()
 	err := g.listen(ctx, h, grant, watcher)
 	reason := telemetry.StreamOver
-	if closing, ok := errors.AsType[*follow.Closing](err); ok {
+	if closing, ok := errors.AsType[*stream.Closing](err); ok {
 		reason = closing.Reason
 	} else if ctx.Err() != nil {
 		reason = telemetry.StreamLeft
@@ -88,7 +89,7 @@ func (g *Gateway) listen(ctx context.Context, h conduct.Hearing, grant auth.Gran
 	})
 	chat := watcher.Latest()
 	if chat == nil {
-		return h.Send(follow.Event{Name: follow.EventDeleted, Data: []byte("{}")})
+		return h.Send(stream.Event{Name: stream.EventDeleted, Data: []byte("{}")})
 	}
 	follower := follow.Follower{
 		Chats: watcher, Messages: g.messages, Parts: g.relays, Memory: g.memory,

@@ -174,8 +174,8 @@ func (d *dialer) forwarded(port uint16) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
 }
 
-// identity is an HTTP client that shows a token: for the gateway alone where one can be had, else that of the
-// kubeconfig, whether it is written there or comes from a program.
+// identity is an HTTP client that shows a token to the gateway alone: one that is for it where that can be had, else
+// that of the kubeconfig, whether it is written there or comes from a program.
 func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
 	auth := rest.AnonymousClientConfig(d.rest)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
@@ -198,7 +198,8 @@ func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
 	}
-	return &http.Client{Transport: wrapped}, nil
+	elsewhere := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: wrapped, CheckRedirect: elsewhere}, nil
 }
 
 // requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of

@@ -134,14 +134,14 @@ func (s *streams) open(ctx context.Context, at, lastEventID string) (*http.Respo
 }
 
 func (*streams) ask(ctx context.Context, way *gateway, at, lastEventID string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.url, "/")+at, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.way.URL, "/")+at, nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the gateway: %w", err)
 	}
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
-	answer, err := way.http.Do(request)
+	answer, err := way.way.HTTP.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking the gateway: %w", explained(err))
 	}

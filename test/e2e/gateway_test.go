@@ -22,9 +22,13 @@ import (
 	"parley.dev/parley/internal/testing/localnode"
 )
 
-// byGateway is the namespace for a program that knows nothing of Kubernetes but a token, by a port that is forwarded to
-// the gateway as docs/stream.md says.
-func (w *world) byGateway() client.Namespace {
+// outside is where a program finds the namespace that knows nothing of Kubernetes but a token.
+type outside struct {
+	gateway, namespace, token string
+}
+
+// byGateway forwards a port to the gateway, as docs/stream.md says.
+func (w *world) byGateway() outside {
 	w.t.Helper()
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,
 		"--namespace", "parley-system", "port-forward", "service/parley-gateway", ":80")
@@ -50,9 +54,13 @@ func (w *world) byGateway() client.Namespace {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	gateway := &client.Client{URL: "http://127.0.0.1:" + port,
-		Token: func(context.Context) (string, error) { return cfg.BearerToken, nil }}
-	return gateway.Namespace(w.ns)
+	return outside{"http://127.0.0.1:" + port, w.ns, cfg.BearerToken}
+}
+
+// client is the namespace for a program in Go.
+func (o outside) client() client.Namespace {
+	gateway := &client.Client{URL: o.gateway, Token: func(context.Context) (string, error) { return o.token, nil }}
+	return gateway.Namespace(o.namespace)
 }
 
 // hears follows the chat until an event of the stream says the words.
@@ -77,7 +85,7 @@ func TestAProgramTalksToAChatByTheGatewayAlone(t *testing.T) {
 		{Times: 1, Reply: words(300, 100*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
 	}})
-	chats, ctx := w.byGateway(), t.Context()
+	chats, ctx := w.byGateway().client(), t.Context()
 	if _, err := chats.CreateChat(ctx, client.NewChat{Name: "c", Spec: v1alpha1.ChatSpec{Prompt: "Hi."}}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,13 +19,13 @@ import (
 )
 
 // openaiURL is the base URL of OpenAI's clients for the namespace.
-func (p *gatewayClient) openaiURL() string {
-	return strings.Replace(p.url, "/v1alpha1/", "/", 1) + "/v1"
+func (o outside) openaiURL() string {
+	return o.gateway + "/namespaces/" + o.namespace + "/v1"
 }
 
 // byOpenAI is OpenAI's own client for Go.
-func (p *gatewayClient) byOpenAI() openai.Client {
-	return openai.NewClient(option.WithBaseURL(p.openaiURL()), option.WithAPIKey(p.token))
+func (o outside) byOpenAI() openai.Client {
+	return openai.NewClient(option.WithBaseURL(o.openaiURL()), option.WithAPIKey(o.token))
 }
 
 // weather is a function that a client runs.

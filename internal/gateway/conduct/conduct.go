@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
@@ -42,7 +43,7 @@ type Hearing struct {
 	// From is where in the chat's story it begins.
 	From func(chat *v1alpha1.Chat) follow.Position
 	// Send takes an event. An error ends the hearing.
-	Send func(follow.Event) error
+	Send func(stream.Event) error
 	// Alive is called every 15 seconds. An error ends the hearing.
 	Alive func() error
 }

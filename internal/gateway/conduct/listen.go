@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
@@ -57,11 +58,11 @@ func (c *Conductor) Look(ctx context.Context, by Caller, b Begun, send func(turn
 		return false, true, send(turn.Event{Kind: turn.Ended, End: &turn.End{Outcome: turn.Failed, Error: refused.why}})
 	}
 	story := storyOf(b, send)
-	hear := func(e follow.Event) error {
+	hear := func(e stream.Event) error {
 		if err := story.Tell(e); err != nil {
 			return err
 		}
-		if story.Over() || e.Name == follow.EventStatus && settled(story) {
+		if story.Over() || e.Name == stream.EventStatus && settled(story) {
 			return errOver
 		}
 		return nil
@@ -86,7 +87,7 @@ func storyOf(b Begun, send func(turn.Event) error) *turn.Story {
 	return s
 }
 
-func hearing(by Caller, b Begun, send func(follow.Event) error, alive func() error) Hearing {
+func hearing(by Caller, b Begun, send func(stream.Event) error, alive func() error) Hearing {
 	return Hearing{Token: by.Token, Access: auth.Access{Namespace: b.Chat.Namespace, Chat: b.Chat.Name},
 		From: func(chat *v1alpha1.Chat) follow.Position { return follow.Before(chat, b.Message) },
 		Send: send, Alive: alive}
@@ -115,7 +116,7 @@ func (l *listener) begin() error {
 	return l.to.Begin()
 }
 
-func (l *listener) hear(e follow.Event) error {
+func (l *listener) hear(e stream.Event) error {
 	if err := l.begin(); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (l *listener) tick() error {
 	if p := l.story.Present(); l.ticks >= patience && !l.story.Begun() && p != nil &&
 		(p.Ready == metav1.ConditionFalse || p.Reason == string(v1alpha1.ReasonArchived)) {
 		if err := l.story.End(turn.End{Outcome: turn.Failed,
-			Error: &follow.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}); err != nil {
+			Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}); err != nil {
 			return err
 		}
 		return errOver
@@ -148,7 +149,7 @@ func (l *listener) tick() error {
 }
 
 // turnedAway means that a chat does not take a message.
-type turnedAway struct{ why *follow.Error }
+type turnedAway struct{ why *stream.Error }
 
 func (t *turnedAway) Error() string { return t.why.Message }
 
@@ -157,7 +158,7 @@ func refusedBy(m *v1alpha1.ChatMessage) *turnedAway {
 	if m.Status.State != v1alpha1.MessageRejected && m.Status.State != v1alpha1.MessageSuperseded {
 		return nil
 	}
-	why := &follow.Error{Reason: v1alpha1.ErrorReason(m.Status.State), Message: "the chat does not take the message"}
+	why := &stream.Error{Reason: v1alpha1.ErrorReason(m.Status.State), Message: "the chat does not take the message"}
 	if ready := meta.FindStatusCondition(m.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		why.Reason, why.Message = v1alpha1.ErrorReason(ready.Reason), ready.Message
 	}
@@ -193,7 +194,7 @@ func attend(events watch.Interface, m *v1alpha1.ChatMessage, stop context.Cancel
 		case !ok:
 			return false
 		case e.Type == watch.Deleted:
-			stop(&turnedAway{&follow.Error{Reason: turn.MessageDeleted, Message: fmt.Sprintf("message %s was deleted", m.Name)}})
+			stop(&turnedAway{&stream.Error{Reason: turn.MessageDeleted, Message: fmt.Sprintf("message %s was deleted", m.Name)}})
 			return true
 		case now.Status.State == v1alpha1.MessageCommitted:
 			return true

@@ -14,8 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/conduct"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/openai/wire"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
@@ -29,10 +29,10 @@ func errorOf(ctx context.Context, err error) *wire.Error {
 	if e, ok := errors.AsType[*refusal.Error](err); ok {
 		return ofStatus(e.Status, e.Reason, e.Message, e.RetryAfter)
 	}
-	if closing, ok := errors.AsType[*follow.Closing](err); ok {
+	if closing, ok := errors.AsType[*stream.Closing](err); ok {
 		return closed(closing)
 	}
-	if closing, ok := errors.AsType[*follow.Closing](context.Cause(ctx)); ok {
+	if closing, ok := errors.AsType[*stream.Closing](context.Cause(ctx)); ok {
 		return closed(closing)
 	}
 	if errors.Is(err, turn.ErrDiverged) {
@@ -57,12 +57,12 @@ func errorOf(ctx context.Context, err error) *wire.Error {
 }
 
 // closed is why the gateway ends an answer; the chat goes on.
-func closed(c *follow.Closing) *wire.Error {
+func closed(c *stream.Closing) *wire.Error {
 	status := http.StatusServiceUnavailable
 	switch c.Reason {
-	case follow.ClosingExpired:
+	case stream.ClosingExpired:
 		status = http.StatusUnauthorized
-	case follow.ClosingWithdrawn:
+	case stream.ClosingWithdrawn:
 		status = http.StatusForbidden
 	}
 	return ofStatus(status, c.Reason, c.Message, time.Second)

@@ -32,8 +32,8 @@ func (c *call) json(object any) error {
 // patient lets the answer take longer than a request may.
 func (c *call) patient() { _ = c.control.SetReadDeadline(time.Time{}) } // or there is none
 
-// stream is an answer that is told as it comes.
-type stream interface {
+// audience is an answer that is told as it comes.
+type audience interface {
 	Begin() error
 	Tell(turn.Event) error
 	Fail(*wire.Error) error
@@ -73,7 +73,7 @@ func (c *call) write(pieces ...string) error {
 }
 
 // tell streams an answer to its end. What ends it before is told within it, once it has begun.
-func (s *server) tell(c *call, begun conduct.Begun, to stream) error {
+func (s *server) tell(c *call, begun conduct.Begun, to audience) error {
 	alive := func() error { return c.write(": keep-alive\n\n") }
 	c.patient()
 	err := s.options.Conductor.Listen(c.ctx(), c.by, begun,

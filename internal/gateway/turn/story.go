@@ -4,15 +4,13 @@
 package turn
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // ErrDiverged means that the chat says something else now than the client was told: an attempt was lost and another one
@@ -116,7 +114,7 @@ type End struct {
 	// Usage of all steps.
 	Usage v1alpha1.TokenUsage
 	// Error of a failed turn.
-	Error *follow.Error
+	Error *stream.Error
 }
 
 // Story makes the events of an answer from those of its chat. It belongs to one goroutine.
@@ -132,14 +130,14 @@ type Story struct {
 	Send func(Event) error
 
 	begun, over bool
-	present     *follow.Status
+	present     *stream.Status
 	shown       []Block // what was sent; the last one is open unless sealed
 	sealed      bool
 	said        []Block // what the chat says: committed blocks, and those of the attempt under way
 	committed   int     // how many of said are committed
 	steps       int
 	attempt     attempt
-	last        *follow.Message // the newest reply
+	last        *stream.Message // the newest reply
 	usage       v1alpha1.TokenUsage
 	bytes       int // of shown
 }
@@ -156,43 +154,43 @@ func (s *Story) Begun() bool { return s.begun }
 func (s *Story) Over() bool { return s.over }
 
 // Present is the newest status of the chat; nil before the first.
-func (s *Story) Present() *follow.Status { return s.present }
+func (s *Story) Present() *stream.Status { return s.present }
 
 // Tell takes an event of the chat.
-func (s *Story) Tell(e follow.Event) error {
+func (s *Story) Tell(e stream.Event) error {
 	if s.over {
 		return nil
 	}
 	switch e.Name {
-	case follow.EventMessage:
+	case stream.EventMessage:
 		return decoded(e, s.message)
-	case follow.EventMessagePart:
+	case stream.EventMessagePart:
 		return decoded(e, s.part)
-	case follow.EventStatus:
+	case stream.EventStatus:
 		return decoded(e, s.status)
-	case follow.EventError:
+	case stream.EventError:
 		return decoded(e, s.failed)
-	case follow.EventRequiresAction:
+	case stream.EventRequiresAction:
 		return decoded(e, s.action)
-	case follow.EventHistoryReset:
+	case stream.EventHistoryReset:
 		s.begun, s.said, s.committed, s.steps, s.attempt = false, nil, 0, 0, attempt{}
 		s.usage, s.last = v1alpha1.TokenUsage{}, nil
-	case follow.EventDeleted:
-		return s.End(End{Outcome: Failed, Error: &follow.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
+	case stream.EventDeleted:
+		return s.End(End{Outcome: Failed, Error: &stream.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
 	}
 	return nil
 }
 
-func decoded[T any](e follow.Event, take func(*T) error) error {
-	data := new(T)
-	if err := json.Unmarshal(e.Data, data); err != nil {
-		return fmt.Errorf("reading event %s: %w", e.Name, err)
+func decoded[T any](e stream.Event, take func(*T) error) error {
+	data, err := stream.Decode[T](e)
+	if err != nil {
+		return err
 	}
 	return take(data)
 }
 
 // message takes a committed message: the one that is answered, a step of the answer, or what ends it.
-func (s *Story) message(c *follow.MessageCommitted) error {
+func (s *Story) message(c *stream.MessageCommitted) error {
 	m := &c.Message
 	generated := m.Attempt > 0
 	switch {
@@ -218,7 +216,7 @@ func (s *Story) message(c *follow.MessageCommitted) error {
 }
 
 // blocksOf are the blocks of a reply.
-func blocksOf(m *follow.Message, step int) (blocks []Block) {
+func blocksOf(m *stream.Message, step int) (blocks []Block) {
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
 		case p.Type == v1alpha1.PartText && p.Text != nil:
@@ -255,7 +253,7 @@ func grow(blocks []Block, kind BlockKind, text string, step int) []Block {
 
 // part takes a part of the attempt under way. A call is shown once it is committed, since a client runs it at once:
 // nothing behind it is shown before.
-func (s *Story) part(p *follow.MessagePart) error {
+func (s *Story) part(p *stream.MessagePart) error {
 	if !s.begun || p.Role != string(v1alpha1.RoleAssistant) {
 		return nil
 	}
@@ -282,7 +280,7 @@ func (s *Story) live(kind BlockKind, text string) []Block {
 }
 
 // status takes how the chat stands: it says when the turn has ended.
-func (s *Story) status(p *follow.Status) error {
+func (s *Story) status(p *stream.Status) error {
 	s.present = p
 	if !s.begun {
 		return nil
@@ -309,7 +307,7 @@ func (s *Story) finish() string {
 }
 
 // failed takes why the turn failed, unless it is an earlier one's.
-func (s *Story) failed(e *follow.Error) error {
+func (s *Story) failed(e *stream.Error) error {
 	if !s.begun || s.present == nil || s.present.Result != v1alpha1.TurnFailed {
 		return nil
 	}
@@ -317,7 +315,7 @@ func (s *Story) failed(e *follow.Error) error {
 }
 
 // action takes what the turn waits for. What people decide, the client waits for.
-func (s *Story) action(a *follow.RequiresAction) error {
+func (s *Story) action(a *stream.RequiresAction) error {
 	ofClient := func(c v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresClient }
 	if !s.begun || !slices.ContainsFunc(a.ToolCalls, ofClient) {
 		return nil
@@ -330,7 +328,7 @@ func (s *Story) superseded() End {
 	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == v1alpha1.ConditionReason(v1alpha1.TurnInterrupted) {
 		return End{Outcome: Interrupted}
 	} else if r != nil && r.Status == "False" {
-		return End{Outcome: Failed, Error: &follow.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}
+		return End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}
 	}
 	switch {
 	case s.last == nil, s.last.Outcome == v1alpha1.OutcomeInterrupted:

@@ -12,16 +12,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/turn"
-	"parley.dev/parley/internal/stream/parts"
 )
 
 // chat writes the events of a chat.
 type chat struct {
 	t      *testing.T
-	events []follow.Event
+	events []stream.Event
 }
 
 func (c *chat) add(name string, data any) *chat {
@@ -30,40 +30,40 @@ func (c *chat) add(name string, data any) *chat {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.events = append(c.events, follow.Event{Name: name, Data: raw})
+	c.events = append(c.events, stream.Event{Name: name, Data: raw})
 	return c
 }
 
 func (c *chat) asked(name string) *chat {
-	m := follow.Message{Name: name, Role: v1alpha1.RoleUser}
-	return c.add(follow.EventMessage, follow.MessageCommitted{Message: m})
+	m := stream.Message{Name: name, Role: v1alpha1.RoleUser}
+	return c.add(stream.EventMessage, stream.MessageCommitted{Message: m})
 }
 
 // says is a part of an attempt.
 func (c *chat) says(attempt int32, kind parts.Type, text string) *chat {
-	return c.add(follow.EventMessagePart, follow.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
+	return c.add(stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
 		Part: parts.Part{Type: kind, Text: text}})
 }
 
 func (c *chat) calling(attempt int32, tool string) *chat {
-	return c.add(follow.EventMessagePart, follow.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
+	return c.add(stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: attempt, Role: "Assistant",
 		Part: parts.Part{Type: parts.ToolInput, Name: tool, Text: "{"}})
 }
 
 // commits is a reply that becomes part of the history.
 func (c *chat) commits(said ...v1alpha1.MessagePart) *chat {
-	return c.add(follow.EventMessage, follow.MessageCommitted{Message: follow.Message{Name: "reply", Attempt: 1,
+	return c.add(stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "reply", Attempt: 1,
 		Role: v1alpha1.RoleAssistant, Parts: said, FinishReason: "stop", Outcome: v1alpha1.OutcomeCompleted,
 		Usage: &v1alpha1.TokenUsage{InputTokens: 3, OutputTokens: 2}}})
 }
 
 func (c *chat) runs() *chat {
-	return c.add(follow.EventMessage, follow.MessageCommitted{Message: follow.Message{Name: "results", Attempt: 1,
+	return c.add(stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "results", Attempt: 1,
 		Role: v1alpha1.RoleTool}})
 }
 
 func (c *chat) ends(result v1alpha1.TurnResult) *chat {
-	return c.add(follow.EventStatus, follow.Status{Turn: "q", Result: result})
+	return c.add(stream.EventStatus, stream.Status{Turn: "q", Result: result})
 }
 
 func text(s string) v1alpha1.MessagePart {
@@ -131,7 +131,7 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		}, hello},
 		"a history that is told again is not told the client again": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Hel").says(1, parts.Text, "lo").commits(text("Hello")).
-				add(follow.EventHistoryReset, struct{}{}).asked("q").commits(text("Hello")).ends(answered)
+				add(stream.EventHistoryReset, struct{}{}).asked("q").commits(text("Hello")).ends(answered)
 		}, hello},
 		"a history alone tells the same in one piece": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).ends(answered)
@@ -144,21 +144,21 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		"a client's call is told once it is committed, and ends the answer": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Let me look.").calling(1, "weather").
 				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
-				add(follow.EventRequiresAction, follow.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
 					{ID: "c1", Name: "weather", Kind: v1alpha1.RequiresClient}}})
 		}, []string{"0 opens Text ", `0 + "Let me look."`, `0 is "Let me look."`, "1 opens Call weather", `1 + "{}"`,
 			`1 is "{}"`, "ends RequiresAction  2"}},
 		"a call that people decide about is waited for": {func(c *chat) {
 			c.asked("q").commits(call("c1", "execute", v1alpha1.RequiresApproval)).
-				add(follow.EventRequiresAction, follow.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
 					{ID: "c1", Name: "execute", Kind: v1alpha1.RequiresApproval}}})
 		}, nil},
 		"an error ends the answer with what was said": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Hel").ends(v1alpha1.TurnFailed).
-				add(follow.EventError, follow.Error{Reason: v1alpha1.ErrorOverloaded})
+				add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOverloaded})
 		}, []string{"0 opens Text ", `0 + "Hel"`, `0 is "Hel"`, "ends Failed  0 Overloaded"}},
 		"an error of an earlier turn is none of this one": {func(c *chat) {
-			c.ends(v1alpha1.TurnFailed).add(follow.EventError, follow.Error{Reason: v1alpha1.ErrorOverloaded})
+			c.ends(v1alpha1.TurnFailed).add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOverloaded})
 		}, nil},
 		"an interruption ends the answer": {func(c *chat) {
 			c.asked("q").ends(v1alpha1.TurnInterrupted)
@@ -170,7 +170,7 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			c.asked("q").commits(text("Hello")).asked("next")
 		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed stop 2"}},
 		"a chat that is deleted ends the answer": {func(c *chat) {
-			c.asked("q").add(follow.EventDeleted, struct{}{})
+			c.asked("q").add(stream.EventDeleted, struct{}{})
 		}, []string{"ends Failed  0 ChatDeleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestAStoryEndsWhereTheChatSaysSomethingElseThanWasTold(t *testing.T) {
 			c.asked("q").says(1, parts.Text, "Hel").commits(call("c1", "weather", v1alpha1.RequiresClient))
 		},
 		"an edited history": func(c *chat) {
-			c.asked("q").commits(text("Hello")).add(follow.EventHistoryReset, struct{}{}).asked("q").commits(text("Good day"))
+			c.asked("q").commits(text("Hello")).add(stream.EventHistoryReset, struct{}{}).asked("q").commits(text("Good day"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

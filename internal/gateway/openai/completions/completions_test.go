@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/openai/completions"
 	"parley.dev/parley/internal/gateway/openai/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -32,7 +32,7 @@ var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text,
 	{Kind: turn.Text, Text: "And again.", Step: 1}, {Kind: turn.Call, ID: "call_1", Name: "weather", Text: "{}", Step: 1}}
 
 // stream tells an answer, and what was sent.
-func stream(t *testing.T, withUsage bool, end turn.End) (sent []string) {
+func streamed(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 	t.Helper()
 	s := completions.NewStream(answer(), withUsage, func(event string, data []byte) error {
 		if event != "" {
@@ -62,7 +62,7 @@ func stream(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 
 func TestAStreamSaysWhatTheAnswerSaysToOpenAIsClient(t *testing.T) {
 	end := turn.End{Outcome: turn.RequiresAction, Usage: usage}
-	sent := stream(t, true, end)
+	sent := streamed(t, true, end)
 	if last := sent[len(sent)-1]; last != "[DONE]" {
 		t.Errorf("the last event is %s", last)
 	}
@@ -106,15 +106,15 @@ func TestAStreamSaysWhatTheAnswerSaysToOpenAIsClient(t *testing.T) {
 }
 
 func TestAStreamWithoutUsageHasNoChunkOfIt(t *testing.T) {
-	if sent := stream(t, false, turn.End{Outcome: turn.Completed}); strings.Contains(strings.Join(sent, ""), "usage") {
+	if sent := streamed(t, false, turn.End{Outcome: turn.Completed}); strings.Contains(strings.Join(sent, ""), "usage") {
 		t.Errorf("sent is %q", sent)
 	}
 }
 
 func TestAFailedTurnIsAnError(t *testing.T) {
-	end := turn.End{Outcome: turn.Failed, Error: &follow.Error{
+	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
 		Reason: v1alpha1.ErrorBudgetExceeded, Message: "It is spent."}}
-	sent := stream(t, true, end)
+	sent := streamed(t, true, end)
 	want := `{"error":{"message":"It is spent.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
 	if last := sent[len(sent)-1]; last != want {
 		t.Errorf("the last event is %s", last)

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	api "github.com/openai/openai-go/v3/responses"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/openai/responses"
 	"parley.dev/parley/internal/gateway/openai/wire"
 	"parley.dev/parley/internal/gateway/turn"
@@ -88,7 +88,7 @@ func TestWhatIsStreamed(t *testing.T) {
 		"completed":   {Outcome: turn.Completed, Finish: "stop"},
 		"length":      {Outcome: turn.Completed, Finish: "length"},
 		"interrupted": {Outcome: turn.Interrupted},
-		"failed": {Outcome: turn.Failed, Error: &follow.Error{Reason: v1alpha1.ErrorContextTooLong,
+		"failed": {Outcome: turn.Failed, Error: &stream.Error{Reason: v1alpha1.ErrorContextTooLong,
 			Message: "It is too long."}},
 	} {
 		t.Run(name, func(t *testing.T) {

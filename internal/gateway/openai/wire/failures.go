@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/turn"
 )
 
@@ -43,9 +43,9 @@ var failures = map[v1alpha1.ErrorReason]failure{
 }
 
 // Failure is the error of a turn in OpenAI's form.
-func Failure(e *follow.Error) *Error {
+func Failure(e *stream.Error) *Error {
 	if e == nil {
-		e = &follow.Error{Reason: v1alpha1.ErrorInternal, Message: "the turn failed"}
+		e = &stream.Error{Reason: v1alpha1.ErrorInternal, Message: "the turn failed"}
 	}
 	f, ok := failures[e.Reason]
 	if !ok {
